@@ -1,0 +1,52 @@
+/** The settings of `headroom serve`, read from the environment once, at the start. */
+import type { Percent } from '../protocol/units.ts'
+import { ENVIRONMENT, type EnvironmentVariable, type LogLevel } from './env-table.ts'
+
+export interface Settings {
+  readonly httpHost: string
+  /** 0: any free port. */
+  readonly httpPort: number
+  readonly dataDir: string
+  /** Empty: no broker. */
+  readonly natsUrls: readonly string[]
+  readonly defaultOvercommitPercent: Percent
+  readonly logLevel: LogLevel
+}
+
+/** A variable has a value that it cannot have. The message is one line: variable, value, range. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError'
+  readonly variable: string
+
+  constructor(variable: string, value: string, range: string) {
+    super(`${variable} is ${JSON.stringify(withoutSecrets(value).slice(0, 200))}; it must be ${range}`)
+    this.variable = variable
+  }
+}
+
+/**
+ * A variable that is empty counts as unset, as compose files write it.
+ * @throws SettingsError at the first value out of range.
+ */
+export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+  return {
+    httpHost: valueOf(env, ENVIRONMENT.httpHost),
+    httpPort: valueOf(env, ENVIRONMENT.httpPort),
+    dataDir: valueOf(env, ENVIRONMENT.dataDir),
+    natsUrls: env[ENVIRONMENT.natsUrls.name] ? valueOf(env, ENVIRONMENT.natsUrls) : [],
+    defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
+    logLevel: valueOf(env, ENVIRONMENT.logLevel),
+  }
+}
+
+function valueOf<T>(env: Readonly<Record<string, string | undefined>>, variable: EnvironmentVariable<T>): T {
+  const text = env[variable.name] || (variable.byDefault ?? '')
+  const value = variable.read(text)
+  if (value === undefined) throw new SettingsError(variable.name, text, variable.range)
+  return value
+}
+
+/** A broker's URL may carry a password, and this line goes to the log. */
+function withoutSecrets(value: string): string {
+  return value.replace(/\/\/[^@/]*@/g, '//…@')
+}

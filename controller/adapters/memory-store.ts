@@ -1,0 +1,185 @@
+/**
+ * The store of a simulation: it commits at once and keeps references. A simulated controller that crashes starts again from the
+ * same store with `load`, so `close` ends nothing here.
+ */
+import { byCodeUnits, firstDifference } from '../domain/order.ts'
+import type { Event } from '../domain/event.ts'
+import type { Group } from '../domain/group.ts'
+import { isFinal, type FinalState } from '../domain/task.ts'
+import {
+  StoreFault,
+  type Batch,
+  type ConfigRecord,
+  type EventQuery,
+  type FinishedQuery,
+  type NodeRecord,
+  type Store,
+  type StoredState,
+  type StoreReads,
+  type TaskRecord,
+} from '../ports/store.ts'
+
+export interface MemoryStoreOptions {
+  /** Keep final tasks, so that `reads` find them (default true). Without, they are only counted, each at its one final commit. */
+  readonly retainFinished?: boolean
+  /** How many of the newest events are kept (default 10,000; 0 keeps none). */
+  readonly retainEvents?: number
+  /** Ask for no records of tasks and nodes: a simulation that never restarts its controller (default false). */
+  readonly isForgetful?: boolean
+  /** What the store holds before the first commit (default: nothing). */
+  readonly initial?: StoredState
+}
+
+const RETAIN_EVENTS = 10_000
+
+/** A store that holds nothing yet: numbers begin at 1, and no controller has had an epoch. */
+export const EMPTY_STATE: StoredState = {
+  openTasks: [],
+  nodes: [],
+  groups: [],
+  config: null,
+  marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
+  finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
+}
+
+/**
+ * A store in memory. `commit` is synchronous and answers undefined; it keeps the records it is given, which nobody may change.
+ * Its only fault: a batch of an earlier epoch than one already committed is refused whole (R2), and the later epoch goes on.
+ */
+export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
+  const held = hold(options)
+  return {
+    isForgetful: options.isForgetful ?? false,
+    load: () => Promise.resolve(stateOf(held)),
+    commit: (batch) => commit(held, batch),
+    reads: readsOf(held),
+    close: () => Promise.resolve(),
+  }
+}
+
+interface Held {
+  readonly tasks: Map<string, TaskRecord>
+  readonly nodes: Map<string, NodeRecord>
+  readonly groups: Map<string, Group>
+  readonly configs: Map<number, ConfigRecord>
+  /** The event with number seq sits at seq % capacity: numbers have no gaps, so the newest overwrite the oldest. */
+  readonly events: Event[]
+  readonly eventCapacity: number
+  lastEventSeq: number
+  readonly retainFinished: boolean
+  /** Final tasks that are counted and no longer in `tasks`. */
+  readonly dropped: Record<FinalState, number>
+  marks: StoredState['marks']
+}
+
+function hold(options: MemoryStoreOptions): Held {
+  const initial = options.initial ?? EMPTY_STATE
+  return {
+    tasks: new Map(initial.openTasks.map((task) => [task.id, task])),
+    nodes: new Map(initial.nodes.map((node) => [node.id, node])),
+    groups: new Map(initial.groups.map((group) => [group.id, group])),
+    configs: new Map(initial.config === null ? [] : [[initial.config.revision, initial.config]]),
+    events: [],
+    eventCapacity: options.retainEvents ?? RETAIN_EVENTS,
+    lastEventSeq: 0,
+    retainFinished: options.retainFinished ?? true,
+    dropped: { ...initial.finishedCounts },
+    marks: initial.marks,
+  }
+}
+
+function commit(held: Held, batch: Batch): Promise<void> | undefined {
+  if (batch.marks.epoch < held.marks.epoch) return Promise.reject(fenced(batch.marks.epoch, held.marks.epoch))
+  for (const task of batch.tasks) keepTask(held, task)
+  for (const id of batch.forgottenNodeIds) held.nodes.delete(id)
+  for (const node of batch.nodes) held.nodes.set(node.id, node)
+  for (const id of batch.deletedGroupIds) held.groups.delete(id)
+  for (const group of batch.groups) held.groups.set(group.id, group)
+  if (batch.config !== null) held.configs.set(batch.config.revision, batch.config)
+  if (held.eventCapacity > 0) for (const event of batch.events) keepEvent(held, event)
+  held.marks = batch.marks
+  return undefined
+}
+
+function fenced(epoch: number, newest: number): StoreFault {
+  return new StoreFault(`a controller with epoch ${newest} has taken over from epoch ${epoch}: this one must stop`)
+}
+
+function keepTask(held: Held, task: TaskRecord): void {
+  if (held.retainFinished || !isFinal(task.state)) {
+    held.tasks.set(task.id, task)
+    return
+  }
+  held.tasks.delete(task.id)
+  held.dropped[task.state]++
+}
+
+function keepEvent(held: Held, event: Event): void {
+  held.events[event.seq % held.eventCapacity] = event
+  held.lastEventSeq = event.seq
+}
+
+const bySeq = (a: { readonly seq: number }, b: { readonly seq: number }) => a.seq - b.seq
+
+/** 1. Ordinal. 2. Node id. */
+const byOrdinal = firstDifference<NodeRecord>(
+  (a, b) => a.ordinal - b.ordinal,
+  (a, b) => byCodeUnits(a.id, b.id),
+)
+
+function stateOf(held: Held): StoredState {
+  const openTasks: TaskRecord[] = []
+  const finishedCounts = { ...held.dropped }
+  for (const task of held.tasks.values()) {
+    if (isFinal(task.state)) finishedCounts[task.state]++
+    else openTasks.push(task)
+  }
+  return {
+    openTasks: openTasks.sort(bySeq),
+    nodes: [...held.nodes.values()].sort(byOrdinal),
+    groups: [...held.groups.values()].sort((a, b) => byCodeUnits(a.id, b.id)),
+    config: revisionsOf(held)[0] ?? null,
+    marks: held.marks,
+    finishedCounts,
+  }
+}
+
+/** Newest first. */
+function revisionsOf(held: Held): ConfigRecord[] {
+  return [...held.configs.values()].sort((a, b) => b.revision - a.revision)
+}
+
+function readsOf(held: Held): StoreReads {
+  return {
+    task: (id) => Promise.resolve(held.tasks.get(id) ?? null),
+    finishedTasks: (query) => Promise.resolve(finishedTasks(held, query)),
+    events: (query) => Promise.resolve(events(held, query)),
+    configRevisions: (limit) => Promise.resolve(revisionsOf(held).slice(0, limit)),
+  }
+}
+
+function finishedTasks(held: Held, query: FinishedQuery): TaskRecord[] {
+  const isWanted = (task: TaskRecord) =>
+    isFinal(task.state) &&
+    query.states.includes(task.state) &&
+    (query.owner === null || task.owner === query.owner) &&
+    (query.nameContains === null || task.name.includes(query.nameContains)) &&
+    (query.beforeSeq === null || task.seq < query.beforeSeq)
+  return [...held.tasks.values()]
+    .filter(isWanted)
+    .sort((a, b) => bySeq(b, a))
+    .slice(0, query.limit)
+}
+
+function events(held: Held, query: EventQuery): Event[] {
+  const found: Event[] = []
+  const oldestSeq = Math.max(1, held.lastEventSeq - held.eventCapacity + 1)
+  for (let seq = Math.max(query.afterSeq + 1, oldestSeq); seq <= held.lastEventSeq && found.length < query.limit; seq++) {
+    const event = held.events[seq % held.eventCapacity]
+    if (event?.seq !== seq) continue
+    if (query.taskId !== null && event.taskId !== query.taskId) continue
+    if (query.nodeId !== null && event.nodeId !== query.nodeId) continue
+    found.push(event)
+  }
+  return found
+}

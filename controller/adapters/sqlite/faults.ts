@@ -1,0 +1,61 @@
+/** What SQLite or the file system said, as one line for people: which file, what is wrong, what to do. */
+import { StoreFault } from '../../ports/store.ts'
+
+/** @returns a StoreFault as it is; anything else translated, with the original as its cause. */
+export function faultOf(error: unknown, path: string): StoreFault {
+  if (error instanceof StoreFault) return error
+  return new StoreFault(oneLine(describe(codeOf(error), messageOf(error), path)), { cause: error })
+}
+
+function describe(code: string, message: string, path: string): string {
+  const family = code.startsWith('SQLITE_') ? code.split('_', 2).join('_') : code
+  const because = `(${code || 'unknown'}: ${message})`
+  switch (family) {
+    case 'SQLITE_BUSY':
+    case 'SQLITE_LOCKED':
+      return `${path} is locked by another program ${because}: end that program, then start again`
+    case 'SQLITE_FULL':
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return `the disk is full: ${path} could not be written ${because}: free some space, then start again`
+    case 'SQLITE_IOERR':
+    case 'EIO':
+      return `the disk failed on ${path} ${because}: check the disk, then start again`
+    case 'SQLITE_CORRUPT':
+    case 'SQLITE_NOTADB':
+      return damaged(path, because)
+    case 'SQLITE_CANTOPEN':
+    case 'SQLITE_READONLY':
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return `${path} cannot be written ${because}: give user id ${userId()} the right to write there, or name another data directory`
+    case 'EEXIST':
+    case 'ENOTDIR':
+    case 'ENOENT':
+      return `the directory of ${path} cannot be made ${because}: name another data directory`
+    default:
+      return `the store ${path} failed ${because}`
+  }
+}
+
+/** A file that SQLite cannot make sense of. */
+export function damaged(path: string, because: string): string {
+  return oneLine(`${path} is damaged or no database ${because}: restore a backup, or move the file away to start empty`)
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function userId(): number | string {
+  return process.geteuid?.() ?? 'of this process'
+}
+
+export function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ')
+}

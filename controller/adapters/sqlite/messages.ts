@@ -1,0 +1,51 @@
+/** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
+import type { EventQuery, FinishedQuery } from '../../ports/store.ts'
+import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'
+
+/** The `workerData` of both threads. */
+export interface WorkerSettings {
+  readonly path: string
+  readonly busyTimeoutMs: number
+  readonly retainEvents: number
+  readonly maxPages: number | null
+}
+
+/** The first and the last request of either thread. */
+export type FrameRequest = { readonly op: 'open' } | { readonly op: 'close' }
+
+/** What the writer's thread is asked. All batches of one `commit` are one transaction, in their order. */
+export interface WriterRequest {
+  readonly op: 'commit'
+  readonly batches: readonly BatchRows[]
+}
+
+/** What the reader's thread is asked. */
+export type ReaderRequest =
+  | { readonly op: 'load' }
+  | { readonly op: 'task'; readonly id: string }
+  | { readonly op: 'finishedTasks'; readonly query: FinishedQuery }
+  | { readonly op: 'events'; readonly query: EventQuery }
+  | { readonly op: 'configRevisions'; readonly limit: number }
+
+/** What each request is answered with. */
+export interface Answers {
+  /** Lines for the log. */
+  readonly open: readonly string[]
+  readonly commit: null
+  readonly load: StoredRows
+  readonly task: string | null
+  readonly finishedTasks: readonly string[]
+  readonly events: readonly EventRow[]
+  readonly configRevisions: readonly ConfigRow[]
+  readonly close: null
+}
+
+export interface Numbered<R> {
+  readonly number: number
+  readonly request: R
+}
+
+export type Reply =
+  | { readonly number: number; readonly ok: true; readonly value: unknown }
+  /** `isGone`: the thread could not open the file and has ended. */
+  | { readonly number: number; readonly ok: false; readonly fault: string; readonly isGone: boolean }

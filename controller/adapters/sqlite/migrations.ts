@@ -1,0 +1,154 @@
+/**
+ * How the file came to look as it does: numbered steps, forward only. A step that was ever released never changes; the next change
+ * is a new step at the end.
+ */
+import { sql, type Kysely } from 'kysely'
+import { StoreFault } from '../../ports/store.ts'
+import type { Schema } from './schema.ts'
+
+export interface Migration {
+  /** 1, 2, 3, … without a gap. */
+  readonly version: number
+  readonly name: string
+  up(db: Kysely<never>): Promise<void>
+}
+
+export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: 'first tables', up: firstTables }]
+
+export interface Migrated {
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * Brings the schema to the last of `migrations`, one transaction a step. The only writer calls it, before anything else.
+ * @param at milliseconds since the Unix epoch, noted with each step.
+ * @throws StoreFault when the file comes from a newer version, or holds tables that are not ours.
+ */
+export async function migrate(
+  db: Kysely<Schema>,
+  path: string,
+  at: number,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<Migrated> {
+  const from = await schemaVersion(db, path, migrations)
+  for (const migration of migrations.slice(from)) {
+    await db.transaction().execute(async (step) => {
+      await migration.up(step as unknown as Kysely<never>)
+      await step.insertInto('schema_version').values({ version: migration.version, name: migration.name, applied_at: at }).execute()
+    })
+  }
+  return { from, to: migrations.length }
+}
+
+/**
+ * Which step the file stands at; 0 for one without tables. Only reads.
+ * @throws StoreFault as `migrate` does.
+ */
+export async function schemaVersion(db: Kysely<Schema>, path: string, migrations: readonly Migration[] = MIGRATIONS): Promise<number> {
+  const tables = await sql<{ name: string }>`select name from sqlite_schema where type = 'table'`.execute(db)
+  if (tables.rows.length === 0) return 0
+  if (!tables.rows.some((table) => table.name === 'schema_version')) throw new StoreFault(notOurs(path))
+  const row = await db
+    .selectFrom('schema_version')
+    .select(({ fn }) => fn.max('version').as('version'))
+    .executeTakeFirst()
+  const version = row?.version ?? 0
+  if (version > migrations.length) throw new StoreFault(newerSchema(path, version, migrations.length))
+  return version
+}
+
+function newerSchema(path: string, found: number, known: number): string {
+  return (
+    `${path} was written by a newer Headroom (schema ${found}, this one knows up to ${known}): ` +
+    'start that version, or restore a backup made before the upgrade'
+  )
+}
+
+function notOurs(path: string): string {
+  return `${path} is a database of something else (no table schema_version): name another data directory, or move the file away`
+}
+
+async function firstTables(db: Kysely<never>): Promise<void> {
+  const { schema } = db
+  const strict = sql`strict`
+  await schema
+    .createTable('schema_version')
+    .addColumn('version', 'integer', (column) => column.primaryKey())
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('applied_at', 'integer', (column) => column.notNull())
+    .modifyEnd(strict)
+    .execute()
+  await firstTaskTable(db)
+  await firstEventTable(db)
+  await schema
+    .createTable('nodes')
+    .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+    .addColumn('ordinal', 'integer', (column) => column.notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
+    .modifyEnd(strict)
+    .execute()
+  await schema
+    .createTable('groups')
+    .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
+    .modifyEnd(strict)
+    .execute()
+  await schema
+    .createTable('config_revisions')
+    .addColumn('revision', 'integer', (column) => column.primaryKey())
+    .addColumn('at', 'integer', (column) => column.notNull())
+    .addColumn('author', 'text')
+    .addColumn('fields', 'text', (column) => column.notNull())
+    .modifyEnd(strict)
+    .execute()
+  await schema
+    .createTable('marks')
+    .addColumn('id', 'integer', (column) => column.primaryKey().check(sql`id = 1`))
+    .addColumn('epoch', 'integer', (column) => column.notNull())
+    .addColumn('next_task_seq', 'integer', (column) => column.notNull())
+    .addColumn('next_event_seq', 'integer', (column) => column.notNull())
+    .addColumn('next_decision', 'integer', (column) => column.notNull())
+    .modifyEnd(strict)
+    .execute()
+}
+
+async function firstTaskTable({ schema }: Kysely<never>): Promise<void> {
+  await schema
+    .createTable('tasks')
+    .addColumn('seq', 'integer', (column) => column.primaryKey())
+    .addColumn('id', 'text', (column) => column.notNull().unique())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('owner', 'text')
+    .addColumn('node_id', 'text')
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('is_final', 'integer', (column) => column.notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
+    .modifyEnd(sql`strict`)
+    .execute()
+  await schema.createIndex('tasks_open').on('tasks').column('seq').where(sql.ref('is_final'), '=', 0).execute()
+  // The name stands in the index so that a search by name reads no row that it does not show.
+  await schema.createIndex('tasks_final').on('tasks').columns(['state', 'seq', 'name']).where(sql.ref('is_final'), '=', 1).execute()
+  await schema
+    .createIndex('tasks_final_by_owner')
+    .on('tasks')
+    .columns(['state', 'owner', 'seq', 'name'])
+    .where(sql.ref('is_final'), '=', 1)
+    .execute()
+}
+
+async function firstEventTable({ schema }: Kysely<never>): Promise<void> {
+  await schema
+    .createTable('events')
+    .addColumn('seq', 'integer', (column) => column.primaryKey())
+    .addColumn('at', 'integer', (column) => column.notNull())
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('task_id', 'text')
+    .addColumn('node_id', 'text')
+    .addColumn('caused_by', 'integer')
+    .addColumn('data', 'text', (column) => column.notNull())
+    .modifyEnd(sql`strict`)
+    .execute()
+  await schema.createIndex('events_of_task').on('events').columns(['task_id', 'seq']).where(sql.ref('task_id'), 'is not', null).execute()
+  await schema.createIndex('events_of_node').on('events').columns(['node_id', 'seq']).where(sql.ref('node_id'), 'is not', null).execute()
+}

@@ -1,0 +1,79 @@
+/** The reads, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's plans). */
+import { type Kysely, sql } from 'kysely'
+import { isFinal, type TaskState } from '../../domain/task.ts'
+import type { EventQuery, FinishedQuery } from '../../ports/store.ts'
+import type { ConfigRow, EventRow, StoredRows } from './rows.ts'
+import type { Schema } from './schema.ts'
+
+/** Everything a controller starts from, as of one instant. */
+export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
+  return db.transaction().execute(async (at) => {
+    const openTasks = await openTasksQuery(at).execute()
+    const nodes = await at.selectFrom('nodes').select('record').orderBy('ordinal').orderBy('id').execute()
+    const groups = await at.selectFrom('groups').select('record').orderBy('id').execute()
+    const marks = await at.selectFrom('marks').selectAll().executeTakeFirst()
+    const [config] = await configRevisions(at, 1)
+    return {
+      openTasks: openTasks.map((row) => row.record),
+      nodes: nodes.map((row) => row.record),
+      groups: groups.map((row) => row.record),
+      config: config ?? null,
+      marks: marks === undefined ? null : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
+      finishedCounts: await finishedCountsQuery(at).execute(),
+    }
+  })
+}
+
+export async function taskById(db: Kysely<Schema>, id: string): Promise<string | null> {
+  const row = await db.selectFrom('tasks').select('record').where('id', '=', id).executeTakeFirst()
+  return row?.record ?? null
+}
+
+/** One query a state, each in the order of its index; the newest of all are the page. */
+export async function finishedTasks(db: Kysely<Schema>, query: FinishedQuery): Promise<string[]> {
+  const states = [...new Set(query.states)].filter(isFinal)
+  const pages = await Promise.all(states.map((state) => finishedTasksQuery(db, state, query).execute()))
+  return pages
+    .flat()
+    .sort((a, b) => b.seq - a.seq)
+    .slice(0, query.limit)
+    .map((row) => row.record)
+}
+
+export async function events(db: Kysely<Schema>, query: EventQuery): Promise<EventRow[]> {
+  const rows = await eventsQuery(db, query).execute()
+  return rows.map((row) => [row.seq, row.at, row.kind, row.task_id, row.node_id, row.caused_by, row.data])
+}
+
+/** Newest first. */
+export async function configRevisions(db: Kysely<Schema>, limit: number): Promise<ConfigRow[]> {
+  const rows = await db.selectFrom('config_revisions').selectAll().orderBy('revision', 'desc').limit(limit).execute()
+  return rows.map((row) => [row.revision, row.at, row.author, row.fields])
+}
+
+export function openTasksQuery(db: Kysely<Schema>) {
+  return db.selectFrom('tasks').select('record').where('is_final', '=', sql.lit(0)).orderBy('seq')
+}
+
+export function finishedCountsQuery(db: Kysely<Schema>) {
+  return db
+    .selectFrom('tasks')
+    .select(({ fn }) => ['state', fn.countAll<number>().as('count')])
+    .where('is_final', '=', sql.lit(1))
+    .groupBy('state')
+}
+
+export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, { owner, nameContains, beforeSeq, limit }: FinishedQuery) {
+  let query = db.selectFrom('tasks').select(['seq', 'record']).where('is_final', '=', sql.lit(1)).where('state', '=', state)
+  if (owner !== null) query = query.where('owner', '=', owner)
+  if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
+  if (nameContains !== null) query = query.where(({ fn, val }) => fn<number>('instr', ['name', val(nameContains)]), '>', 0)
+  return query.orderBy('seq', 'desc').limit(limit)
+}
+
+export function eventsQuery(db: Kysely<Schema>, { afterSeq, taskId, nodeId, limit }: EventQuery) {
+  let query = db.selectFrom('events').selectAll().where('seq', '>', afterSeq)
+  if (taskId !== null) query = query.where('task_id', '=', taskId)
+  if (nodeId !== null) query = query.where('node_id', '=', nodeId)
+  return query.orderBy('seq').limit(limit)
+}

@@ -1,0 +1,114 @@
+/**
+ * Records as rows and back. Both happen on the main thread: the worker threads see rows only, and a list of strings crosses between
+ * threads twice as fast as the objects it stands for (measured: 1.9 µs a task on the main thread with its JSON, either way; the
+ * other thread pays 0.5 µs instead of 3.1).
+ */
+import type { Event, EventData, EventKind } from '../../domain/event.ts'
+import type { ConfigFields } from '../../domain/config.ts'
+import type { Group } from '../../domain/group.ts'
+import { isFinal } from '../../domain/task.ts'
+import type { Batch, ConfigRecord, NodeRecord, StoredState, TaskRecord } from '../../ports/store.ts'
+import { EMPTY_STATE } from '../memory-store.ts'
+
+/** The values of one row, in the order of the columns that writer.ts names. */
+export type TaskRow = readonly [
+  seq: number,
+  id: string,
+  state: string,
+  owner: string | null,
+  nodeId: string | null,
+  name: string,
+  isFinal: 0 | 1,
+  record: string,
+]
+export type NodeRow = readonly [id: string, ordinal: number, record: string]
+export type GroupRow = readonly [id: string, record: string]
+export type ConfigRow = readonly [revision: number, at: number, author: string | null, fields: string]
+export type EventRow = readonly [
+  seq: number,
+  at: number,
+  kind: string,
+  taskId: string | null,
+  nodeId: string | null,
+  causedBy: number | null,
+  data: string,
+]
+export type MarksRow = readonly [epoch: number, nextTaskSeq: number, nextEventSeq: number, nextDecision: number]
+
+export interface BatchRows {
+  readonly tasks: readonly TaskRow[]
+  readonly nodes: readonly NodeRow[]
+  readonly forgottenNodeIds: readonly string[]
+  readonly groups: readonly GroupRow[]
+  readonly deletedGroupIds: readonly string[]
+  readonly config: ConfigRow | null
+  readonly events: readonly EventRow[]
+  readonly marks: MarksRow
+}
+
+/** What `load` reads: records as JSON, in their final order. */
+export interface StoredRows {
+  readonly openTasks: readonly string[]
+  readonly nodes: readonly string[]
+  readonly groups: readonly string[]
+  readonly config: ConfigRow | null
+  readonly marks: MarksRow | null
+  readonly finishedCounts: readonly { readonly state: string; readonly count: number }[]
+}
+
+/** @throws TypeError when a record holds what JSON has no word for (a cycle, a BigInt). */
+export function encodeBatch(batch: Batch): BatchRows {
+  const { epoch, nextTaskSeq, nextEventSeq, nextDecision } = batch.marks
+  return {
+    tasks: batch.tasks.map(encodeTask),
+    nodes: batch.nodes.map((node) => [node.id, node.ordinal, JSON.stringify(node)]),
+    forgottenNodeIds: batch.forgottenNodeIds,
+    groups: batch.groups.map((group) => [group.id, JSON.stringify(group)]),
+    deletedGroupIds: batch.deletedGroupIds,
+    config: batch.config === null ? null : encodeConfig(batch.config),
+    events: batch.events.map(encodeEvent),
+    marks: [epoch, nextTaskSeq, nextEventSeq, nextDecision],
+  }
+}
+
+function encodeTask(task: TaskRecord): TaskRow {
+  const nodeId = task.placement === null ? null : task.placement.nodeId
+  return [task.seq, task.id, task.state, task.owner, nodeId, task.name, isFinal(task.state) ? 1 : 0, JSON.stringify(task)]
+}
+
+function encodeConfig(config: ConfigRecord): ConfigRow {
+  return [config.revision, config.at, config.author, JSON.stringify(config.fields)]
+}
+
+function encodeEvent(event: Event): EventRow {
+  return [event.seq, event.at, event.kind, event.taskId, event.nodeId, event.causedBy, JSON.stringify(event.data)]
+}
+
+export function decodeState(rows: StoredRows): StoredState {
+  const finishedCounts = { ...EMPTY_STATE.finishedCounts }
+  for (const { state, count } of rows.finishedCounts) finishedCounts[state as keyof typeof finishedCounts] = count
+  return {
+    openTasks: rows.openTasks.map(decodeTask),
+    nodes: rows.nodes.map((record) => JSON.parse(record) as NodeRecord),
+    groups: rows.groups.map((record) => JSON.parse(record) as Group),
+    config: rows.config === null ? null : decodeConfig(rows.config),
+    marks: rows.marks === null ? EMPTY_STATE.marks : decodeMarks(rows.marks),
+    finishedCounts,
+  }
+}
+
+export function decodeTask(record: string): TaskRecord {
+  return JSON.parse(record) as TaskRecord
+}
+
+export function decodeConfig([revision, at, author, fields]: ConfigRow): ConfigRecord {
+  return { revision, at, author, fields: JSON.parse(fields) as ConfigFields }
+}
+
+export function decodeEvent([seq, at, kind, taskId, nodeId, causedBy, data]: EventRow): Event {
+  return { seq, at, kind: kind as EventKind, taskId, nodeId, causedBy, data: JSON.parse(data) as EventData }
+}
+
+function decodeMarks([epoch, nextTaskSeq, nextEventSeq, nextDecision]: MarksRow): StoredState['marks'] {
+  return { epoch, nextTaskSeq, nextEventSeq, nextDecision }
+}

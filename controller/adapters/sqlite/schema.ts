@@ -1,0 +1,72 @@
+/** The tables as Kysely sees them: what migrations.ts has made by its last step. Times are milliseconds since the Unix epoch. */
+
+/**
+ * One row a task, open or final. `record` holds the whole TaskRecord as JSON; the other columns are what queries look for.
+ * `seq` is the row id, so that new tasks go to the end of the table.
+ */
+export interface TasksTable {
+  seq: number
+  id: string
+  state: string
+  owner: string | null
+  node_id: string | null
+  name: string
+  /** 1 once the state is final. Each index covers one side only, so an open task that changes touches none of the final ones. */
+  is_final: number
+  record: string
+}
+
+export interface NodesTable {
+  id: string
+  ordinal: number
+  record: string
+}
+
+export interface GroupsTable {
+  id: string
+  record: string
+}
+
+export interface ConfigRevisionsTable {
+  revision: number
+  at: number
+  author: string | null
+  /** ConfigFields as JSON. */
+  fields: string
+}
+
+export interface EventsTable {
+  seq: number
+  at: number
+  kind: string
+  task_id: string | null
+  node_id: string | null
+  caused_by: number | null
+  /** EventData as JSON. */
+  data: string
+}
+
+/** One row, with id 1. */
+export interface MarksTable {
+  id: number
+  epoch: number
+  next_task_seq: number
+  next_event_seq: number
+  next_decision: number
+}
+
+export interface SchemaVersionTable {
+  version: number
+  name: string
+  applied_at: number
+}
+
+export interface Schema {
+  tasks: TasksTable
+  nodes: NodesTable
+  groups: GroupsTable
+  config_revisions: ConfigRevisionsTable
+  events: EventsTable
+  marks: MarksTable
+  schema_version: SchemaVersionTable
+}

@@ -1,0 +1,134 @@
+/**
+ * The durable store: one SQLite file, written by one worker thread and read by another (docs/decisions/0020). The main thread only
+ * turns records into rows and back.
+ */
+import { join, resolve } from 'node:path'
+import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports/store.ts'
+import { createCommitQueue, type CommitQueue } from './commit-queue.ts'
+import { oneLine } from './faults.ts'
+import type { ReaderRequest, WorkerSettings, WriterRequest } from './messages.ts'
+import { decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from './rows.ts'
+import { createWorkerLink, type WorkerLink } from './worker-link.ts'
+
+export interface SqliteStoreOptions {
+  /** The directory of `headroom.db`; made with mode 0700 when absent. */
+  readonly dataDir?: string
+  /** Or the file itself. Exactly one of the two is given. */
+  readonly path?: string
+  /** How long to wait for a controller that is just ending, or for another program that has locked the file (default 2000). */
+  readonly busyTimeoutMs?: number
+  /** How many of the newest events are kept (default 1,000,000). */
+  readonly retainEvents?: number
+  /** The file grows to so many pages of 4 KiB at most; past that the disk counts as full. Default: no limit. */
+  readonly maxPages?: number
+  /** Told what happened to the file: made, migrated. */
+  readonly log?: (line: string) => void
+}
+
+export const STORE_FILE = 'headroom.db'
+
+const BUSY_TIMEOUT_MS = 2000
+const RETAIN_EVENTS = 1_000_000
+
+type Reader = WorkerLink<ReaderRequest>
+
+interface Threads {
+  readonly writer: WorkerLink<WriterRequest>
+  readonly reader: Reader
+  /** Resolves when both may be asked, rejects with the StoreFault of the file. */
+  readonly opened: Promise<void>
+}
+
+/**
+ * Opens the file at once, in the background; `load` is the first to say how that went.
+ * Faults: all are StoreFault, one line that names the file and what to do. A failed commit ends writing for good, reads go on.
+ * @throws TypeError when not exactly one of `dataDir` and `path` is given, or a limit is not a whole number.
+ */
+export function createSqliteStore(options: SqliteStoreOptions): Store {
+  const settings = settingsOf(options)
+  const threads = start(settings, options.log)
+  const queue = createCommitQueue((batches) => threads.writer.ask({ op: 'commit', batches }))
+  const ask = askWhenOpen(threads)
+  let closed: Promise<void> | null = null
+  return {
+    load: async () => decodeState(await ask({ op: 'load' })),
+    commit: (batch) => commit(queue, batch),
+    reads: readsOf(ask),
+    close: () => (closed ??= close(settings.path, queue, threads)),
+  }
+}
+
+function settingsOf(options: SqliteStoreOptions): WorkerSettings {
+  const { dataDir, path, busyTimeoutMs = BUSY_TIMEOUT_MS, retainEvents = RETAIN_EVENTS, maxPages } = options
+  if ((dataDir === undefined) === (path === undefined)) throw new TypeError('a SQLite store needs either dataDir or path')
+  requireWhole('busyTimeoutMs', busyTimeoutMs, 0)
+  requireWhole('retainEvents', retainEvents, 1)
+  if (maxPages !== undefined) requireWhole('maxPages', maxPages, 1)
+  return { path: resolve(path ?? join(dataDir ?? '', STORE_FILE)), busyTimeoutMs, retainEvents, maxPages: maxPages ?? null }
+}
+
+function requireWhole(name: string, value: number, min: number): void {
+  if (!Number.isSafeInteger(value) || value < min) throw new TypeError(`${name} must be a whole number from ${min}, not ${value}`)
+}
+
+function start(settings: WorkerSettings, log: SqliteStoreOptions['log']): Threads {
+  const threads = {
+    writer: createWorkerLink<WriterRequest>('writer-worker', settings),
+    reader: createWorkerLink<ReaderRequest>('reader-worker', settings),
+  }
+  const opened = open(threads, log)
+  opened.catch(() => undefined) // Whoever asks gets the fault; without a question it must not end the process.
+  return { ...threads, opened }
+}
+
+/** The writer makes, checks and migrates the file before the reader looks at it; both threads start meanwhile. */
+async function open({ writer, reader }: Omit<Threads, 'opened'>, log: SqliteStoreOptions['log']): Promise<void> {
+  try {
+    const lines = await writer.open()
+    for (const line of lines) log?.(line)
+    await reader.open()
+  } catch (error) {
+    await Promise.all([writer.close(), reader.close()])
+    throw error
+  }
+}
+
+function askWhenOpen({ opened, reader }: Threads): Reader['ask'] {
+  return async (request) => {
+    await opened
+    return reader.ask(request)
+  }
+}
+
+function commit(queue: CommitQueue, batch: Batch): Promise<void> {
+  try {
+    return queue.add(encodeBatch(batch))
+  } catch (cause) {
+    const unstorable = new StoreFault(`a record cannot be stored: ${oneLine(String(cause))}`, { cause })
+    queue.fail(unstorable)
+    return Promise.reject(unstorable)
+  }
+}
+
+function readsOf(ask: Reader['ask']): StoreReads {
+  return {
+    task: async (id) => {
+      const record = await ask({ op: 'task', id })
+      return record === null ? null : decodeTask(record)
+    },
+    finishedTasks: async (query) => (await ask({ op: 'finishedTasks', query })).map(decodeTask),
+    events: async (query) => (await ask({ op: 'events', query })).map(decodeEvent),
+    configRevisions: async (limit) => (await ask({ op: 'configRevisions', limit })).map(decodeConfig),
+  }
+}
+
+/**
+ * The last connection to close moves the log into the file. After a failure that is not tried again, as no failed fsync is: the reader
+ * closes last then, and it cannot write.
+ */
+async function close(path: string, queue: CommitQueue, { writer, reader, opened }: Threads): Promise<void> {
+  await Promise.all([queue.end(new StoreFault(`${path}: the store is closed`)), opened.catch(() => undefined)])
+  if (queue.hasFailed()) await writer.close()
+  await reader.close()
+  await writer.close()
+}

@@ -1,0 +1,68 @@
+/** The main thread's end of a worker thread: requests out, answers in, and one fault for all when the thread is gone. */
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { StoreFault } from '../../ports/store.ts'
+import { oneLine } from './faults.ts'
+import type { Answers, FrameRequest, Numbered, Reply, WorkerSettings } from './messages.ts'
+
+export interface WorkerLink<R extends { readonly op: keyof Answers }> {
+  /**
+   * Has the thread open the file; the first call. Resolves to lines for the log. Rejects with StoreFault when the file cannot be
+   * opened: the thread has ended then, and every question is answered with the same fault.
+   */
+  open(): Promise<readonly string[]>
+  /** Rejects with StoreFault when the thread answers with one or is gone. */
+  ask<Q extends R>(request: Q): Promise<Answers[Q['op']]>
+  /** Resolves when the thread has closed the file and ended. Never rejects; may be called again. */
+  close(): Promise<void>
+}
+
+interface Waiting {
+  resolve(value: unknown): void
+  reject(fault: StoreFault): void
+}
+
+/** @param name of the file beside this one, without its extension: sources run as .ts, an installed package as .js. */
+export function createWorkerLink<R extends { readonly op: keyof Answers }>(name: string, settings: WorkerSettings): WorkerLink<R> {
+  const worker = new Worker(new URL(`./${name}${extname(import.meta.url)}`, import.meta.url), { workerData: settings, name })
+  const waiting = new Map<number, Waiting>()
+  let lastNumber = 0
+  let gone: StoreFault | null = null
+  const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+  worker.on('message', (reply: Reply) => {
+    const asked = waiting.get(reply.number)
+    waiting.delete(reply.number)
+    if (reply.ok) return asked?.resolve(reply.value)
+    const fault = new StoreFault(reply.fault)
+    asked?.reject(fault)
+    if (reply.isGone) end(fault)
+  })
+  worker.once('error', (cause: Error) =>
+    end(new StoreFault(`${settings.path}: the ${name} thread failed: ${oneLine(cause.message)}`, { cause })),
+  )
+  worker.once('exit', () => end(new StoreFault(`${settings.path}: the store is closed`)))
+
+  function end(fault: StoreFault): void {
+    gone ??= fault
+    for (const asked of waiting.values()) asked.reject(gone)
+    waiting.clear()
+  }
+
+  function send(request: R | FrameRequest): Promise<unknown> {
+    if (gone !== null) return Promise.reject(gone)
+    const number = ++lastNumber
+    return new Promise((resolve, reject) => {
+      waiting.set(number, { resolve, reject })
+      worker.postMessage({ number, request } satisfies Numbered<R | FrameRequest>)
+    })
+  }
+
+  return {
+    open: () => send({ op: 'open' }) as Promise<readonly string[]>,
+    ask: <Q extends R>(request: Q) => send(request) as Promise<Answers[Q['op']]>,
+    close: async () => {
+      await send({ op: 'close' }).catch(() => undefined)
+      await ended
+    },
+  }
+}

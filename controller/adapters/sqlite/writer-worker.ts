@@ -1,0 +1,22 @@
+/** The thread that writes: an fsync stops it and never the event loop. */
+import { parentPort, workerData } from 'node:worker_threads'
+import type { WorkerSettings, WriterRequest } from './messages.ts'
+import { openForWriting } from './opening.ts'
+import { serve } from './serving.ts'
+import { createWriter } from './writer.ts'
+
+const settings = workerData as WorkerSettings
+if (parentPort === null) throw new Error('writer-worker runs in a worker thread')
+
+serve<WriterRequest>(parentPort, settings.path, async () => {
+  const opened = await openForWriting(settings)
+  const write = createWriter(opened.db, settings.retainEvents)
+  return {
+    lines: opened.lines,
+    answer: ({ batches }) => {
+      write(batches)
+      return null
+    },
+    close: opened.close,
+  }
+})

@@ -1,0 +1,31 @@
+/** What every route file is given. */
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type { FastifyBaseLogger, FastifyInstance, RawReplyDefaultExpression, RawRequestDefaultExpression, RawServerDefault } from 'fastify'
+import type { Commands } from '../engine/commands.ts'
+import type { Views } from '../engine/views.ts'
+import type { Readings } from './readings.ts'
+
+/** A Fastify instance whose handlers get their types from TypeBox schemas. */
+export type ApiApp = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+/** One thing that must hold before requests are let in. */
+export interface ReadinessCheck {
+  readonly name: string
+  readonly ok: boolean
+  readonly detail: string
+}
+
+export interface ApiContext {
+  readonly commands: Commands
+  readonly views: Views
+  readonly readings: Readings
+  readonly version: string
+  readonly fleet: 'simulated' | 'live'
+  readonly readiness: () => readonly ReadinessCheck[]
+}

@@ -1,0 +1,149 @@
+/**
+ * Every error this API answers, in one catalogue (RFC 9457, `application/problem+json`). A client switches on `code`; `detail` and
+ * `errors` are for people. `docs/rest.md` lists the same codes.
+ */
+import type { Refusal } from '../engine/commands.ts'
+import { StoreFault } from '../ports/store.ts'
+import { BODY_LIMIT_BYTES, URI_PARAMETER_LIMIT } from './limits.ts'
+import type { Problem, ProblemError } from './schema/problem.ts'
+import { schemaFaults, type SchemaFailure } from './schema-faults.ts'
+
+export const PROBLEMS = {
+  invalid_request: { status: 400, title: 'The request is not valid' },
+  malformed_json: { status: 400, title: 'The body is not JSON' },
+  malformed_request: { status: 400, title: 'The request could not be read' },
+  not_found: { status: 404, title: 'There is no such thing' },
+  route_not_found: { status: 404, title: 'There is no such route' },
+  method_not_allowed: { status: 405, title: 'The route does not have this method' },
+  request_timeout: { status: 408, title: 'The request took too long to arrive' },
+  conflict: { status: 409, title: 'The state does not allow it' },
+  precondition_failed: { status: 412, title: 'It has changed since it was read' },
+  body_too_large: { status: 413, title: 'The body is too large' },
+  uri_too_long: { status: 414, title: 'The path is too long' },
+  unsupported_media_type: { status: 415, title: 'The body has a type that is not read here' },
+  too_many_pending: { status: 429, title: 'Too many tasks are pending' },
+  headers_too_large: { status: 431, title: 'The headers are too large' },
+  internal_error: { status: 500, title: 'Something went wrong in the controller' },
+  not_ready: { status: 503, title: 'The controller is not ready' },
+  store_failed: { status: 503, title: 'The store does not answer' },
+} as const satisfies Record<string, { readonly status: number; readonly title: string }>
+
+export type ProblemCode = keyof typeof PROBLEMS
+
+/** How long a client is asked to wait before it tries again, in seconds. */
+const RETRY_AFTER_SECONDS = { too_many_pending: 5, store_failed: 10 } as const
+
+interface ProblemOptions {
+  readonly errors?: readonly ProblemError[]
+  readonly headers?: Readonly<Record<string, string>>
+  readonly cause?: unknown
+}
+
+/** Thrown by routes; answered by `error-replies.ts`. Nothing has changed when it is thrown. */
+export class ApiProblem extends Error {
+  override readonly name = 'ApiProblem'
+  readonly code: ProblemCode
+  readonly errors: readonly ProblemError[]
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: ProblemCode, detail: string, { errors = [], headers = {}, cause }: ProblemOptions = {}) {
+    super(detail, { cause })
+    this.code = code
+    this.errors = errors
+    this.headers = headers
+  }
+
+  get status(): number {
+    return PROBLEMS[this.code].status
+  }
+}
+
+/** The body of the answer. */
+export function presentProblem(problem: ApiProblem, requestId: string): Problem {
+  const { status, title } = PROBLEMS[problem.code]
+  return {
+    type: `urn:headroom:problem:${problem.code}`,
+    title,
+    status,
+    detail: problem.message,
+    code: problem.code,
+    errors: problem.errors,
+    request_id: requestId,
+  }
+}
+
+/** One field is wrong: `pointer` names it, `detail` says what is allowed and what was sent. */
+export function invalidField(pointer: string, detail: string): ApiProblem {
+  return invalidFields([{ pointer, detail }])
+}
+
+export function invalidFields(errors: readonly ProblemError[]): ApiProblem {
+  return new ApiProblem('invalid_request', errors.map((error) => error.detail).join('; '), { errors })
+}
+
+export function notFound(what: 'node' | 'task' | 'group', id: string): ApiProblem {
+  return new ApiProblem('not_found', `There is no ${what} ${JSON.stringify(id)}.`)
+}
+
+/** What the engine refused, as an answer. */
+export function problemOfRefusal(refusal: Refusal): ApiProblem {
+  switch (refusal.code) {
+    case 'invalid':
+      return invalidFields(
+        refusal.problems.map(({ field, detail }) => ({ pointer: pointerTo(field), detail: `${field} ${detail}`.trim() })),
+      )
+    case 'not_found':
+      return notFound(refusal.what, refusal.id)
+    case 'conflict':
+      return new ApiProblem('conflict', refusal.detail)
+    case 'too_many_pending':
+      return tryLater('too_many_pending', `${refusal.limit} tasks are pending, which is the limit.`)
+    case 'store_failed':
+      return tryLater('store_failed', refusal.detail)
+  }
+}
+
+/** Whatever was thrown while a request was handled, as an answer. What is not known is an internal error that says nothing of itself. */
+export function problemOf(error: unknown): ApiProblem {
+  if (error instanceof ApiProblem) return error
+  if (error instanceof StoreFault) return tryLater('store_failed', error.message, error)
+  if (isSchemaFailure(error)) return invalidFields(schemaFaults(error))
+  return (
+    frameworkProblem(error) ??
+    new ApiProblem('internal_error', 'The log of the controller has more under this request_id.', { cause: error })
+  )
+}
+
+/** JSON Pointer (RFC 6901) to a field of the body; the empty pointer is the body itself. */
+export function pointerTo(...path: readonly string[]): string {
+  return path.map((name) => (name === '' ? '' : `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)).join('')
+}
+
+function tryLater(code: keyof typeof RETRY_AFTER_SECONDS, detail: string, cause?: unknown): ApiProblem {
+  return new ApiProblem(code, detail, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS[code]) }, cause })
+}
+
+function isSchemaFailure(error: unknown): error is SchemaFailure {
+  return error instanceof Error && 'validation' in error && Array.isArray(error.validation)
+}
+
+/** Errors that Fastify and its plugins raise before a route is reached. */
+function frameworkProblem(error: unknown): ApiProblem | null {
+  if (!(error instanceof Error)) return null
+  const { code, statusCode } = error as Error & { readonly code?: unknown; readonly statusCode?: unknown }
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new ApiProblem(
+        'body_too_large',
+        `The body is larger than the limit of ${BODY_LIMIT_BYTES} bytes (${BODY_LIMIT_BYTES / 1024} KiB).`,
+      )
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new ApiProblem('unsupported_media_type', 'Send the body as JSON, with the header Content-Type: application/json.')
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new ApiProblem('uri_too_long', `A part of the path is longer than ${URI_PARAMETER_LIMIT} characters.`)
+    case 'FST_ERR_BAD_URL':
+      return new ApiProblem('malformed_request', 'The path holds a percent sign that encodes nothing.')
+  }
+  const isClientFault = typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+  return isClientFault ? new ApiProblem('malformed_request', error.message, { cause: error }) : null
+}

@@ -1,0 +1,13 @@
+/** Sizes that bound what a request may hold. */
+
+/** The largest body: 256 KiB. The largest sensible one, a group of some thousand nodes, is below. */
+export const BODY_LIMIT_BYTES = 256 * 1024
+
+/** The longest part of a path, encoded: an id of 200 characters, each of up to 12 (`%F0%9F%98%80`). */
+export const URI_PARAMETER_LIMIT = 2400
+
+/** The longest id that is looked up. */
+export const ID_LIMIT = 200
+
+/** How long a request may take to arrive, body included. */
+export const REQUEST_TIMEOUT_MS = 30_000

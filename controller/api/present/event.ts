@@ -1,0 +1,15 @@
+import type { Event } from '../../domain/event.ts'
+import type { EventBody } from '../schema/event.ts'
+import { presentInstant } from './instant.ts'
+
+export function presentEvent(event: Event): EventBody {
+  return {
+    seq: event.seq,
+    at: presentInstant(event.at),
+    kind: event.kind,
+    task_id: event.taskId,
+    node_id: event.nodeId,
+    caused_by: event.causedBy,
+    data: event.data,
+  }
+}

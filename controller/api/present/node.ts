@@ -1,0 +1,50 @@
+import type { ConfigFields } from '../../domain/config.ts'
+import type { Gpu, Node } from '../../domain/node.ts'
+import { resolveOvercommit } from '../../domain/vram.ts'
+import type { Percent } from '../../../protocol/units.ts'
+import type { GpuBody, NodeBody } from '../schema/node.ts'
+import { presentInstant } from './instant.ts'
+import { sumOfVram, vramOfGpu } from './vram.ts'
+
+/** A node with its GPUs; `defaults` is the live global configuration. */
+export function presentNode(node: Node, defaults: ConfigFields): NodeBody {
+  const overcommit = resolveOvercommit(defaults.default_vram_overcommit_percent, node.overcommitOverride)
+  const gpus = node.gpus.map((gpu) => presentGpu(gpu, overcommit.percent))
+  return {
+    node_id: node.id,
+    name: node.name,
+    address: node.address,
+    status: node.status,
+    cordoned: node.isCordoned,
+    groups: node.groups,
+    overcommit_vram_percent: node.overcommitOverride,
+    safety_reserve_mib: node.reserveOverrideMib,
+    overcommit: {
+      override_percent: node.overcommitOverride,
+      default_percent: defaults.default_vram_overcommit_percent,
+      effective_percent: overcommit.percent,
+      source: overcommit.source,
+    },
+    reserve: {
+      override_mib: node.reserveOverrideMib,
+      default_mib: defaults.safety_reserve_mib,
+      effective_mib: node.reserveOverrideMib ?? defaults.safety_reserve_mib,
+    },
+    vram: sumOfVram(gpus.map((gpu) => gpu.vram)),
+    host_memory: { swap_mib: node.hostSwapMib, used_mib: node.hostUsedMib, promised_mib: node.hostPromisedMib },
+    queue_length: node.queue.length,
+    gpus,
+    registered_at: presentInstant(node.registeredAt),
+    last_seen_at: presentInstant(node.lastSeenAt),
+  }
+}
+
+function presentGpu(gpu: Gpu, overcommitPercent: Percent): GpuBody {
+  return {
+    index: gpu.index,
+    model: gpu.model,
+    vram: vramOfGpu(gpu, overcommitPercent),
+    task_ids: gpu.placements.map((placement) => placement.task.spec.id),
+    exclusive_task_id: gpu.exclusiveTask?.spec.id ?? null,
+  }
+}

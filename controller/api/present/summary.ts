@@ -1,0 +1,87 @@
+/** The cluster on one page: how many tasks, how much VRAM, and how well the GPUs serve what is wanted of them. */
+import type { Views } from '../../engine/views.ts'
+import { starvationPercent, utilizationPercent } from '../../metrics/starvation.ts'
+import type { ReadingWindow } from '../readings.ts'
+import type { SummaryBody } from '../schema/summary.ts'
+import { presentInstant } from './instant.ts'
+
+export interface SummarySources {
+  readonly views: Views
+  readonly fleet: SummaryBody['fleet']
+  /** null when no two readings are far enough apart yet. */
+  readonly window: ReadingWindow | null
+  readonly pendingByReason: SummaryBody['pending_by_reason']
+}
+
+export function presentSummary({ views, fleet, window, pendingByReason }: SummarySources): SummaryBody {
+  const totals = views.totals()
+  return {
+    at: presentInstant(views.now()),
+    fleet,
+    tasks: presentCounts(views),
+    pending_by_reason: pendingByReason,
+    nodes: { total: totals.nodes, up: totals.nodesUp },
+    gpus: { total: totals.gpus, up: totals.gpusUp },
+    vram: presentVram(views),
+    overcommit: presentOvercommit(views),
+    swaps: { outs: totals.swapOuts, ins: totals.swapIns, out_mib: totals.swappedOutMibTotal, in_mib: totals.swappedInMibTotal },
+    ...presentPercentages(window, totals.gpusUp),
+    starvation_compute_is_estimate: fleet === 'live',
+  }
+}
+
+function presentCounts(views: Views): SummaryBody['tasks'] {
+  const { pending, assigned, running, unreachable, completed, failed, cancelled, lost } = views.counts()
+  return {
+    by_list: { running: assigned + running + unreachable, pending, completed: completed + failed + cancelled + lost },
+    by_state: { pending, assigned, running, unreachable, completed, failed, cancelled, lost },
+  }
+}
+
+function presentVram(views: Views): SummaryBody['vram'] {
+  const totals = views.totals()
+  return {
+    physical_mib: totals.physicalMib,
+    used_mib: totals.residentMib + totals.foreignMib,
+    resident_mib: totals.residentMib,
+    foreign_mib: totals.foreignMib,
+    committed_mib: totals.committedMib,
+    swapped_mib: totals.swappedMib,
+    effective_schedulable_mib: totals.effectiveSchedulableMib,
+    commit_limit_mib: totals.commitLimitMib,
+  }
+}
+
+function presentOvercommit(views: Views): SummaryBody['overcommit'] {
+  const { fields, source } = views.config()
+  let overrides = 0
+  for (const node of views.nodes()) if (node.overcommitOverride !== null) overrides += 1
+  return { default_percent: fields.default_vram_overcommit_percent, source, nodes_with_override: overrides }
+}
+
+type Percentages = Pick<
+  SummaryBody,
+  'window' | 'utilization_percent' | 'utilization_unknown_because' | 'starvation_percent' | 'starvation_unknown_because'
+>
+
+const NO_WINDOW = 'The first reading was just taken; the percentages are about the time between two.'
+
+function presentPercentages(window: ReadingWindow | null, gpusUp: number): Percentages {
+  if (window === null) {
+    return {
+      window: null,
+      utilization_percent: null,
+      utilization_unknown_because: NO_WINDOW,
+      starvation_percent: null,
+      starvation_unknown_because: NO_WINDOW,
+    }
+  }
+  const utilization = utilizationPercent(window.counters, window.to - window.from, gpusUp)
+  return {
+    window: { from: presentInstant(window.from), to: presentInstant(window.to), seconds: (window.to - window.from) / 1000 },
+    utilization_percent: utilization,
+    utilization_unknown_because: utilization === null ? 'No GPU is up.' : null,
+    starvation_percent: starvationPercent(window.counters),
+    starvation_unknown_because: null,
+  }
+}

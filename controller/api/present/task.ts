@@ -1,0 +1,94 @@
+/** A task as the API shows it: an open one from memory, a final one from the store, in one shape. */
+import type { Placement, Task } from '../../domain/task.ts'
+import type { Views } from '../../engine/views.ts'
+import { ZERO_COUNTERS, type Counters } from '../../metrics/counters.ts'
+import { starvationPercent } from '../../metrics/starvation.ts'
+import type { TaskRecord } from '../../ports/store.ts'
+import type { PlacementBody, TaskBody } from '../schema/task.ts'
+import { presentInstant, presentInstantOrNull } from './instant.ts'
+import { presentWait } from './wait.ts'
+
+export function presentTask(task: Task, views: Views): TaskBody {
+  return {
+    ...presentSpec(task.spec),
+    ...presentCourse(task),
+    residency: task.placement?.residency ?? 'none',
+    placement: presentPlacement(task.placement),
+    wait: presentWait(views.explain(task)),
+    starvation_percent: starvationPercent(views.taskCounters(task)),
+  }
+}
+
+/** From the store: what is final sits nowhere and waits for nothing. */
+export function presentTaskRecord(record: TaskRecord): TaskBody {
+  return {
+    ...presentSpec(record),
+    ...presentCourse(record),
+    residency: 'none',
+    placement: null,
+    wait: null,
+    starvation_percent: starvationPercent(countersOf(record)),
+  }
+}
+
+export function presentPlacement(placement: Placement | null): PlacementBody | null {
+  if (placement === null) return null
+  return {
+    node_id: placement.node.id,
+    node_name: placement.node.name,
+    gpus: placement.gpus.map((gpu) => gpu.index),
+    demand_mib: placement.demandMib,
+    wants_gpu: placement.wantsGpu,
+    idle_since: presentInstant(placement.idleSince),
+    assigned_at: presentInstant(placement.assignedAt),
+    started_at: presentInstantOrNull(placement.startedAt),
+  }
+}
+
+type Spec = Pick<Task['spec'] & TaskRecord, keyof Task['spec'] & keyof TaskRecord>
+
+/** What was asked for. */
+function presentSpec(spec: Spec) {
+  return {
+    id: spec.id,
+    seq: spec.seq,
+    name: spec.name,
+    vram_mib: spec.vramMib === 0 ? null : spec.vramMib,
+    gpu_count: spec.gpuCount,
+    gpu_mode: spec.gpuMode,
+    noswap: spec.noswap,
+    priority: spec.priority,
+    groups: spec.groups,
+    labels: spec.labels,
+    owner: spec.owner,
+    command: spec.command,
+    max_runtime_seconds: spec.maxRuntimeMs === null ? null : spec.maxRuntimeMs / 1000,
+    on_node_loss: spec.onNodeLoss,
+    submitted_at: presentInstant(spec.submittedAt),
+  }
+}
+
+type Course = Pick<
+  Task & TaskRecord,
+  'state' | 'isHeld' | 'attempt' | 'swapOuts' | 'pendingSince' | 'firstStartedAt' | 'finishedAt' | 'exitCode' | 'endReason'
+>
+
+/** What became of it. */
+function presentCourse(course: Course) {
+  return {
+    state: course.state,
+    held: course.isHeld,
+    attempt: course.attempt,
+    swap_outs: course.swapOuts,
+    pending_since: presentInstant(course.pendingSince),
+    first_started_at: presentInstantOrNull(course.firstStartedAt),
+    finished_at: presentInstantOrNull(course.finishedAt),
+    exit_code: course.exitCode,
+    end_reason: course.endReason,
+  }
+}
+
+function countersOf(record: TaskRecord): Counters {
+  const [demand, served, queue, swap, compute] = record.counters
+  return { ...ZERO_COUNTERS, demand, served, queue, swap, compute }
+}

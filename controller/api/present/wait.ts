@@ -1,0 +1,24 @@
+import type { ReasonDetail, WaitExplanation } from '../../scheduler/explain.ts'
+import type { WaitBody } from '../schema/task.ts'
+import { presentInstantOrNull } from './instant.ts'
+
+export function presentWait(explanation: WaitExplanation | null): WaitBody | null {
+  if (explanation === null) return null
+  return {
+    ...presentReason(explanation.primary),
+    sentence: explanation.sentence,
+    retry_at: presentInstantOrNull(explanation.retryAt),
+    queue_position: explanation.queuePosition,
+    secondary: explanation.secondary.map(presentReason),
+  }
+}
+
+function presentReason(detail: ReasonDetail): WaitBody['secondary'][number] {
+  return {
+    reason: detail.reason,
+    node_ids: detail.nodeIds,
+    node_count: detail.nodeCount,
+    have_mib: detail.haveMib,
+    need_mib: detail.needMib,
+  }
+}

@@ -1,0 +1,105 @@
+import { Type } from 'typebox'
+import type { Group } from '../../domain/group.ts'
+import { byCodeUnits } from '../../domain/order.ts'
+import { ask } from '../ask.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentGroup } from '../present/group.ts'
+import {
+  GroupDeletionQuerySchema,
+  GroupPageSchema,
+  GroupPathSchema,
+  GroupRef,
+  GroupReplacementSchema,
+  NewGroupSchema,
+} from '../schema/group.ts'
+
+const listGroups = operation({
+  operationId: 'listGroups',
+  summary: 'All groups, in order of their names',
+  tags: ['groups'],
+  response: { 200: GroupPageSchema },
+})
+
+const createGroup = operation(
+  {
+    operationId: 'createGroup',
+    summary: 'Create a group',
+    description: 'Its nodes leave the common pool at once.',
+    tags: ['groups'],
+    body: NewGroupSchema,
+    response: { 201: GroupRef },
+  },
+  ['conflict', 'store_failed'],
+)
+
+const getGroup = operation(
+  { operationId: 'getGroup', summary: 'One group', tags: ['groups'], params: GroupPathSchema, response: { 200: GroupRef } },
+  ['not_found'],
+)
+
+const putGroup = operation(
+  {
+    operationId: 'putGroup',
+    summary: 'Create or replace a group',
+    description: 'Tasks that are placed on a node finish there, whatever groups it joins or leaves.',
+    tags: ['groups'],
+    params: GroupPathSchema,
+    body: GroupReplacementSchema,
+    response: { 200: GroupRef, 201: GroupRef },
+  },
+  ['store_failed'],
+)
+
+const deleteGroup = operation(
+  {
+    operationId: 'deleteGroup',
+    summary: 'Delete a group',
+    description: 'Its nodes that are in no other group return to the common pool. Refused while pending tasks target it, unless forced.',
+    tags: ['groups'],
+    params: GroupPathSchema,
+    querystring: GroupDeletionQuerySchema,
+    response: { 204: Type.Null({ description: 'Deleted' }) },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+/** GET and POST /groups; GET, PUT and DELETE /groups/{group_id}. */
+export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+  const put = (group: Group, ifAbsent: boolean) => ask<Group>((answer) => commands.putGroup(group, ifAbsent, answer))
+
+  app.get('/groups', { schema: listGroups }, () => {
+    const groups = [...views.groups()].sort((a, b) => byCodeUnits(a.id, b.id))
+    return { items: groups.map(presentGroup), next_cursor: null, total: groups.length }
+  })
+
+  app.post('/groups', { schema: createGroup }, async ({ body }, reply) => {
+    const group = await put(groupOf(body.id, body.description, body.node_ids), true)
+    reply.code(201).header('location', `/api/v1/groups/${encodeURIComponent(group.id)}`)
+    return presentGroup(group)
+  })
+
+  app.get('/groups/:group_id', { schema: getGroup }, ({ params }) => {
+    const group = views.group(params.group_id)
+    if (group === undefined) throw notFound('group', params.group_id)
+    return presentGroup(group)
+  })
+
+  app.put('/groups/:group_id', { schema: putGroup }, async ({ params, body }, reply) => {
+    const isNew = views.group(params.group_id) === undefined
+    const group = await put(groupOf(params.group_id, body.description, body.node_ids), false)
+    reply.code(isNew ? 201 : 200)
+    return presentGroup(group)
+  })
+
+  app.delete('/groups/:group_id', { schema: deleteGroup }, async ({ params, query }, reply) => {
+    await ask<null>((answer) => commands.deleteGroup(params.group_id, query.force ?? false, answer))
+    return reply.code(204).send(null)
+  })
+}
+
+/** Node ids in code-unit order, as the domain keeps them. */
+function groupOf(id: string, description: string | undefined, nodeIds: readonly string[] | undefined): Group {
+  return { id, description: description ?? '', nodeIds: [...(nodeIds ?? [])].sort(byCodeUnits) }
+}

@@ -1,0 +1,60 @@
+import { Type } from 'typebox'
+import type { Group } from '../../domain/group.ts'
+import { byCodeUnits } from '../../domain/order.ts'
+import { ask } from '../ask.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem, notFound } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentGroup } from '../present/group.ts'
+import { GroupRef, MembershipPathSchema } from '../schema/group.ts'
+
+const addNode = operation(
+  {
+    operationId: 'addNodeToGroup',
+    summary: 'Let a node join a group',
+    description: 'It leaves the common pool at once. Harmless when it is in the group.',
+    tags: ['groups'],
+    params: MembershipPathSchema,
+    response: { 200: GroupRef },
+  },
+  ['not_found', 'store_failed'],
+)
+
+const removeNode = operation(
+  {
+    operationId: 'removeNodeFromGroup',
+    summary: 'Let a node leave a group',
+    tags: ['groups'],
+    params: MembershipPathSchema,
+    response: { 204: Type.Null({ description: 'It is no longer in the group' }) },
+  },
+  ['not_found', 'store_failed'],
+)
+
+/** PUT and DELETE /groups/{group_id}/nodes/{node_id}. Reading the group and writing it happen in one breath. */
+export function membershipRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+  const known = (id: string) => {
+    const group = views.group(id)
+    if (group === undefined) throw notFound('group', id)
+    return group
+  }
+  const replaceNodes = (group: Group, nodeIds: readonly string[]) =>
+    ask<Group>((answer) => commands.putGroup({ ...group, nodeIds }, false, answer))
+
+  app.put('/groups/:group_id/nodes/:node_id', { schema: addNode }, async ({ params }) => {
+    const group = known(params.group_id)
+    if (views.node(params.node_id) === undefined) throw notFound('node', params.node_id)
+    if (group.nodeIds.includes(params.node_id)) return presentGroup(group)
+    return presentGroup(await replaceNodes(group, [...group.nodeIds, params.node_id].sort(byCodeUnits)))
+  })
+
+  app.delete('/groups/:group_id/nodes/:node_id', { schema: removeNode }, async ({ params }, reply) => {
+    const group = known(params.group_id)
+    const rest = group.nodeIds.filter((id) => id !== params.node_id)
+    if (rest.length === group.nodeIds.length) {
+      throw new ApiProblem('not_found', `Node ${JSON.stringify(params.node_id)} is not in group ${JSON.stringify(group.id)}.`)
+    }
+    await replaceNodes(group, rest)
+    return reply.code(204).send(null)
+  })
+}

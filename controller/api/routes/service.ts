@@ -1,0 +1,52 @@
+import type { ApiApp, ApiContext } from '../context.ts'
+import { operation } from '../operation.ts'
+import { LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../schema/service.ts'
+
+/** /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids apart. */
+export function healthRoutes(app: ApiApp, { version, fleet, readiness }: ApiContext, suffix: string): void {
+  const livez = operation({
+    operationId: `livez${suffix}`,
+    summary: 'The process answers',
+    tags: ['service'],
+    response: { 200: LivezSchema },
+  })
+  const readyz = operation({
+    operationId: `readyz${suffix}`,
+    summary: 'The controller takes requests',
+    tags: ['service'],
+    response: { 200: ReadyzSchema, 503: ReadyzSchema },
+  })
+  const getVersion = operation({
+    operationId: `version${suffix}`,
+    summary: 'What runs here',
+    tags: ['service'],
+    response: { 200: VersionSchema },
+  })
+
+  app.get('/livez', { schema: livez }, () => ({ status: 'alive' as const }))
+  app.get('/readyz', { schema: readyz }, (_request, reply) => {
+    const checks = readiness()
+    const isReady = checks.every((check) => check.ok)
+    reply.code(isReady ? 200 : 503)
+    return { status: isReady ? ('ready' as const) : ('not_ready' as const), checks }
+  })
+  app.get('/version', { schema: getVersion }, () => ({
+    name: 'headroom' as const,
+    version,
+    api: 'v1' as const,
+    fleet,
+    node: process.version,
+  }))
+}
+
+const openApi = operation({
+  operationId: 'openApi',
+  summary: 'This document',
+  tags: ['service'],
+  response: { 200: OpenApiSchema },
+})
+
+/** /openapi.json, put together from the schemas of all routes. */
+export function openApiRoutes(app: ApiApp): void {
+  app.get('/openapi.json', { schema: openApi }, () => app.swagger())
+}

@@ -1,0 +1,112 @@
+import { isFinal, type Task } from '../../domain/task.ts'
+import { ask } from '../ask.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { readCursor, writeCursor } from '../cursor.ts'
+import { ApiProblem, notFound } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentTask, presentTaskRecord } from '../present/task.ts'
+import { TaskPageSchema, TaskPatchSchema, TaskPathSchema, TaskQuerySchema, TaskRef, TaskRequestSchema } from '../schema/task.ts'
+import { listTasks as pageOfTasks, statesOf } from '../task-list.ts'
+import { taskChange, taskRequest } from '../task-request.ts'
+
+const submitTask = operation(
+  {
+    operationId: 'submitTask',
+    summary: 'Ask for GPU time',
+    description: 'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so.',
+    tags: ['tasks'],
+    body: TaskRequestSchema,
+    response: { 201: TaskRef },
+  },
+  ['too_many_pending', 'store_failed'],
+)
+
+const listTasks = operation(
+  {
+    operationId: 'listTasks',
+    summary: 'Tasks, newest submission first',
+    tags: ['tasks'],
+    querystring: TaskQuerySchema,
+    response: { 200: TaskPageSchema },
+  },
+  ['store_failed'],
+)
+
+const getTask = operation(
+  { operationId: 'getTask', summary: 'One task, open or final', tags: ['tasks'], params: TaskPathSchema, response: { 200: TaskRef } },
+  ['not_found', 'store_failed'],
+)
+
+const patchTask = operation(
+  {
+    operationId: 'patchTask',
+    summary: 'Change a task',
+    description: 'A merge patch (RFC 7396); vram_mib and groups only while it is pending.',
+    tags: ['tasks'],
+    consumes: ['application/json', 'application/merge-patch+json'],
+    params: TaskPathSchema,
+    body: TaskPatchSchema,
+    response: { 200: TaskRef },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+const cancelTask = operation(
+  {
+    operationId: 'cancelTask',
+    summary: 'Cancel a task',
+    description: 'A pending task is cancelled at once; a placed one is stopped by its GPU server.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    response: { 202: TaskRef },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+const DEFAULT_LIMIT = 50
+
+/** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
+export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+  /** The open task. Throws when there is none: 409 for a final one, 404 else. */
+  async function open(id: string): Promise<Task> {
+    const task = views.openTask(id)
+    if (task !== undefined) return task
+    const record = await views.stored.task(id)
+    if (record === null || !isFinal(record.state)) throw notFound('task', id)
+    throw new ApiProblem('conflict', `The task is ${record.state}; it changes no more.`)
+  }
+
+  app.post('/tasks', { schema: submitTask }, async ({ body }, reply) => {
+    const request = taskRequest(body, null)
+    const task = await ask<Task>((answer) => commands.submitTask(request, answer))
+    reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(task.spec.id)}`)
+    return presentTask(task, views)
+  })
+
+  app.get('/tasks', { schema: listTasks }, async ({ query: { state, cursor, limit = DEFAULT_LIMIT, ...filter } }) => {
+    const before = cursor === undefined ? null : readCursor(cursor)
+    const page = await pageOfTasks(views, { ...filter, states: statesOf(state) }, before, limit)
+    const next_cursor = page.nextBefore === null ? null : writeCursor(page.nextBefore)
+    return { items: page.items, next_cursor, total: page.total }
+  })
+
+  app.get('/tasks/:task_id', { schema: getTask }, async ({ params }) => {
+    const task = views.openTask(params.task_id)
+    if (task !== undefined) return presentTask(task, views)
+    const record = await views.stored.task(params.task_id)
+    if (record === null) throw notFound('task', params.task_id)
+    return presentTaskRecord(record)
+  })
+
+  app.patch('/tasks/:task_id', { schema: patchTask }, async ({ params, body }) => {
+    const change = taskChange(await open(params.task_id), body)
+    return presentTask(await ask<Task>((answer) => commands.updateTask(params.task_id, change, answer)), views)
+  })
+
+  app.delete('/tasks/:task_id', { schema: cancelTask }, async ({ params }, reply) => {
+    const { spec } = await open(params.task_id)
+    const task = await ask<Task>((answer) => commands.cancelTask(spec.id, 'api', answer))
+    reply.code(202)
+    return presentTask(task, views)
+  })
+}

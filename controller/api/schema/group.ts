@@ -1,0 +1,38 @@
+import { Type, type Static } from 'typebox'
+import { closed, list, page, pathId, refTo } from './fields.ts'
+
+/** A name that people choose and that stands in paths as it is. */
+export const GroupIdSchema = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  pattern: '^[\\p{L}\\p{N}](?:[\\p{L}\\p{N} ._-]*[\\p{L}\\p{N}._-])?$',
+  'x-allowed': 'a name of 1 to 200 letters, digits, spaces inside, dots, dashes and underscores that begins with a letter or digit',
+})
+
+const description = Type.Optional(Type.String({ maxLength: 1000, default: '' }))
+const nodeIds = list(Type.String({ minLength: 1, maxLength: 200 }), {
+  maxItems: 10_000,
+  uniqueItems: true,
+  description: 'Ids of nodes; they may name nodes that have not registered yet',
+})
+
+export const NewGroupSchema = closed(
+  { id: GroupIdSchema, description, node_ids: Type.Optional(nodeIds) },
+  { examples: [{ id: 'training', description: 'Nodes for long training runs', node_ids: [] }] },
+)
+/** PUT replaces the whole group, so the nodes must be named. */
+export const GroupReplacementSchema = closed({ description, node_ids: nodeIds }, { examples: [{ node_ids: [] }] })
+
+export const GroupSchema = Type.Object(
+  { id: Type.String(), description: Type.String(), node_ids: list(Type.String(), { description: 'In order of their text' }) },
+  { $id: 'Group' },
+)
+export type GroupBody = Static<typeof GroupSchema>
+export const GroupRef = refTo<GroupBody>('Group')
+
+export const GroupPageSchema = page(GroupRef)
+export const GroupPathSchema = Type.Object({ group_id: GroupIdSchema })
+export const MembershipPathSchema = Type.Object({ group_id: GroupIdSchema, node_id: pathId('UUID of the node') })
+export const GroupDeletionQuerySchema = closed({
+  force: Type.Optional(Type.Boolean({ default: false, description: 'Also when pending tasks target it' })),
+})

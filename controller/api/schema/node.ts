@@ -1,0 +1,98 @@
+import { Type, type Static } from 'typebox'
+import { CONFIG_RULES, type FieldRule } from '../../domain/config.ts'
+import { closed, count, countOrNull, instant, integer, integerOrNull, list, mib, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
+
+/** The same range as the global value (specification 8), and null, which takes the override away. */
+function overrideOf(rule: FieldRule, description: string) {
+  if (rule.kind !== 'integer') throw new Error('an override is a number')
+  return integerOrNull(rule.min, rule.max, { description })
+}
+
+/** PUT /nodes/{node_id}/config. */
+export const NodeConfigChangeSchema = closed(
+  {
+    overcommit_vram_percent: Type.Optional(
+      overrideOf(
+        CONFIG_RULES.default_vram_overcommit_percent,
+        'Override of the global percentage; 0 turns overcommit off here; null and leaving it out both take the override away',
+      ),
+    ),
+    safety_reserve_mib: Type.Optional(
+      overrideOf(
+        CONFIG_RULES.safety_reserve_mib,
+        'Override of the safety reserve of each GPU; null takes it away, leaving it out keeps it',
+      ),
+    ),
+  },
+  { examples: [{ overcommit_vram_percent: 50 }, { overcommit_vram_percent: null }] },
+)
+export type NodeConfigChangeBody = Static<typeof NodeConfigChangeSchema>
+
+/** The VRAM figures of a GPU, a node or the cluster; those of a node are sums over its GPUs. */
+export const VramSchema = Type.Object({
+  physical_mib: mib('What the GPUs have'),
+  used_mib: mib('Resident and foreign together'),
+  resident_mib: mib('Held by tasks that are in VRAM or moving in or out'),
+  foreign_mib: mib('Held by processes that no GPU server started'),
+  committed_mib: mib('Promised to placed tasks, resident or swapped out (allocated)'),
+  swapped_mib: mib('Demand of the tasks that are swapped out'),
+  free_mib: mib('Physical VRAM that a new task could have at once'),
+  effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
+  commit_limit_mib: mib('What may be promised in all'),
+  over_committed_mib: mib('Promised beyond the limit, after it was lowered'),
+  reserve_deficit_mib: mib('Missing from the safety reserve'),
+})
+export type Vram = Static<typeof VramSchema>
+
+export const GpuSchema = Type.Object({
+  index: count(),
+  model: Type.String(),
+  vram: VramSchema,
+  task_ids: list(Type.String(), { description: 'Tasks placed here, resident or not' }),
+  exclusive_task_id: textOrNull('The task that has the GPU to itself'),
+})
+export type GpuBody = Static<typeof GpuSchema>
+
+export const NodeSchema = Type.Object(
+  {
+    node_id: Type.String({ description: 'UUID' }),
+    name: Type.String(),
+    address: Type.String(),
+    status: oneOf(['up', 'suspect', 'unreachable'], { description: 'suspect: silent, takes no new task; unreachable: its lease is over' }),
+    cordoned: Type.Boolean({ description: 'An operator lets it take no new task' }),
+    groups: list(Type.String(), { description: 'Empty: it belongs to the common pool' }),
+    overcommit_vram_percent: countOrNull('The override of this node; null: the global default applies'),
+    safety_reserve_mib: countOrNull('The override of this node, for each GPU; null: the global reserve applies'),
+    overcommit: Type.Object({
+      override_percent: countOrNull('The override of this node'),
+      default_percent: count('The global default'),
+      effective_percent: count('The one that applies'),
+      source: oneOf(['node', 'global']),
+    }),
+    reserve: Type.Object({
+      override_mib: countOrNull('The override of this node'),
+      default_mib: count('The global reserve'),
+      effective_mib: count('The one that applies, for each GPU'),
+    }),
+    vram: VramSchema,
+    host_memory: Type.Object({
+      swap_mib: mib('Host memory for what is swapped out'),
+      used_mib: mib('Swapped out or moving'),
+      promised_mib: mib('Needed if all swappable tasks of over-full GPUs were out at once'),
+    }),
+    queue_length: count('Swap-ins, growths and placements that wait for bytes here'),
+    gpus: list(GpuSchema),
+    registered_at: instant('First seen'),
+    last_seen_at: instant('Last heard from'),
+  },
+  { $id: 'Node' },
+)
+export type NodeBody = Static<typeof NodeSchema>
+export const NodeRef = refTo<NodeBody>('Node')
+
+export const NodePageSchema = page(NodeRef)
+export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node') })
+export const NodeQuerySchema = closed({
+  limit: Type.Optional(integer(1, 1000, { default: 200 })),
+  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before' })),
+})

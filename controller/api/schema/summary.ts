@@ -1,0 +1,69 @@
+import { Type, type Static } from 'typebox'
+import { WAIT_REASONS } from '../../scheduler/explain.ts'
+import { count, instant, list, mib, numberOrNull, objectOrNull, oneOf, textOrNull } from './fields.ts'
+import { StarvationSchema } from './task.ts'
+
+const TasksSchema = Type.Object({
+  by_list: Type.Object(
+    { running: count('assigned, running, unreachable'), pending: count(), completed: count('completed, failed, cancelled, lost') },
+    { description: 'The three lists of the specification' },
+  ),
+  by_state: Type.Object({
+    pending: count(),
+    assigned: count(),
+    running: count(),
+    unreachable: count(),
+    completed: count(),
+    failed: count(),
+    cancelled: count(),
+    lost: count(),
+  }),
+})
+
+const PendingReasonsSchema = Type.Object({
+  counted: count('How many pending tasks were looked at: the first 1,000 submitted'),
+  of: count('How many are pending'),
+  reasons: list(Type.Object({ reason: oneOf(WAIT_REASONS), tasks: count() })),
+})
+
+const WindowSchema = Type.Object({ from: instant('Start'), to: instant('End'), seconds: Type.Number() })
+
+export const SummarySchema = Type.Object(
+  {
+    at: instant('When it was taken'),
+    fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
+    tasks: TasksSchema,
+    pending_by_reason: PendingReasonsSchema,
+    nodes: Type.Object({ total: count(), up: count() }),
+    gpus: Type.Object({ total: count(), up: count('On nodes that are up') }),
+    vram: Type.Object({
+      physical_mib: mib('What the GPUs have'),
+      used_mib: mib('Resident and foreign together'),
+      resident_mib: mib('Held by tasks'),
+      foreign_mib: mib('Held by processes that no GPU server started'),
+      committed_mib: mib('Promised to placed tasks, resident or swapped out'),
+      swapped_mib: mib('Demand of the tasks that are swapped out'),
+      effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+      commit_limit_mib: mib('What may be promised in all'),
+    }),
+    overcommit: Type.Object({
+      default_percent: count('The global default'),
+      source: oneOf(['environment', 'persisted']),
+      nodes_with_override: count(),
+    }),
+    swaps: Type.Object({
+      outs: count('Completed since the controller started'),
+      ins: count('Completed since the controller started'),
+      out_mib: mib('Moved out by them'),
+      in_mib: mib('Moved in by them'),
+    }),
+    window: objectOrNull(WindowSchema, 'What the two percentages are about: about the last minute; null when there is none yet'),
+    utilization_percent: numberOrNull('Time in which at least one kernel ran, of the time of all GPUs that are up'),
+    utilization_unknown_because: textOrNull('Why utilization_percent is null'),
+    starvation_percent: objectOrNull(StarvationSchema, '(demand − served) / demand, and its three parts'),
+    starvation_unknown_because: textOrNull('Why starvation_percent is null'),
+    starvation_compute_is_estimate: Type.Boolean({ description: 'On real GPUs the compute part is an estimate' }),
+  },
+  { $id: 'Summary' },
+)
+export type SummaryBody = Static<typeof SummarySchema>

@@ -1,0 +1,204 @@
+import { Type, type Static, type TUnsafe } from 'typebox'
+import { TASK_DEFAULTS } from '../../engine/commands.ts'
+import { WAIT_REASONS } from '../../scheduler/explain.ts'
+import {
+  closed,
+  count,
+  countOrNull,
+  instant,
+  instantOrNull,
+  integer,
+  integerOrNull,
+  list,
+  objectOrNull,
+  oneOf,
+  page,
+  pathId,
+  refTo,
+  textOrNull,
+} from './fields.ts'
+import { GroupIdSchema } from './group.ts'
+
+const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
+
+/** The limits of what a task may carry. */
+export const TASK_LIMITS = { labels: 64, groups: 32 } as const
+
+export const TASK_STATES = ['pending', 'assigned', 'running', 'unreachable', 'completed', 'failed', 'cancelled', 'lost'] as const
+
+const noswap = oneOf([0, 1], { description: '0: may be swapped out and use overcommit headroom; 1: stays in physical VRAM' })
+const priority = oneOf([0, 1, 2, 3, 4], { description: '0 is highest (P0)' })
+const vramMib = integer(1, 16_777_216, { description: 'Demand on each GPU, MiB' })
+const groups = list(GroupIdSchema, {
+  maxItems: TASK_LIMITS.groups,
+  uniqueItems: true,
+  description: 'Groups it may run in, any of them will do; none: the common pool',
+})
+const labelName = Type.String({ minLength: 1, maxLength: 64, ...LINE, 'x-allowed': 'a text of 1 to 64 characters on one line' })
+const labelValue = { type: 'string', maxLength: 256 }
+
+/** POST /tasks. `owner` is no field: it comes from the token. */
+export const TaskRequestSchema = closed(
+  {
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, ...LINE, 'x-allowed': 'a text of 1 to 200 characters on one line' })),
+    vram_mib: Type.Optional(
+      integer(1, 16_777_216, { description: 'Demand on each GPU, MiB; may be left out only when gpu_mode is exclusive' }),
+    ),
+    gpu_count: Type.Optional(integer(1, 16, { default: TASK_DEFAULTS.gpuCount, description: 'GPUs of one node, all or nothing' })),
+    gpu_mode: Type.Optional(oneOf(['shared', 'exclusive'], { default: TASK_DEFAULTS.gpuMode })),
+    noswap: Type.Optional(noswap),
+    priority: Type.Optional(priority),
+    groups: Type.Optional(groups),
+    labels: Type.Optional(labelsOf<string>(labelValue)),
+    command: Type.Optional(
+      list(Type.String({ maxLength: 4096, pattern: '^[^\\u0000]*$', 'x-allowed': 'a text of 0 to 4096 characters without NUL' }), {
+        minItems: 1,
+        maxItems: 256,
+        'x-allowed': 'an array of 1 to 256 items',
+        description: 'What the GPU server runs; without it the task is a lease that a client keeps alive',
+      }),
+    ),
+    max_runtime_seconds: Type.Optional(integerOrNull(1, 31_536_000, { default: null, description: 'null: no limit' })),
+    on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'], { default: TASK_DEFAULTS.onNodeLoss })),
+  },
+  { examples: [{ name: 'train-resnet', vram_mib: 16_384, noswap: 0 }] },
+)
+export type TaskRequestBody = Static<typeof TaskRequestSchema>
+
+/** PATCH /tasks/{id}: a merge patch (RFC 7396). A label that is null goes away; labels or groups that are null are emptied. */
+export const TaskPatchSchema = closed(
+  {
+    noswap: Type.Optional(noswap),
+    priority: Type.Optional(priority),
+    labels: Type.Optional(orNull(labelsOf<string | null>({ ...labelValue, type: ['string', 'null'] }))),
+    vram_mib: Type.Optional(vramMib),
+    groups: Type.Optional(orNull(groups)),
+  },
+  { minProperties: 1, examples: [{ noswap: 1 }] },
+)
+export type TaskPatchBody = Static<typeof TaskPatchSchema>
+
+/** The same schema, null allowed too. */
+function orNull<T>(schema: TUnsafe<T>): TUnsafe<T | null> {
+  const { type, ...rest } = schema as unknown as { readonly type: string }
+  return Type.Unsafe({ ...rest, type: [type, 'null'] })
+}
+
+function labelsOf<V>(value: object): TUnsafe<Readonly<Record<string, V>>> {
+  return Type.Unsafe({ type: 'object', maxProperties: TASK_LIMITS.labels, propertyNames: labelName, additionalProperties: value })
+}
+
+const ReasonSchema = Type.Object({
+  reason: oneOf(WAIT_REASONS),
+  node_ids: list(Type.String(), { description: 'Nodes it concerns; at most 20 are named' }),
+  node_count: count('How many nodes it concerns'),
+  have_mib: countOrNull('What the task could have on the best of these nodes'),
+  need_mib: countOrNull('What it needs'),
+})
+
+/** Why a task waits: the first reason that holds, and the others. */
+const WaitSchema = Type.Object({
+  ...ReasonSchema.properties,
+  sentence: Type.String({ description: 'The same for people, with the numbers' }),
+  retry_at: instantOrNull('When the earliest victim becomes eligible; null when none ever will, or for other reasons'),
+  queue_position: countOrNull('Place in the pending queue, from 1; null for a placed task'),
+  secondary: list(ReasonSchema),
+})
+export type WaitBody = Static<typeof WaitSchema>
+
+/** Starvation = (demand − served) / demand, and its three parts (docs/glossary.md). */
+export const StarvationSchema = Type.Object({
+  total: Type.Number(),
+  queue: Type.Number({ description: 'Not started' }),
+  swap: Type.Number({ description: 'Started, not resident' }),
+  compute: Type.Number({ description: 'Resident, sharing; an estimate on real GPUs' }),
+})
+export type Starvation = Static<typeof StarvationSchema>
+
+const PlacementSchema = Type.Object({
+  node_id: Type.String(),
+  node_name: Type.String(),
+  gpus: list(count()),
+  demand_mib: count('On each GPU: declared, or what it grew to'),
+  wants_gpu: Type.Boolean(),
+  idle_since: instant('The later of its last GPU use and its last start or swap-in'),
+  assigned_at: instant('Placed'),
+  started_at: instantOrNull('Started by the GPU server in this attempt'),
+})
+
+export const TaskSchema = Type.Object(
+  {
+    id: Type.String(),
+    seq: count('Order of submission'),
+    name: Type.String(),
+    state: oneOf(TASK_STATES),
+    residency: oneOf(['none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in'], { description: 'none: not on a GPU' }),
+    held: Type.Boolean({ description: 'An operator holds it back' }),
+    vram_mib: countOrNull('Demand on each GPU; null: an exclusive task that takes all a GPU has'),
+    gpu_count: count(),
+    gpu_mode: oneOf(['shared', 'exclusive']),
+    noswap: oneOf([0, 1]),
+    priority: oneOf([0, 1, 2, 3, 4]),
+    groups: list(Type.String()),
+    labels: Type.Unsafe<Readonly<Record<string, string>>>({ type: 'object', additionalProperties: { type: 'string' } }),
+    owner: textOrNull('From the token'),
+    command: Type.Unsafe<readonly string[] | null>({ type: ['array', 'null'], items: { type: 'string' }, description: 'null: a lease' }),
+    max_runtime_seconds: countOrNull('null: no limit'),
+    on_node_loss: oneOf(['wait', 'fail', 'requeue']),
+    attempt: count('How often it was assigned'),
+    swap_outs: count(),
+    submitted_at: instant('Accepted'),
+    pending_since: instant('Since when it waits in the queue; of a placed or final task, of its last wait'),
+    first_started_at: instantOrNull('First start'),
+    finished_at: instantOrNull('End'),
+    exit_code: countOrNull('Of its command'),
+    end_reason: textOrNull('Why it ended'),
+    placement: objectOrNull(PlacementSchema, 'Where it sits; null while it is pending or final'),
+    wait: objectOrNull(WaitSchema, 'Why it waits; null when it does not'),
+    starvation_percent: StarvationSchema,
+  },
+  { $id: 'Task' },
+)
+export type TaskBody = Static<typeof TaskSchema>
+export type PlacementBody = Static<typeof PlacementSchema>
+export const TaskRef = refTo<TaskBody>('Task')
+
+export const TaskPageSchema = page(TaskRef)
+export const TaskPathSchema = Type.Object({ task_id: pathId('Id of the task') })
+
+export const TASK_STATE_FILTERS = [
+  'all',
+  'pending',
+  'running',
+  'completed',
+  'assigned',
+  'unreachable',
+  'failed',
+  'cancelled',
+  'lost',
+] as const
+
+/** GET /tasks. `running` and `completed` are the lists of the specification, which hold several exact states. */
+export const TaskQuerySchema = closed({
+  state: Type.Optional(
+    oneOf(TASK_STATE_FILTERS, { default: 'all', description: 'A list (running, pending, completed, all) or an exact state' }),
+  ),
+  priority: Type.Optional(priority),
+  node: Type.Optional(pathId('Placed on this node; a final task is on none')),
+  group: Type.Optional(pathId('May run in this group')),
+  owner: Type.Optional(pathId('Submitted by')),
+  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
+  limit: Type.Optional(integer(1, 200, { default: 50 })),
+  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before' })),
+})
+export type TaskQuery = Static<typeof TaskQuerySchema>
+
+export const ExplanationSchema = Type.Object({
+  task_id: Type.String(),
+  state: oneOf(TASK_STATES),
+  residency: TaskSchema.properties.residency,
+  waits: Type.Boolean(),
+  sentence: Type.String({ description: 'For people' }),
+  wait: objectOrNull(WaitSchema, 'null when it does not wait'),
+  placement: objectOrNull(PlacementSchema, 'null while it is pending or final'),
+})

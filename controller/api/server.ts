@@ -1,0 +1,151 @@
+/** The REST interface: requests in, commands to the engine and views of it out. Building it and listening are two things. */
+import { randomUUID } from 'node:crypto'
+import helmet from '@fastify/helmet'
+import serveStatic from '@fastify/static'
+import swagger from '@fastify/swagger'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import fastify, {
+  LogController,
+  type FastifyBaseLogger,
+  type FastifyHttpOptions,
+  type FastifyInstance,
+  type RawServerDefault,
+} from 'fastify'
+import type { Commands } from '../engine/commands.ts'
+import type { Views } from '../engine/views.ts'
+import type { ApiApp, ApiContext, ReadinessCheck } from './context.ts'
+import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-replies.ts'
+import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
+import { KnownPaths } from './known-paths.ts'
+import { BODY_LIMIT_BYTES, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
+import { openApiOptions } from './openapi.ts'
+import { readQueryValues } from './query-values.ts'
+import { createReadings, type Readings } from './readings.ts'
+import { configRoutes } from './routes/config.ts'
+import { eventRoutes } from './routes/events.ts'
+import { explainRoutes } from './routes/explain.ts'
+import { groupRoutes } from './routes/groups.ts'
+import { membershipRoutes } from './routes/memberships.ts'
+import { nodeRoutes } from './routes/nodes.ts'
+import { healthRoutes, openApiRoutes } from './routes/service.ts'
+import { summaryRoutes } from './routes/summary.ts'
+import { taskRoutes } from './routes/tasks.ts'
+import { ConfigSchema } from './schema/config.ts'
+import { EventSchema } from './schema/event.ts'
+import { GroupSchema } from './schema/group.ts'
+import { NodeSchema } from './schema/node.ts'
+import { ProblemSchema } from './schema/problem.ts'
+import { TaskSchema } from './schema/task.ts'
+import { SECURITY_HEADERS } from './security-headers.ts'
+
+export interface ApiOptions {
+  readonly commands: Commands
+  readonly views: Views
+  readonly version: string
+  readonly logger?: FastifyBaseLogger
+  /** The folder whose index.html is the page at `/`; without it there is none. */
+  readonly uiDir?: string
+  /** What the fleet is made of, as /summary and /version say it. */
+  readonly fleet?: 'simulated' | 'live'
+  /** No timer is set then, and request ids are counted instead of drawn. */
+  readonly inVirtualTime?: boolean
+  /** Readings of the cluster's counters; a caller that ticks them itself gives its own. */
+  readonly readings?: Readings
+  /** What /readyz asks; none means ready. */
+  readonly readiness?: () => readonly ReadinessCheck[]
+}
+
+/** While it listens, the server takes a reading this often, so that /summary knows the last minute when the first page opens. */
+const READING_EVERY_MS = 5_000
+
+export function createApi(options: ApiOptions): FastifyInstance {
+  const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], readings = createReadings(views) } = options
+  const api: ApiContext = { commands, views, readings, version, fleet, readiness }
+  const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
+  const paths = new KnownPaths()
+
+  app.addHook('onRoute', ({ url, method }) => paths.add(url, [method].flat()))
+  readJsonBodies(app as unknown as FastifyInstance)
+  replyWithProblems(app as unknown as FastifyInstance, paths)
+  prepareRequests(app)
+  for (const schema of [ConfigSchema, EventSchema, GroupSchema, NodeSchema, ProblemSchema, TaskSchema]) app.addSchema(schema)
+  void app.register(helmet, SECURITY_HEADERS)
+  void app.register(swagger, openApiOptions(version))
+  void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
+  void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))
+  if (uiDir !== undefined) void app.register(serveStatic, { root: uiDir, wildcard: false })
+  if (options.inVirtualTime !== true) takeReadingsWhileListening(app, readings)
+  return app as unknown as FastifyInstance
+}
+
+function serverOptions({ logger, inVirtualTime = false }: ApiOptions): FastifyHttpOptions<RawServerDefault> {
+  let requests = 0
+  return {
+    ...(logger === undefined ? { logger: false } : { loggerInstance: logger }),
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    // An open page would keep the server from closing.
+    forceCloseConnections: true,
+    return503OnClosing: false,
+    ...(inVirtualTime ? { pluginTimeout: 0 } : {}),
+    genReqId: inVirtualTime ? () => `request-${(requests += 1)}` : () => randomUUID(),
+    routerOptions: { maxParamLength: URI_PARAMETER_LIMIT },
+    ajv: { customOptions: AJV_OPTIONS },
+    frameworkErrors: sendProblem,
+    clientErrorHandler: answerBrokenRequest,
+  }
+}
+
+/** What was sent is taken as it is or refused: nothing is converted, left out or filled in. Stops at the first fault. */
+const AJV_OPTIONS = {
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: false,
+  allErrors: false,
+  verbose: true,
+  allowUnionTypes: true,
+  keywords: ['x-allowed'],
+}
+
+function addRoutes(app: ApiApp, api: ApiContext): void {
+  configRoutes(app, api)
+  nodeRoutes(app, api)
+  taskRoutes(app, api)
+  explainRoutes(app, api)
+  groupRoutes(app, api)
+  membershipRoutes(app, api)
+  eventRoutes(app, api)
+  summaryRoutes(app, api)
+  healthRoutes(app, api, '')
+  openApiRoutes(app)
+}
+
+/** What every request gets: an id in its answer, query parameters that were read, and no body where none is taken. */
+function prepareRequests(app: ApiApp): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id)
+    if (request.url.startsWith('/api/')) reply.header('cache-control', 'no-store')
+    done()
+  })
+  app.addHook('preValidation', (request, _reply, done) => {
+    const schema = request.routeOptions.schema
+    readQueryValues(request.query as Record<string, unknown>, schema?.querystring ?? {})
+    if (schema?.body === undefined) requireNoBody(request.body)
+    else requireBody(request.body)
+    done()
+  })
+}
+
+function takeReadingsWhileListening(app: ApiApp, readings: Readings): void {
+  let timer: NodeJS.Timeout | undefined
+  app.addHook('onListen', (done) => {
+    readings.take()
+    timer = setInterval(() => readings.take(), READING_EVERY_MS).unref()
+    done()
+  })
+  app.addHook('onClose', (_app, done) => {
+    clearInterval(timer)
+    done()
+  })
+}

@@ -1,0 +1,93 @@
+/** The controller, whole: what `headroom serve` and the simulator both create. Only its ports differ. */
+import type { ControllerBody, Envelope } from '../protocol/messages.ts'
+import { PROTOCOL_VERSION } from '../protocol/messages.ts'
+import type { ConfigFields } from './domain/config.ts'
+import type { Event } from './domain/event.ts'
+import type { Commands } from './engine/commands.ts'
+import { Engine } from './engine/engine.ts'
+import { createViews } from './engine/live-views.ts'
+import type { Views } from './engine/views.ts'
+import type { Bus } from './ports/bus.ts'
+import type { Clock } from './ports/clock.ts'
+import { RANK_MESSAGE } from './ports/clock.ts'
+import type { Random } from './ports/random.ts'
+import type { Store } from './ports/store.ts'
+import { Freshness } from './wire/freshness.ts'
+import { listenToNodes } from './wire/inbound.ts'
+import { Outbound } from './wire/outbound.ts'
+import { watchSilence } from './wire/silence.ts'
+
+export interface ControllerPorts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly bus: Bus
+  readonly store: Store
+}
+
+export interface ControllerOptions {
+  /** The configuration while nothing is persisted (specification 2.1). */
+  readonly initialConfig?: Partial<ConfigFields>
+  /** Simulation only: heartbeats that change nothing are not enacted; leases and freshness hold between faults. */
+  readonly areHeartbeatsElided?: boolean
+  /** Every event, in order, once it is durable. */
+  readonly onEvents?: (events: readonly Event[]) => void
+  /** A message that was refused: who it claimed to be from (null: nobody we know), and why. */
+  readonly onRefused?: (nodeId: string | null, reason: string) => void
+  /** The store failed: acknowledge nothing more, end the process (R10). */
+  readonly onFault?: (fault: unknown) => void
+}
+
+export interface Controller {
+  readonly engine: Engine
+  readonly commands: Commands
+  readonly views: Views
+  /** Loads what is durable and begins to listen. Rejects with StoreFault. */
+  start(): Promise<void>
+  /** Listens no more and closes the store; what was acknowledged is durable. */
+  stop(): Promise<void>
+}
+
+export function createController(ports: ControllerPorts, options: ControllerOptions = {}): Controller {
+  const { clock, bus, store } = ports
+  const isElided = options.areHeartbeatsElided ?? false
+  const freshness = new Freshness(isElided)
+  const boot = { counter: 0, random: 'controller' }
+  let seq = 0
+  const envelope = (body: ControllerBody): Envelope => {
+    seq += 1
+    return { v: PROTOCOL_VERSION, id: `c${boot.counter}.${seq}`, sent_mono: clock.now(), boot, seq, epoch: engine.epoch, body }
+  }
+  const engine = new Engine({
+    ...ports,
+    initialConfig: options.initialConfig ?? {},
+    send: (effect) => outbound.send(effect),
+    onEvents: options.onEvents ?? (() => {}),
+    onFault: options.onFault ?? (() => {}),
+  })
+  const outbound = new Outbound({
+    bus,
+    clock,
+    freshness,
+    envelope,
+    isCurrent: (effect) => engine.cluster.tasks.get(effect.taskId)?.placement?.attempt === effect.attempt,
+    onResult: (nodeId, command, result) => engine.commandResult(nodeId, command, result),
+  })
+  let stopListening: () => void = () => {}
+  let stopWatching: () => void = () => {}
+  return {
+    engine,
+    commands: engine,
+    views: createViews(engine, clock, store.reads),
+    async start() {
+      await engine.start()
+      boot.counter = engine.epoch
+      stopListening = listenToNodes({ engine, bus, clock, freshness, envelope, onRefused: options.onRefused ?? (() => {}) })
+      stopWatching = isElided ? () => {} : watchSilence(engine, freshness, clock, RANK_MESSAGE)
+    },
+    async stop() {
+      stopListening()
+      stopWatching()
+      await store.close()
+    },
+  }
+}

@@ -1,0 +1,45 @@
+/** What the engine wants done to the world once the decision behind it is durable. The wire turns effects into commands. */
+import type { GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
+
+export type Effect = StartEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect
+
+interface EffectBase {
+  readonly nodeId: string
+  readonly taskId: string
+  readonly attempt: number
+}
+
+export interface StartEffect extends EffectBase {
+  readonly kind: 'start'
+  readonly gpus: readonly number[]
+  readonly vramMib: Mib
+  readonly gpuMode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  readonly onNodeLoss: OnNodeLoss
+  readonly command: readonly string[] | null
+}
+
+export interface StopEffect extends EffectBase {
+  readonly kind: 'stop'
+  readonly reason: string
+}
+
+export interface SwapEffect extends EffectBase {
+  readonly kind: 'swap_out' | 'swap_in'
+  readonly generation: number
+  /** The victim may be active: max_residency asked (R12). */
+  readonly forceActive: boolean
+}
+
+export interface GrowthEffect extends EffectBase {
+  readonly kind: 'grant' | 'refuse_growth'
+  /** grant: the new demand per GPU. */
+  readonly mib: Mib
+  readonly reason: string | null
+}
+
+export interface NoswapEffect extends EffectBase {
+  readonly kind: 'set_noswap'
+  readonly noswap: NoSwap
+}

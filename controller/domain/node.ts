@@ -1,0 +1,67 @@
+/** Nodes and their GPUs, as deciders see them: read-only. Only `engine/` changes them. */
+import type { Instant, Mib, Percent } from '../../protocol/units.ts'
+import type { GpuLoad } from './vram.ts'
+import type { Placement, QueueEntry, Task } from './task.ts'
+
+/** `up`: heard lately. `suspect`: silent, no placement. `unreachable`: its lease is over. */
+export type NodeStatus = 'up' | 'suspect' | 'unreachable'
+
+export interface Node {
+  /** UUID. */
+  readonly id: string
+  readonly name: string
+  readonly address: string
+  readonly status: NodeStatus
+  readonly isCordoned: boolean
+  readonly gpus: readonly Gpu[]
+  /** Names of the groups it belongs to, in code-unit order; empty means the common pool. */
+  readonly groups: readonly string[]
+  readonly overcommitOverride: Percent | null
+  readonly reserveOverrideMib: Mib | null
+  /** Host memory for swapped-out bytes, as the server declared it. */
+  readonly hostSwapMib: Mib
+  /** Bytes swapped out or moving (either way) in host memory. */
+  readonly hostUsedMib: Mib
+  /** Host memory that admission has promised: all swappable tasks of every GPU where N + S exceeds C. */
+  readonly hostPromisedMib: Mib
+  /** Who waits for bytes here, in queue order (swap/order.ts). */
+  readonly queue: readonly QueueEntry[]
+  readonly collector: QueueEntry | null
+  readonly registeredAt: Instant
+  readonly lastSeenAt: Instant
+  /** Order of registration: the cheap total order beside the id. */
+  readonly ordinal: number
+}
+
+/** A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and 5). */
+export interface Hold {
+  readonly task: Task
+  /** The class it is queued under: tasks later in the queue order respect the hold. */
+  readonly queueClass: number
+  readonly mib: Mib
+  readonly isExclusive: boolean
+}
+
+export interface Gpu extends GpuLoad {
+  readonly node: Node
+  readonly index: number
+  readonly model: string
+  /** F: used by processes the server did not start. */
+  readonly foreignMib: Mib
+  readonly placements: readonly Placement[]
+  /** Pending tasks that own bytes here and are counted in N or S already. */
+  readonly claims: readonly QueueEntry[]
+  /** Entries that own bytes here, claims included. */
+  readonly owners: readonly QueueEntry[]
+  readonly holds: readonly Hold[]
+  readonly exclusiveTask: Task | null
+  /** Resident or moving bytes of noswap placements. */
+  readonly noswapResidentMib: Mib
+  /** S_res: swappable bytes resident or moving in or out. */
+  readonly swappableResidentMib: Mib
+  /** Bytes that are on their way out. */
+  readonly movingOutMib: Mib
+  /** Bytes of swappable, resident placements that are ripe for a swap-out, by class. */
+  readonly ripeMib: Mib
+  readonly ripeP0Mib: Mib
+}

@@ -1,0 +1,116 @@
+/** Tasks and their placements, as deciders see them: read-only. Only `engine/` changes them (see `engine/live.ts`). */
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
+import type { Gpu, Node } from './node.ts'
+
+/** `pending` has no placement; `assigned`, `running` and `unreachable` have one; the others are final and never change. */
+export type TaskState = 'pending' | 'assigned' | 'running' | 'unreachable' | FinalState
+export type FinalState = 'completed' | 'failed' | 'cancelled' | 'lost'
+
+/** The second axis: a swapped-out task is still a running one. `none`: not started on the node yet. */
+export type Residency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
+
+/** What a client asked for. `noswap`, `priority`, `labels`, and while pending `vramMib` and `groups`, may be changed later. */
+export interface TaskSpec {
+  /** A UUID; in scenarios the name given. */
+  readonly id: string
+  /** Submission number: total order of arrival. */
+  readonly seq: number
+  readonly name: string
+  /** Demand per GPU; 0 only for an exclusive task, which then takes all a GPU has. */
+  readonly vramMib: Mib
+  readonly gpuCount: number
+  readonly gpuMode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  /** Groups it may run in, any of them will do; empty means the common pool. */
+  readonly groups: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+  readonly owner: string | null
+  /** What the GPU server runs; null makes the task a lease. */
+  readonly command: readonly string[] | null
+  readonly maxRuntimeMs: DurationMs | null
+  readonly onNodeLoss: OnNodeLoss
+  readonly submittedAt: Instant
+}
+
+export interface Task {
+  readonly spec: TaskSpec
+  readonly state: TaskState
+  /** An operator holds it back from being placed. */
+  readonly isHeld: boolean
+  /** How often it was assigned; the current attempt's number. */
+  readonly attempt: number
+  /** Since when it waits in the pending queue; of a placed or final task, of its last wait. */
+  readonly pendingSince: Instant
+  /** Where it sits; null exactly while it is pending or final. */
+  readonly placement: Placement | null
+  /** Set by the cycle while a pending task owns bytes on a node that victims still have to leave. */
+  readonly claim: QueueEntry | null
+  /** Nodes that refused it, with the node's snapshot number at the time: no choice before a later snapshot. */
+  readonly refusedBy: ReadonlyMap<string, number> | null
+  readonly firstStartedAt: Instant | null
+  readonly finishedAt: Instant | null
+  readonly exitCode: number | null
+  /** Why it ended, in words; null while it has not or when there is nothing to say. */
+  readonly endReason: string | null
+  readonly swapOuts: number
+}
+
+export interface Placement {
+  readonly task: Task
+  readonly node: Node
+  readonly gpus: readonly Gpu[]
+  readonly attempt: number
+  /** d: demand per GPU = max(declared, highest granted in this attempt). */
+  readonly demandMib: Mib
+  /** The noswap value this placement is accounted under (N or S). */
+  readonly noswap: NoSwap
+  readonly residency: Residency
+  /** Counts residency changes, so that a stale swap command is recognised (R12). */
+  readonly generation: number
+  readonly assignedAt: Instant
+  readonly startedAt: Instant | null
+  readonly wantsGpu: boolean
+  /** Since when it wants or does not want the GPU. */
+  readonly wantsSince: Instant
+  /** The later of its last GPU use and its last start or swap-in. */
+  readonly idleSince: Instant
+  readonly residentSince: Instant
+  /** Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by `engine/ripening.ts`. */
+  readonly isRipe: boolean
+  /** After a failed swap it is no victim before this instant. */
+  readonly backOffUntil: Instant
+  /** While it moves out: the entry it leaves for; null when nobody asked (operator, reserve). */
+  readonly leavesFor: QueueEntry | null
+  /** Its own entry in the node's queue: a return or a growth; null when it asks for nothing. */
+  readonly entry: QueueEntry | null
+}
+
+export type EntryKind = 'swap_in' | 'growth' | 'placement'
+
+/** One line of a node's queue: somebody waits for bytes there. Semantics section 5, "Return". */
+export interface QueueEntry {
+  readonly kind: EntryKind
+  readonly task: Task
+  readonly node: Node
+  readonly gpus: readonly Gpu[]
+  /** What it needs per GPU: the whole d, or the step of a growth. */
+  readonly needMib: Mib
+  /** A placement's is its submission. */
+  readonly askedAt: Instant
+  /** It owns its bytes on all its GPUs until it is resident. */
+  readonly owns: boolean
+  readonly isCollector: boolean
+  /** The earliest instant at which a victim becomes eligible, when the last look found too few; null when none ever will. */
+  readonly retryAt: Instant | null
+}
+
+export function isFinal(state: TaskState): state is FinalState {
+  return state === 'completed' || state === 'failed' || state === 'cancelled' || state === 'lost'
+}
+
+/** The three lists of the specification (section 3). */
+export function listOf(state: TaskState): 'running' | 'pending' | 'completed' {
+  if (state === 'pending') return 'pending'
+  return isFinal(state) ? 'completed' : 'running'
+}

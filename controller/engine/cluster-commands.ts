@@ -1,0 +1,87 @@
+/** Changes of configuration, nodes and groups. */
+import type { Instant } from '../../protocol/units.ts'
+import { checkConfigChange } from '../domain/config.ts'
+import type { Config, ConfigFields } from '../domain/config.ts'
+import type { Group } from '../domain/group.ts'
+import type { Answer, NodeConfigChange } from './commands.ts'
+import type { Cluster } from './cluster.ts'
+import { groupsNaming } from './cluster.ts'
+import type { LiveNode } from './live.ts'
+
+export function putConfig(c: Cluster, change: Partial<ConfigFields>, author: string | null, now: Instant): Answer<Config> {
+  const problems = checkConfigChange(change)
+  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
+  const before = c.config.fields
+  const fields: ConfigFields = { ...before, ...change }
+  const config: Config = { fields, source: 'persisted', revision: c.config.revision + 1 }
+  c.applyConfig(config, now)
+  const { turn } = c.recorder
+  turn.config = { revision: config.revision, at: now, author, fields }
+  c.recorder.emit(now, 'config_changed', null, null, null, { revision: config.revision, ...change })
+  return { ok: true, value: config }
+}
+
+export function putNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChange, now: Instant): Answer<LiveNode> {
+  const node = c.nodes.get(nodeId)
+  if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
+  if (change.overcommitPercent !== undefined) node.overcommitOverride = change.overcommitPercent
+  if (change.reserveMib !== undefined) node.reserveOverrideMib = change.reserveMib
+  c.applyCapacity(node)
+  c.assignPools(node)
+  for (const pool of node.pools) pool.forgetEver()
+  c.recorder.emit(now, 'node_config_changed', null, node.id, null, {
+    overcommit_vram_percent: node.overcommitOverride,
+    safety_reserve_mib: node.reserveOverrideMib,
+  })
+  c.recorder.dirtyNode(node)
+  return { ok: true, value: node }
+}
+
+export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: Instant): Answer<LiveNode> {
+  const node = c.nodes.get(nodeId)
+  if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
+  if (node.isCordoned !== isCordoned) {
+    node.isCordoned = isCordoned
+    for (const gpu of node.gpus) c.touchGpu(gpu)
+    c.recorder.emit(now, 'node_config_changed', null, node.id, null, { is_cordoned: isCordoned })
+    c.recorder.dirtyNode(node)
+  }
+  return { ok: true, value: node }
+}
+
+export function putGroup(c: Cluster, group: Group, ifAbsent: boolean, now: Instant): Answer<Group> {
+  if (ifAbsent && c.groups.has(group.id)) {
+    return { ok: false, refusal: { code: 'conflict', detail: `there is a group ${group.id} already` } }
+  }
+  c.groups.set(group.id, group)
+  c.recorder.turn.groups.push(group)
+  c.recorder.emit(now, 'group_changed', null, null, null, { group: group.id, nodes: group.nodeIds })
+  regroup(c)
+  return { ok: true, value: group }
+}
+
+export function deleteGroup(c: Cluster, id: string, force: boolean, now: Instant): Answer<null> {
+  if (!c.groups.has(id)) return { ok: false, refusal: { code: 'not_found', what: 'group', id } }
+  if (!force) {
+    for (const task of c.tasks.values()) {
+      if (task.state === 'pending' && task.spec.groups.includes(id)) {
+        return { ok: false, refusal: { code: 'conflict', detail: `pending task ${task.spec.id} targets group ${id}; use force to delete it all the same` } }
+      }
+    }
+  }
+  c.groups.delete(id)
+  c.recorder.turn.deletedGroupIds.push(id)
+  c.recorder.emit(now, 'group_deleted', null, null, null, { group: id })
+  regroup(c)
+  return { ok: true, value: null }
+}
+
+/** Nodes whose groups changed leave and join pools at once; tasks already on them finish there (semantics 1). */
+function regroup(c: Cluster): void {
+  for (const node of c.nodes.values()) {
+    const groups = groupsNaming(c.groups.values(), node.id)
+    if (groups.length === node.groups.length && groups.every((group, i) => group === node.groups[i])) continue
+    node.groups = groups
+    c.assignPools(node)
+  }
+}

@@ -1,0 +1,266 @@
+/** Everything the engine remembers, and the upkeep of its indexes. Changed only by the functions of this folder. */
+import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
+import type { Config, Policy } from '../domain/config.ts'
+import { policyOf } from '../domain/config.ts'
+import type { Group } from '../domain/group.ts'
+import { byCodeUnits } from '../domain/order.ts'
+import type { FinalState, TaskSpec } from '../domain/task.ts'
+import { resolveOvercommit } from '../domain/vram.ts'
+import { FairnessBook } from '../metrics/fairness.ts'
+import { COMMON_POOL, shapeOf } from '../scheduler/shape.ts'
+import { queueClass } from '../scheduler/queue.ts'
+import type { SchedulingView } from '../scheduler/schedule.ts'
+import type { CancelTimer } from '../ports/clock.ts'
+import { rederive, setCapacity } from './gpu-ledger.ts'
+import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
+import { PendingQueue } from './pending-queue.ts'
+import { Pool } from './pool.ts'
+import { Recorder } from './turn.ts'
+import { RipeningHeap } from './ripening.ts'
+import type { PoolHold } from './holds.ts'
+
+export interface SwapTotals {
+  swapOuts: number
+  swapIns: number
+  swappedOutMib: Mib
+  swappedInMib: Mib
+}
+
+export class Cluster implements SchedulingView {
+  readonly nodes = new Map<string, LiveNode>()
+  /** Pending and placed tasks, in submission order as long as ids are only added. */
+  readonly tasks = new Map<string, LiveTask>()
+  readonly groups = new Map<string, Group>()
+  readonly pools = new Map<string, Pool>()
+  readonly recorder = new Recorder()
+  readonly ripening = new RipeningHeap()
+  readonly poolHolds = new Map<Pool, PoolHold>()
+  /** Pending tasks that some node has refused since its last snapshot. */
+  readonly refusedTasks = new Set<LiveTask>()
+  readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
+  readonly fairness = new FairnessBook()
+  readonly swapTotals: SwapTotals = { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
+  config: Config
+  policy: Policy
+  nextTaskSeq = 1
+  nextNodeOrdinal = 0
+  pendingCount = 0
+  /** Entries in all nodes' queues. */
+  queuedEntries = 0
+  /** Runs a function at an instant and then a cycle; set by the engine. */
+  wake: (at: Instant, fn: () => void) => CancelTimer
+  /** GPUs asked for by tasks whose wait counts as demand, and that demand so far. */
+  waitingGpus = 0
+  queueUs: Microseconds = 0
+  readonly #queues = new Map<string, PendingQueue>()
+  readonly #touchedNodes: LiveNode[] = []
+  readonly #staleGpus: LiveGpu[] = []
+  #queueSettledAt: Instant
+  #isFeasibilityStale = false
+
+  constructor(config: Config, now: Instant, wake: (at: Instant, fn: () => void) => CancelTimer) {
+    this.wake = wake
+    this.config = config
+    this.policy = policyOf(config.fields)
+    this.#queueSettledAt = now
+  }
+
+  get queues(): Iterable<PendingQueue> {
+    return this.#queues.values()
+  }
+
+  // ── pools and GPUs ──────────────────────────────────────────────────────────
+
+  poolFor(key: string): Pool {
+    let pool = this.pools.get(key)
+    if (pool === undefined) {
+      pool = new Pool(key, this.policy)
+      this.pools.set(key, pool)
+      for (const node of this.nodes.values()) if (belongsTo(node, key)) this.#join(node, pool)
+    }
+    return pool
+  }
+
+  /** The node's groups or its existence changed. */
+  assignPools(node: LiveNode): void {
+    for (const pool of [...node.pools]) {
+      if (belongsTo(node, pool.key)) continue
+      pool.removeNode(node)
+      node.pools.splice(node.pools.indexOf(pool), 1)
+    }
+    for (const pool of this.pools.values()) if (!node.pools.includes(pool) && belongsTo(node, pool.key)) this.#join(node, pool)
+    this.recheckFeasibility()
+  }
+
+  leavePools(node: LiveNode): void {
+    for (const pool of node.pools) pool.removeNode(node)
+    node.pools.length = 0
+    this.recheckFeasibility()
+  }
+
+  /** The GPU's books changed: its derived figures, its pools' indexes and its node's queue follow. */
+  touchGpu(gpu: LiveGpu): void {
+    rederive(gpu)
+    if (!gpu.isStale) {
+      gpu.isStale = true
+      this.#staleGpus.push(gpu)
+    }
+    this.touchNode(gpu.node)
+  }
+
+  touchNode(node: LiveNode): void {
+    if (node.isTouched) return
+    node.isTouched = true
+    this.#touchedNodes.push(node)
+  }
+
+  takeTouchedNodes(): LiveNode[] {
+    const touched = this.#touchedNodes.splice(0)
+    for (const node of touched) node.isTouched = false
+    return touched
+  }
+
+  /** Is there a touched node where somebody waits for bytes? */
+  hasTouchedQueues(): boolean {
+    return this.#touchedNodes.some((node) => node.queue.length > 0)
+  }
+
+  refreshPools(): void {
+    if (this.#staleGpus.length === 0) return
+    for (const gpu of this.#staleGpus) {
+      gpu.isStale = false
+      for (const pool of gpu.node.pools) pool.markStale(gpu)
+    }
+    this.#staleGpus.length = 0
+    for (const pool of this.pools.values()) pool.refresh()
+  }
+
+  /** Applies the policy, override and reserve to every GPU of a node. */
+  applyCapacity(node: LiveNode): void {
+    const { percent } = resolveOvercommit(this.policy.overcommitPercent, node.overcommitOverride)
+    const reserveMib = node.reserveOverrideMib ?? this.policy.safetyReserveMib
+    for (const gpu of node.gpus) {
+      setCapacity(gpu, percent, reserveMib)
+      this.touchGpu(gpu)
+    }
+  }
+
+  /** A new configuration holds: every figure and order that depends on it is derived again. */
+  applyConfig(config: Config, now: Instant): void {
+    this.config = config
+    this.policy = policyOf(config.fields)
+    for (const pool of this.pools.values()) pool.rebuild(this.policy)
+    for (const node of this.nodes.values()) this.applyCapacity(node)
+    this.refreshPools()
+    this.ripening.rebuild(this, now)
+    for (const queue of this.#queues.values()) {
+      for (const task of [...queue.tasks()]) this.requeue(task, now)
+    }
+    this.recheckFeasibility()
+  }
+
+  // ── the pending queue ───────────────────────────────────────────────────────
+
+  queueFor(spec: TaskSpec): PendingQueue {
+    const shape = shapeOf(spec)
+    let queue = this.#queues.get(shape.key)
+    if (queue === undefined) {
+      queue = new PendingQueue(shape, this.poolFor(shape.poolKey))
+      this.#queues.set(shape.key, queue)
+    }
+    return queue
+  }
+
+  /** The task may be placed from now on. */
+  enqueue(task: LiveTask, now: Instant): void {
+    task.queueClass = queueClass(task, this.policy, now)
+    this.queueFor(task.spec).add(task)
+  }
+
+  dequeue(task: LiveTask): void {
+    task.queue?.remove(task)
+  }
+
+  /** Its class, shape or demand changed. */
+  requeue(task: LiveTask, now: Instant): void {
+    this.dequeue(task)
+    this.enqueue(task, now)
+  }
+
+  // ── demand of those that wait ───────────────────────────────────────────────
+
+  settleQueue(now: Instant): void {
+    this.queueUs += this.waitingGpus * (now - this.#queueSettledAt) * 1000
+    this.#queueSettledAt = now
+  }
+
+  /** From now on the task's wait counts as demand, if it could ever be placed. */
+  beginWait(task: LiveTask, now: Instant): void {
+    task.isFeasible = this.isFeasible(task)
+    if (!task.isFeasible || task.waitCountedFrom !== null) return
+    this.settleQueue(now)
+    this.waitingGpus += task.spec.gpuCount
+    task.waitCountedFrom = now
+  }
+
+  endWait(task: LiveTask, now: Instant): void {
+    if (task.waitCountedFrom === null) return
+    this.settleQueue(now)
+    this.waitingGpus -= task.spec.gpuCount
+    task.queueUs += (now - task.waitCountedFrom) * 1000 * task.spec.gpuCount
+    task.waitCountedFrom = null
+  }
+
+  /** Not held, and some node of its pool, empty and up, would take it. */
+  isFeasible(task: LiveTask): boolean {
+    if (task.isHeld) return false
+    const shape = shapeOf(task.spec)
+    return Math.max(1, task.spec.vramMib) <= this.poolFor(shape.poolKey).largestEverMib(shape)
+  }
+
+  /** Nodes, groups or reserves changed: some waits may begin or stop to count. */
+  recheckFeasibility(): void {
+    this.#isFeasibilityStale = true
+  }
+
+  settleFeasibility(now: Instant): void {
+    if (!this.#isFeasibilityStale) return
+    this.#isFeasibilityStale = false
+    for (const queue of this.#queues.values()) {
+      for (const task of queue.tasks()) {
+        const isFeasible = this.isFeasible(task)
+        if (isFeasible === task.isFeasible) continue
+        if (isFeasible) this.beginWait(task, now)
+        else {
+          this.endWait(task, now)
+          task.isFeasible = false
+        }
+      }
+    }
+  }
+
+  #join(node: LiveNode, pool: Pool): void {
+    pool.addNode(node)
+    node.pools.push(pool)
+    pool.refresh()
+  }
+}
+
+/** The common pool holds nodes of no group; a pool of groups holds the members of any of them. */
+function belongsTo(node: LiveNode, poolKey: string): boolean {
+  if (poolKey === COMMON_POOL) return node.groups.length === 0
+  return poolKey.split('\n').some((group) => node.groups.includes(group))
+}
+
+/** The groups that name this node, in code-unit order. */
+export function groupsNaming(groups: Iterable<Group>, nodeId: string): readonly string[] {
+  return [...groups]
+    .filter((group) => group.nodeIds.includes(nodeId))
+    .map((group) => group.id)
+    .sort(byCodeUnits)
+}
+
+/** One GPU and class, in the book of fairness. */
+export function fairnessScope(gpu: LiveGpu, isP0: boolean): string {
+  return `${gpu.node.id}/${gpu.index}/${isP0 ? 'p0' : 'non_p0'}`
+}

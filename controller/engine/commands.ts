@@ -1,0 +1,75 @@
+/**
+ * What the controller can be asked to do from outside, and what it answers. The REST routes, the simulator's clients and (later) the
+ * wire's client subjects all come through here. An answer is given only when what it says is durable (R1).
+ */
+import type { GpuMode, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
+import type { Config, ConfigFields, FieldProblem } from '../domain/config.ts'
+import type { Group } from '../domain/group.ts'
+import type { Node } from '../domain/node.ts'
+import type { Task } from '../domain/task.ts'
+
+/** Why a command was not carried out. Nothing has changed then. */
+export type Refusal =
+  | { readonly code: 'invalid'; readonly problems: readonly FieldProblem[] }
+  | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group'; readonly id: string }
+  | { readonly code: 'conflict'; readonly detail: string }
+  | { readonly code: 'too_many_pending'; readonly limit: number }
+  | { readonly code: 'store_failed'; readonly detail: string }
+
+export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
+export type AnswerTo<T> = (answer: Answer<T>) => void
+
+/** A submission, checked field by field already (api/schema or the scenario loader); the engine checks what spans fields. */
+export interface TaskRequest {
+  /** Given by scenarios and idempotent clients; null lets the controller draw a UUID. */
+  readonly id: string | null
+  readonly name: string | null
+  /** Per GPU; may be null for an exclusive task only. */
+  readonly vramMib: Mib | null
+  readonly gpuCount: number
+  readonly gpuMode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  readonly groups: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+  readonly owner: string | null
+  readonly command: readonly string[] | null
+  readonly maxRuntimeSeconds: number | null
+  readonly onNodeLoss: OnNodeLoss
+}
+
+export const TASK_DEFAULTS = {
+  gpuCount: 1,
+  gpuMode: 'shared',
+  noswap: 0,
+  priority: 2,
+  onNodeLoss: 'wait',
+} as const
+
+/** `undefined` leaves a field as it is; null takes an override away. */
+export interface NodeConfigChange {
+  readonly overcommitPercent?: Percent | null
+  readonly reserveMib?: Mib | null
+}
+
+/** The merge patch of a task: `vramMib` and `groups` only while it is pending. */
+export interface TaskChange {
+  readonly noswap?: NoSwap
+  readonly priority?: Priority
+  readonly labels?: Readonly<Record<string, string>>
+  readonly vramMib?: Mib
+  readonly groups?: readonly string[]
+}
+
+export interface Commands {
+  submitTask(request: TaskRequest, answer: AnswerTo<Task>): void
+  updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void
+  /** Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is durable. */
+  cancelTask(id: string, by: string, answer: AnswerTo<Task>): void
+  putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void
+  putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<Node>): void
+  /** Creates or replaces. `ifAbsent` refuses with `conflict` when the group exists. */
+  putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void
+  deleteGroup(id: string, force: boolean, answer: AnswerTo<null>): void
+  setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void
+}

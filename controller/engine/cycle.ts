@@ -1,0 +1,81 @@
+/**
+ * Every decision starts here. One cycle: owners and nodes' queues first, then the pending queue (semantics 4), until nothing changes.
+ * Where a task goes is decided in `scheduler/schedule.ts`, who leaves or returns in `swap/swap.ts`.
+ */
+import type { Instant } from '../../protocol/units.ts'
+import { nextPlacement } from '../scheduler/schedule.ts'
+import { nextLiftAt, queueClass } from '../scheduler/queue.ts'
+import type { Cluster } from './cluster.ts'
+import type { LiveGpu, LiveTask } from './live.ts'
+import { updateEntryHolds, updatePoolHolds } from './holds.ts'
+import { askForPlacement } from './entries.ts'
+import { claim, serveNode, settleOldGrowths } from './node-queue.ts'
+import { assign } from './transitions.ts'
+
+/** Two passes are the rule; more means that placements and nodes' queues keep changing each other. */
+const MAX_PASSES = 1000
+
+/** Decides everything that can be decided now; answers when time alone may change something next (null: never). */
+export function runCycle(c: Cluster, now: Instant): Instant | null {
+  c.ripening.ripen(c, now)
+  c.settleFeasibility(now)
+  const liftAt = liftAged(c, now)
+  for (const queue of c.queues) queue.clearAside()
+  let holdAt: Instant | null = null
+  for (let pass = 0; ; pass++) {
+    if (pass === MAX_PASSES) throw new Error(`broken invariant: a cycle at ${now} does not settle`)
+    for (const node of c.takeTouchedNodes()) {
+      if (node.queue.length === 0 && node.wakeAt === null) continue
+      settleOldGrowths(c, node, now)
+      serveNode(c, node, now)
+      updateEntryHolds(c, node, now)
+    }
+    c.refreshPools()
+    holdAt = updatePoolHolds(c, now)
+    c.refreshPools()
+    placePending(c, now)
+    if (!c.hasTouchedQueues()) break
+  }
+  return earliest(liftAt, holdAt, isAnybodyWaiting(c) ? c.ripening.nextAt() : null)
+}
+
+/** Places pending tasks one by one until nothing more fits. */
+function placePending(c: Cluster, now: Instant): void {
+  if (c.pendingCount === 0) return
+  for (let plan = nextPlacement(c); plan !== null; plan = nextPlacement(c)) {
+    const task = plan.task as LiveTask
+    const gpus = plan.gpus as readonly LiveGpu[]
+    if (plan.when === 'now') assign(c, task, gpus, 'now', now)
+    else if (!claimAfterSwap(c, task, gpus, now)) plan.queue.setAside(task)
+    c.refreshPools()
+  }
+}
+
+/** The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it waits on. */
+function claimAfterSwap(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], now: Instant): boolean {
+  const isThere = task.claim !== null && task.claim.gpus.length === gpus.length && task.claim.gpus.every((gpu) => gpus.includes(gpu))
+  return claim(c, isThere && task.claim !== null ? task.claim : askForPlacement(c, task, gpus, task.spec.vramMib), now)
+}
+
+/** `queue_aging_seconds`: lifts those whose time has come; answers the next instant. */
+function liftAged(c: Cluster, now: Instant): Instant | null {
+  if (c.policy.queueAgingMs === null || c.pendingCount === 0) return null
+  let next: Instant | null = null
+  for (const queue of c.queues) {
+    for (const task of [...queue.tasks()]) {
+      if (queueClass(task, c.policy, now) !== task.queueClass) c.requeue(task, now)
+      next = earliest(next, nextLiftAt(task, c.policy, now))
+    }
+  }
+  return next
+}
+
+function isAnybodyWaiting(c: Cluster): boolean {
+  return c.pendingCount > 0 || c.queuedEntries > 0
+}
+
+function earliest(...instants: readonly (Instant | null)[]): Instant | null {
+  let first: Instant | null = null
+  for (const at of instants) if (at !== null && (first === null || at < first)) first = at
+  return first
+}

@@ -1,0 +1,259 @@
+/**
+ * The engine: inputs are applied at once, the cycle runs once for all that arrived in an instant, and what came of it goes down as one
+ * batch before a message leaves or an answer is given. One turn commits while the next fills (group commit).
+ */
+import type { AttemptRef, Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { Config, ConfigFields } from '../domain/config.ts'
+import { DEFAULT_CONFIG } from '../domain/config.ts'
+import type { Effect } from '../domain/effect.ts'
+import type { Event } from '../domain/event.ts'
+import type { Group } from '../domain/group.ts'
+import type { Clock } from '../ports/clock.ts'
+import { RANK_DECISION } from '../ports/clock.ts'
+import type { Random, RandomStream } from '../ports/random.ts'
+import type { Batch, Store } from '../ports/store.ts'
+import type { Answer, AnswerTo, Commands, NodeConfigChange, TaskChange, TaskRequest } from './commands.ts'
+import { Cluster } from './cluster.ts'
+import { deleteGroup, putConfig, putGroup, putNodeConfig, setCordon } from './cluster-commands.ts'
+import { runCycle } from './cycle.ts'
+import type { LiveNode } from './live.ts'
+import { applyCommandResult, applyNodeEvent } from './node-events.ts'
+import { applyHello, applySnapshot, heard } from './node-registry.ts'
+import { recordOfNode, recordOfTask } from './records.ts'
+import { restore } from './recovery.ts'
+import { cancelTask, submitTask, updateTask } from './task-commands.ts'
+import { Turn } from './turn.ts'
+
+export interface EngineOptions {
+  readonly clock: Clock
+  readonly random: Random
+  readonly store: Store
+  /** The configuration while nothing is persisted. */
+  readonly initialConfig: Partial<ConfigFields>
+  /** Called with effects once they are durable. */
+  readonly send: (effect: Effect) => void
+  /** Called with every event once it is durable, in order. */
+  readonly onEvents: (events: readonly Event[]) => void
+  /** The store failed: nothing is acknowledged any more, the process must end (R10). */
+  readonly onFault: (fault: unknown) => void
+}
+
+export class Engine implements Commands {
+  readonly cluster: Cluster
+  readonly #options: EngineOptions
+  readonly #taskIds: RandomStream
+  #epoch = 0
+  #isCyclePlanned = false
+  #isCommitting = false
+  #fault: unknown = null
+  #wakeAt: Instant | null = null
+  #cancelWake: (() => void) | null = null
+  readonly #cycle = (): void => this.#runCycle()
+  /** Milliseconds spent deciding and committing, for `timing`; measured only when a stopwatch is given. */
+  stopwatch: { start(): void; stop(): void } | null = null
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    this.#taskIds = options.random.stream('task-ids')
+    const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
+    const now = options.clock.now()
+    this.cluster = new Cluster({ fields, source: 'environment', revision: 0 }, now, (at, fn) =>
+      options.clock.at(at, () => {
+        fn()
+        this.#planCycle()
+      }, RANK_DECISION),
+    )
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  get isFaulty(): boolean {
+    return this.#fault !== null
+  }
+
+  /** Reads what is durable and becomes the one that writes: a higher epoch. */
+  async start(): Promise<void> {
+    const state = await this.#options.store.load()
+    this.#epoch = state.marks.epoch + 1
+    restore(this.cluster, state, this.#options.clock.now())
+    this.#planCycle()
+  }
+
+  // ── commands ────────────────────────────────────────────────────────────────
+
+  submitTask(request: TaskRequest, answer: AnswerTo<import('../domain/task.ts').Task>): void {
+    this.#answer(submitTask(this.cluster, request, this.#taskIds, this.#now()), answer)
+  }
+
+  updateTask(id: string, change: TaskChange, answer: AnswerTo<import('../domain/task.ts').Task>): void {
+    this.#answer(updateTask(this.cluster, id, change, this.#now()), answer)
+  }
+
+  cancelTask(id: string, by: string, answer: AnswerTo<import('../domain/task.ts').Task>): void {
+    this.#answer(cancelTask(this.cluster, id, by, this.#now()), answer)
+  }
+
+  putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void {
+    this.#answer(putConfig(this.cluster, change, author, this.#now()), answer)
+  }
+
+  putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<import('../domain/node.ts').Node>): void {
+    this.#answer(putNodeConfig(this.cluster, nodeId, change, this.#now()), answer)
+  }
+
+  setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<import('../domain/node.ts').Node>): void {
+    this.#answer(setCordon(this.cluster, nodeId, isCordoned, this.#now()), answer)
+  }
+
+  putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void {
+    this.#answer(putGroup(this.cluster, group, ifAbsent, this.#now()), answer)
+  }
+
+  deleteGroup(id: string, force: boolean, answer: AnswerTo<null>): void {
+    this.#answer(deleteGroup(this.cluster, id, force, this.#now()), answer)
+  }
+
+  // ── what nodes say ──────────────────────────────────────────────────────────
+
+  hello(hello: Hello, boot: Boot, seq: number, done: (stop: readonly AttemptRef[]) => void): void {
+    const stop = applyHello(this.cluster, hello, boot, seq, this.#now())
+    this.#whenDurable(() => done(stop))
+  }
+
+  heartbeat(node: LiveNode, heartbeat: Heartbeat, seq: number, done: (stop: readonly AttemptRef[]) => void): void {
+    const stop = applySnapshot(this.cluster, node, heartbeat.gpus, heartbeat.tasks, heartbeat.finished_unacked, seq, this.#now())
+    this.#whenDurable(() => done(stop))
+  }
+
+  nodeEvents(node: LiveNode, events: readonly NodeEvent[], done: () => void): void {
+    const now = this.#now()
+    heard(this.cluster, node, now)
+    for (const event of events) applyNodeEvent(this.cluster, node.id, event, now)
+    this.#whenDurable(done)
+  }
+
+  commandResult(nodeId: string, command: string, result: CommandResult): void {
+    applyCommandResult(this.cluster, nodeId, command, result, this.#now())
+    this.#planCycle()
+  }
+
+  /** A timer of the wire (silence, for example) changed something. */
+  changed(): void {
+    this.#planCycle()
+  }
+
+  // ── the turn ────────────────────────────────────────────────────────────────
+
+  #now(): Instant {
+    return this.#options.clock.now()
+  }
+
+  #answer<T>(result: Answer<T>, answer: AnswerTo<T>): void {
+    if (this.#fault !== null) {
+      answer({ ok: false, refusal: { code: 'store_failed', detail: messageOf(this.#fault) } })
+      return
+    }
+    if (result.ok) this.#whenDurable(() => answer(result), (detail) => answer({ ok: false, refusal: { code: 'store_failed', detail } }))
+    else answer(result)
+  }
+
+  #whenDurable(done: () => void, failed: (detail: string) => void = () => {}): void {
+    this.cluster.recorder.turn.answers.push({ done, failed })
+    this.#planCycle()
+  }
+
+  #planCycle(): void {
+    if (this.#isCyclePlanned) return
+    this.#isCyclePlanned = true
+    this.#options.clock.at(this.#now(), this.#cycle, RANK_DECISION)
+  }
+
+  #runCycle(): void {
+    this.#isCyclePlanned = false
+    if (this.#fault !== null) return
+    this.stopwatch?.start()
+    const now = this.#now()
+    this.#planWake(runCycle(this.cluster, now), now)
+    this.stopwatch?.stop()
+    this.#flush()
+  }
+
+  /** When time alone may change something, one more cycle runs. */
+  #planWake(at: Instant | null, now: Instant): void {
+    if (at === this.#wakeAt) return
+    this.#cancelWake?.()
+    this.#wakeAt = at
+    this.#cancelWake =
+      at === null
+        ? null
+        : this.#options.clock.at(Math.max(at, now), () => {
+            this.#wakeAt = null
+            this.#planCycle()
+          }, RANK_DECISION)
+  }
+
+  #flush(): void {
+    const { recorder } = this.cluster
+    const turn = recorder.turn
+    if (this.#isCommitting || turn.isEmpty()) return
+    recorder.turn = new Turn()
+    const committed = turn.hasRecords() ? this.#commit(turn) : undefined
+    if (committed === undefined) {
+      this.#complete(turn)
+      return
+    }
+    this.#isCommitting = true
+    committed.then(
+      () => {
+        this.#isCommitting = false
+        this.#complete(turn)
+        this.#flush()
+      },
+      (fault: unknown) => this.#fail(turn, fault),
+    )
+  }
+
+  #commit(turn: Turn): Promise<void> | undefined {
+    const { recorder } = this.cluster
+    const isForgetful = this.#options.store.isForgetful
+    for (const task of turn.dirtyTasks) task.isDirty = false
+    for (const node of turn.dirtyNodes) node.isDirty = false
+    const batch: Batch = {
+      tasks: isForgetful ? [] : turn.dirtyTasks.map(recordOfTask),
+      nodes: isForgetful ? [] : turn.dirtyNodes.map(recordOfNode),
+      forgottenNodeIds: turn.forgottenNodeIds,
+      groups: turn.groups,
+      deletedGroupIds: turn.deletedGroupIds,
+      config: turn.config,
+      events: turn.events,
+      marks: {
+        epoch: this.#epoch,
+        nextTaskSeq: this.cluster.nextTaskSeq,
+        nextEventSeq: recorder.nextEventSeq,
+        nextDecision: recorder.nextDecision,
+      },
+    }
+    return this.#options.store.commit(batch)
+  }
+
+  #complete(turn: Turn): void {
+    if (turn.events.length > 0) this.#options.onEvents(turn.events)
+    for (const effect of turn.effects) this.#options.send(effect)
+    for (const answer of turn.answers) answer.done()
+  }
+
+  /** Nothing of this turn, nor of any later one, is acknowledged (R10). */
+  #fail(turn: Turn, fault: unknown): void {
+    this.#fault = fault
+    const detail = messageOf(fault)
+    for (const each of [turn, this.cluster.recorder.turn]) for (const answer of each.answers) answer.failed(detail)
+    this.#options.onFault(fault)
+  }
+}
+
+function messageOf(fault: unknown): string {
+  return fault instanceof Error ? fault.message : String(fault)
+}

@@ -1,0 +1,130 @@
+/** The books of one GPU: every figure of semantics section 1, changed in one place. The caller settles the meter first where it matters. */
+import type { Mib, Percent } from '../../protocol/units.ts'
+import { commitLimitMib, residentCapacityMib } from '../domain/vram.ts'
+import { hostPromiseMib } from '../scheduler/feasible.ts'
+import { movingOutForMib } from '../swap/bytes.ts'
+import type { LiveEntry, LiveGpu, LivePlacement } from './live.ts'
+
+/** Derives C, L, free and the node's host promise from the rest. Called after every change below. */
+export function rederive(gpu: LiveGpu): void {
+  let kept = 0
+  for (const owner of gpu.owners) kept += Math.max(0, owner.needMib - movingOutForMib(gpu, owner))
+  gpu.freeMib = gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib - kept
+}
+
+/** New policy, override, reserve or foreign memory. */
+export function setCapacity(gpu: LiveGpu, overcommitPercent: Percent, reserveMib: Mib): void {
+  const promised = hostPromiseMib(gpu)
+  gpu.reserveMib = reserveMib
+  gpu.capacityMib = residentCapacityMib(gpu.physicalMib, reserveMib, gpu.foreignMib)
+  gpu.limitMib = commitLimitMib(gpu.physicalMib, overcommitPercent, gpu.capacityMib)
+  gpu.node.hostPromisedMib += hostPromiseMib(gpu) - promised
+  rederive(gpu)
+}
+
+/** A task is placed here: its demand counts in N or S. It counts as resident from now on (semantics 1: a task starts resident). */
+export function addPlacement(gpu: LiveGpu, placement: LivePlacement): void {
+  gpu.placements.push(placement)
+  commit(gpu, placement.demandMib, placement.noswap === 1)
+  if (placement.task.spec.gpuMode === 'exclusive') gpu.exclusiveTask = placement.task
+  if (isInVram(placement)) addResident(gpu, placement, placement.demandMib)
+  rederive(gpu)
+}
+
+export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
+  const at = gpu.placements.indexOf(placement)
+  if (at < 0) throw new Error(`broken invariant: task ${placement.task.spec.id} is not on GPU ${gpu.index} of ${gpu.node.id}`)
+  gpu.placements.splice(at, 1)
+  if (isInVram(placement)) addResident(gpu, placement, -placement.demandMib)
+  if (placement.residency === 'swapping_out') gpu.movingOutMib -= placement.demandMib
+  if (gpu.exclusiveTask === placement.task) gpu.exclusiveTask = null
+  uncommit(gpu, placement.demandMib, placement.noswap === 1)
+  rederive(gpu)
+}
+
+/** A pending task owns bytes here: it counts in N or S (semantics 1, last admission rule but three). */
+export function addClaim(gpu: LiveGpu, entry: LiveEntry): void {
+  gpu.claims.push(entry)
+  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)
+  rederive(gpu)
+}
+
+export function removeClaim(gpu: LiveGpu, entry: LiveEntry): void {
+  const at = gpu.claims.indexOf(entry)
+  if (at < 0) return
+  gpu.claims.splice(at, 1)
+  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)
+  rederive(gpu)
+}
+
+/** Residency as the ledger sees it: in VRAM (resident, moving either way, or just placed) or not. */
+export function changeResidency(gpu: LiveGpu, placement: LivePlacement, from: LivePlacement['residency'], to: LivePlacement['residency']): void {
+  const mib = placement.demandMib
+  if (from === 'swapped_out' && to !== 'swapped_out') addResident(gpu, placement, mib)
+  if (from !== 'swapped_out' && to === 'swapped_out') addResident(gpu, placement, -mib)
+  if (to === 'swapping_out') gpu.movingOutMib += mib
+  if (from === 'swapping_out') gpu.movingOutMib -= mib
+}
+
+/** A granted growth of a placement that is in VRAM or not. */
+export function growPlacement(gpu: LiveGpu, placement: LivePlacement, byMib: Mib): void {
+  commit(gpu, byMib, placement.noswap === 1)
+  if (isInVram(placement)) addResident(gpu, placement, byMib)
+  if (placement.residency === 'swapping_out') gpu.movingOutMib += byMib
+  gpu.largestSwappableMib = largestSwappable(gpu, placement, placement.demandMib + byMib)
+}
+
+/** The placement changes sides between N and S; its bytes stay. */
+export function changeNoswap(gpu: LiveGpu, placement: LivePlacement, noswap: 0 | 1): void {
+  const mib = placement.demandMib
+  const sign = noswap === 1 ? 1 : -1
+  const promised = hostPromiseMib(gpu)
+  gpu.noswapMib += sign * mib
+  gpu.swappableMib -= sign * mib
+  if (isInVram(placement)) {
+    gpu.noswapResidentMib += sign * mib
+    gpu.swappableResidentMib -= sign * mib
+  }
+  gpu.node.hostPromisedMib += hostPromiseMib(gpu) - promised
+}
+
+export function isInVram(placement: LivePlacement): boolean {
+  return placement.residency !== 'swapped_out'
+}
+
+/** After noswap, demand or membership changed otherwise. */
+export function refreshLargestSwappable(gpu: LiveGpu): void {
+  gpu.largestSwappableMib = largestSwappable(gpu, null, 0)
+}
+
+function commit(gpu: LiveGpu, mib: Mib, isNoswap: boolean): void {
+  const promised = hostPromiseMib(gpu)
+  if (isNoswap) gpu.noswapMib += mib
+  else {
+    gpu.swappableMib += mib
+    if (mib > gpu.largestSwappableMib) gpu.largestSwappableMib = mib
+  }
+  gpu.node.hostPromisedMib += hostPromiseMib(gpu) - promised
+}
+
+function uncommit(gpu: LiveGpu, mib: Mib, isNoswap: boolean): void {
+  const promised = hostPromiseMib(gpu)
+  if (isNoswap) gpu.noswapMib -= mib
+  else {
+    gpu.swappableMib -= mib
+    if (mib === gpu.largestSwappableMib) refreshLargestSwappable(gpu)
+  }
+  gpu.node.hostPromisedMib += hostPromiseMib(gpu) - promised
+}
+
+function addResident(gpu: LiveGpu, placement: LivePlacement, mib: Mib): void {
+  if (placement.noswap === 1) gpu.noswapResidentMib += mib
+  else gpu.swappableResidentMib += mib
+}
+
+function largestSwappable(gpu: LiveGpu, changed: LivePlacement | null, changedMib: Mib): Mib {
+  let largest = changed?.noswap === 0 ? changedMib : 0
+  for (const placement of gpu.placements) if (placement.noswap === 0 && placement.demandMib > largest) largest = placement.demandMib
+  for (const claim of gpu.claims) if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
+  return largest
+}

@@ -1,0 +1,105 @@
+/** The read side of the engine: `Views` over the live cluster. */
+import { ZERO_COUNTERS, sumOf } from '../metrics/counters.ts'
+import type { Counters } from '../metrics/counters.ts'
+import { settle } from '../metrics/meter.ts'
+import { effectiveSchedulableMib, resolveOvercommit } from '../domain/vram.ts'
+import type { Node } from '../domain/node.ts'
+import type { Task } from '../domain/task.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { StoreReads } from '../ports/store.ts'
+import type { Cluster } from './cluster.ts'
+import type { Engine } from './engine.ts'
+import { explainTask } from './explain-task.ts'
+import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
+import type { ClusterTotals, TaskCounts, Views } from './views.ts'
+
+export function createViews(engine: Engine, clock: Clock, stored: StoreReads): Views {
+  const c = engine.cluster
+  return {
+    now: () => clock.now(),
+    config: () => c.config,
+    nodes: () => c.nodes.values(),
+    node: (id) => c.nodes.get(id),
+    groups: () => c.groups.values(),
+    group: (id) => c.groups.get(id),
+    openTasks: () => c.tasks.values(),
+    openTask: (id) => c.tasks.get(id),
+    counts: () => countsOf(c),
+    totals: () => totalsOf(c),
+    explain: (task) => explainTask(c, task as LiveTask, clock.now()),
+    clusterCounters: () => clusterCounters(c, clock.now()),
+    nodeCounters: (node: Node) => sumOf((node as LiveNode).gpus.map((gpu) => gpuCounters(gpu, clock.now()))),
+    taskCounters: (task: Task) => taskCounters(task as LiveTask, clock.now()),
+    stored,
+  }
+}
+
+/** The sum over all GPUs, and the demand of those that wait for a placement. */
+export function clusterCounters(c: Cluster, now: Instant): Counters {
+  c.settleQueue(now)
+  const counters = { ...ZERO_COUNTERS }
+  for (const node of c.nodes.values()) {
+    for (const gpu of node.gpus) {
+      settle(gpu.meter, now)
+      counters.served += gpu.meter.servedUs
+      counters.swap += gpu.meter.swapUs
+      counters.compute += gpu.meter.computeUs
+      counters.busy += gpu.meter.busyUs
+    }
+  }
+  counters.queue = c.queueUs
+  counters.demand = counters.served + counters.queue + counters.swap + counters.compute
+  return counters
+}
+
+export function gpuCounters(gpu: LiveGpu, now: Instant): Counters {
+  settle(gpu.meter, now)
+  const { servedUs: served, swapUs: swap, computeUs: compute, busyUs: busy } = gpu.meter
+  return { demand: served + swap + compute, served, queue: 0, swap, compute, busy }
+}
+
+function taskCounters(task: LiveTask, now: Instant): Counters {
+  const { placement } = task
+  if (placement !== null) for (const gpu of placement.gpus) settle(gpu.meter, now)
+  const served = task.servedUs + (placement?.servedUs ?? 0)
+  const compute = task.computeUs + (placement?.computeUs ?? 0)
+  const waiting = task.waitCountedFrom === null ? 0 : (now - task.waitCountedFrom) * 1000 * task.spec.gpuCount
+  const away = task.awayFrom === null ? 0 : (now - task.awayFrom) * 1000 * task.spec.gpuCount
+  const queue = task.queueUs + waiting
+  const swap = task.swapUs + away
+  return { demand: served + queue + swap + compute, served, queue, swap, compute, busy: served }
+}
+
+function countsOf(c: Cluster): TaskCounts {
+  const open = { pending: 0, assigned: 0, running: 0, unreachable: 0 }
+  for (const task of c.tasks.values()) {
+    if (task.state === 'pending' || task.state === 'assigned' || task.state === 'running' || task.state === 'unreachable') open[task.state] += 1
+  }
+  return { ...open, ...c.finished }
+}
+
+function totalsOf(c: Cluster): ClusterTotals {
+  const sum = { nodes: 0, nodesUp: 0, gpus: 0, gpusUp: 0, physicalMib: 0, effectiveSchedulableMib: 0, commitLimitMib: 0 }
+  const use = { residentMib: 0, committedMib: 0, swappedMib: 0, foreignMib: 0 }
+  for (const node of c.nodes.values()) {
+    const isUp = node.status === 'up'
+    const { percent } = resolveOvercommit(c.policy.overcommitPercent, node.overcommitOverride)
+    sum.nodes += 1
+    sum.nodesUp += isUp ? 1 : 0
+    for (const gpu of node.gpus) {
+      sum.gpus += 1
+      sum.gpusUp += isUp ? 1 : 0
+      sum.physicalMib += gpu.physicalMib
+      sum.effectiveSchedulableMib += effectiveSchedulableMib(gpu.physicalMib, percent)
+      sum.commitLimitMib += gpu.limitMib
+      const residentMib = gpu.noswapResidentMib + gpu.swappableResidentMib
+      use.residentMib += residentMib
+      use.committedMib += gpu.noswapMib + gpu.swappableMib
+      use.foreignMib += gpu.foreignMib
+    }
+    use.swappedMib += node.hostUsedMib
+  }
+  const { swapOuts, swapIns, swappedOutMib, swappedInMib } = c.swapTotals
+  return { ...sum, ...use, swapOuts, swapIns, swappedOutMibTotal: swappedOutMib, swappedInMibTotal: swappedInMib }
+}

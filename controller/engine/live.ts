@@ -1,0 +1,178 @@
+/**
+ * The cluster as the engine changes it: the domain's read-only types made writable, with the engine's own bookkeeping. Nothing outside
+ * `engine/` imports this file (import rule `live-state-only-in-engine`).
+ */
+import type { CancelTimer } from '../ports/clock.ts'
+import type { Boot } from '../../protocol/messages.ts'
+import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
+import type { Gpu, Hold, Node } from '../domain/node.ts'
+import type { IndexEntry } from '../domain/ordered-index.ts'
+import type { Placement, QueueEntry, Task, TaskSpec } from '../domain/task.ts'
+import type { GpuMeter, Sharer } from '../metrics/meter.ts'
+import { newGpuMeter } from '../metrics/meter.ts'
+import type { GpuRounds } from '../swap/rounds.ts'
+import { newGpuRounds } from '../swap/rounds.ts'
+import type { PendingQueue } from './pending-queue.ts'
+import type { Pool } from './pool.ts'
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+export interface LiveTask extends Mutable<Task> {
+  placement: LivePlacement | null
+  claim: LiveEntry | null
+  /** Where it waits; null unless it is pending and not claimed. */
+  queue: PendingQueue | null
+  queueEntry: IndexEntry<LiveTask> | null
+  queueClass: number
+  /** Its wait counts as demand: it could be placed on some node of its pool. */
+  isFeasible: boolean
+  /** Since when its wait is counted; null while it is not. */
+  waitCountedFrom: Instant | null
+  queueUs: Microseconds
+  swapUs: Microseconds
+  servedUs: Microseconds
+  computeUs: Microseconds
+  /** Since when it has been wanting the GPU without being resident; null while it is not. */
+  awayFrom: Instant | null
+  /** Its latest event: the cause of what follows from it. */
+  lastEventSeq: number | null
+  isDirty: boolean
+}
+
+export interface LivePlacement extends Mutable<Placement>, Sharer {
+  task: LiveTask
+  node: LiveNode
+  gpus: readonly LiveGpu[]
+  leavesFor: LiveEntry | null
+  entry: LiveEntry | null
+  /** It is among its GPUs' sharers. */
+  isSharing: boolean
+  /** The instant it is in the ripening heap for; null when it is not. */
+  ripensAt: Instant | null
+  /** A stop was ordered; the node's word is awaited. */
+  isStopping: boolean
+}
+
+export interface LiveEntry extends Mutable<QueueEntry> {
+  task: LiveTask
+  node: LiveNode
+  gpus: readonly LiveGpu[]
+}
+
+export interface LiveGpu extends Mutable<Gpu> {
+  node: LiveNode
+  placements: LivePlacement[]
+  claims: LiveEntry[]
+  owners: LiveEntry[]
+  holds: Hold[]
+  exclusiveTask: LiveTask | null
+  rounds: GpuRounds
+  meter: GpuMeter
+  /** Its figures changed since the pools last looked. */
+  isStale: boolean
+}
+
+export interface LiveNode extends Mutable<Node> {
+  gpus: readonly LiveGpu[]
+  queue: LiveEntry[]
+  collector: LiveEntry | null
+  boot: Boot
+  /** Number of its last snapshot (heartbeat or hello) in this boot. */
+  snapshotSeq: number
+  pools: Pool[]
+  /** Its queue has to be looked at in the next cycle. */
+  isTouched: boolean
+  /** When its queue is looked at again for time's sake alone. */
+  wakeAt: Instant | null
+  cancelWake: CancelTimer | null
+  isDirty: boolean
+}
+
+export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
+  return {
+    spec,
+    state: 'pending',
+    isHeld: false,
+    attempt: 0,
+    pendingSince: now,
+    placement: null,
+    claim: null,
+    refusedBy: null,
+    firstStartedAt: null,
+    finishedAt: null,
+    exitCode: null,
+    endReason: null,
+    swapOuts: 0,
+    queue: null,
+    queueEntry: null,
+    queueClass: spec.priority,
+    isFeasible: false,
+    waitCountedFrom: null,
+    queueUs: 0,
+    swapUs: 0,
+    servedUs: 0,
+    computeUs: 0,
+    awayFrom: null,
+    lastEventSeq: null,
+    isDirty: false,
+  }
+}
+
+export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], demandMib: Mib, now: Instant): LivePlacement {
+  return {
+    task,
+    node: (gpus[0] as LiveGpu).node,
+    gpus,
+    attempt: task.attempt,
+    demandMib,
+    noswap: task.spec.noswap,
+    residency: 'none',
+    generation: 0,
+    assignedAt: now,
+    startedAt: null,
+    wantsGpu: false,
+    wantsSince: now,
+    idleSince: now,
+    residentSince: now,
+    isRipe: false,
+    backOffUntil: 0,
+    leavesFor: null,
+    entry: null,
+    submissionNumber: task.spec.seq,
+    servedUs: 0,
+    computeUs: 0,
+    isSharing: false,
+    ripensAt: null,
+    isStopping: false,
+  }
+}
+
+export function newLiveGpu(node: LiveNode, index: number, model: string, physicalMib: Mib, foreignMib: Mib, now: Instant): LiveGpu {
+  return {
+    node,
+    index,
+    model,
+    physicalMib,
+    foreignMib,
+    reserveMib: 0,
+    capacityMib: 0,
+    limitMib: 0,
+    noswapMib: 0,
+    swappableMib: 0,
+    freeMib: 0,
+    largestSwappableMib: 0,
+    noswapResidentMib: 0,
+    swappableResidentMib: 0,
+    movingOutMib: 0,
+    ripeMib: 0,
+    ripeP0Mib: 0,
+    placements: [],
+    claims: [],
+    owners: [],
+    holds: [],
+    exclusiveTask: null,
+    rounds: newGpuRounds(),
+    meter: newGpuMeter(now),
+    isStale: false,
+  }
+}

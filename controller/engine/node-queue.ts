@@ -1,0 +1,237 @@
+/** A node's queue of those that wait for bytes: in which order they are served, and how a decision is enacted. */
+import type { Instant } from '../../protocol/units.ts'
+import type { EventValue } from '../domain/event.ts'
+import { couldLeaveMib } from '../swap/eligible.ts'
+import { shortMib } from '../swap/bytes.ts'
+import { enactRound } from '../swap/rounds.ts'
+import type { EntryDecision } from '../swap/swap.ts'
+import { decideEntry } from '../swap/swap.ts'
+import { inReturnOrder, nextCollector } from '../swap/resume.ts'
+import { fairnessScope } from './cluster.ts'
+import type { Cluster } from './cluster.ts'
+import { dropEntry, letGo, own } from './entries.ts'
+import type { LiveEntry, LiveNode, LivePlacement } from './live.ts'
+import { assign, grow, setResidency } from './transitions.ts'
+
+/** Owners first, then the others in return order, until nothing changes; then a collector if the node has none. */
+export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
+  const rounds = 2 * node.queue.length + 2
+  for (let round = 0; round < rounds && node.queue.length > 0; round++) {
+    const inOrder = inReturnOrder(node.queue, c.policy, now) as readonly LiveEntry[]
+    let isChanged = false
+    for (const entry of inOrder) if (entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
+    for (const entry of inOrder) if (!entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
+    if (!isChanged && !appointCollector(c, node, now)) break
+  }
+  planNextLook(c, node, now)
+}
+
+function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+  // A placement that owns nothing is the pending queue's business; here it only waits to become the collector.
+  if (entry.kind === 'placement' && !entry.owns) return false
+  const decision = decideEntry(entry, entry.gpus, c.policy, now, entry.isCollector)
+  entry.retryAt = decision.kind === 'not_covered' ? decision.retryAt : null
+  switch (decision.kind) {
+    case 'ready':
+      return enactReady(c, entry, now)
+    case 'wait':
+      return own(c, entry)
+    case 'swap_out':
+      own(c, entry)
+      enactSwapOut(c, entry, decision, now)
+      return true
+    case 'not_covered':
+      if (makeRoomOfCollector(c, entry, now)) return true
+      return entry.owns ? loseHold(c, entry, now) : false
+    case 'impossible':
+      if (refuseHopelessGrowth(c, entry, now)) return true
+      return entry.owns ? loseHold(c, entry, now) : false
+  }
+}
+
+/** Its bytes are free: the task starts, returns or grows. */
+function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+  const { task, gpus, needMib } = entry
+  const placement = task.placement
+  if (entry.kind === 'placement') {
+    dropEntry(c, entry)
+    assign(c, task, gpus, 'after_swap', now)
+    return true
+  }
+  if (placement === null) throw new Error(`broken invariant: task ${task.spec.id} waits for bytes without a placement`)
+  dropEntry(c, entry)
+  if (entry.kind === 'growth') {
+    const mib = placement.demandMib + needMib
+    grow(c, placement, mib, now)
+    c.recorder.turn.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: null })
+    return true
+  }
+  c.recorder.taskEvent(now, 'swap_in_decided', task, placement.node.id, { waited_ms: now - entry.askedAt, mib: needMib })
+  c.recorder.turn.effects.push({ kind: 'swap_in', ...addressOf(placement), generation: placement.generation, forceActive: false })
+  setResidency(c, placement, 'swapping_in', null, now)
+  return true
+}
+
+/** Marks the victims, closes rounds, and orders the swap-outs. */
+function enactSwapOut(c: Cluster, entry: LiveEntry, decision: Extract<EntryDecision, { kind: 'swap_out' }>, now: Instant): void {
+  const { choice } = decision
+  const number = c.recorder.nextDecision++
+  enactRound(
+    entry.node.gpus.map((gpu) => gpu.rounds),
+    choice,
+    number,
+  )
+  c.recorder.dirtyNode(entry.node)
+  bookFairness(c, entry.node, decision)
+  const data: Record<string, EventValue> = {
+    decision: number,
+    for: entry.kind,
+    victims: choice.victims.map((victim) => ({ id: victim.id, gpu: victim.gpu, class: victim.class })),
+    closed_rounds: choice.closedRounds.map((closed) => ({ gpu: closed.gpu, class: closed.class })),
+    missing: decision.shortages.map((short) => ({ gpu: short.gpu, mib: short.missingMib, candidates: short.candidates.length })),
+  }
+  c.recorder.taskEvent(now, 'swap_decided', entry.task, entry.node.id, data)
+  for (const victim of choice.victims) {
+    const placement = c.tasks.get(victim.id)?.placement
+    if (placement === null || placement === undefined) throw new Error(`broken invariant: victim ${victim.id} is not placed`)
+    orderSwapOut(c, placement, entry, now)
+  }
+}
+
+function bookFairness(c: Cluster, node: LiveNode, { choice, shortages }: Extract<EntryDecision, { kind: 'swap_out' }>): void {
+  const victims = new Map<number, Set<string>>()
+  for (const victim of choice.victims) victims.set(victim.gpu, (victims.get(victim.gpu) ?? new Set()).add(victim.id))
+  const nobody = new Set<string>()
+  for (const { gpu: index, candidates } of shortages) {
+    const gpu = node.gpus[index]
+    if (gpu === undefined) continue
+    for (const isP0 of [false, true]) {
+      const ids = candidates.filter((candidate) => candidate.isP0 === isP0).map((candidate) => candidate.id)
+      if (ids.length > 0) c.fairness.decided(fairnessScope(gpu, isP0), ids, victims.get(index) ?? nobody)
+    }
+  }
+}
+
+/** One victim's way out begins. */
+export function orderSwapOut(c: Cluster, placement: LivePlacement, forEntry: LiveEntry | null, now: Instant): void {
+  placement.leavesFor = forEntry
+  const forceActive = placement.wantsGpu
+  if (placement.entry !== null) dropEntry(c, placement.entry)
+  c.recorder.turn.effects.push({ kind: 'swap_out', ...addressOf(placement), generation: placement.generation, forceActive })
+  setResidency(c, placement, 'swapping_out', forEntry === null ? 'ordered' : `for ${forEntry.task.spec.id}`, now)
+}
+
+/** Claims the bytes of a placement that the victims in `decision` will free. */
+export function claim(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+  const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
+  if (decision.kind !== 'swap_out' && decision.kind !== 'wait') {
+    dropEntry(c, entry)
+    return false
+  }
+  own(c, entry)
+  if (decision.kind === 'swap_out') enactSwapOut(c, entry, decision, now)
+  return true
+}
+
+/** No longer covered: it owns nothing, at once, on all its GPUs. A placement goes back to the pending queue. */
+function loseHold(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+  const { task } = entry
+  if (entry.kind === 'placement') {
+    dropEntry(c, entry)
+    c.enqueue(task, now)
+  } else letGo(c, entry)
+  return true
+}
+
+/** A P0 entry needs the bytes of a collector that is not P0, and would be covered without it: the collector lets go. */
+function makeRoomOfCollector(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+  const collector = entry.node.collector
+  if (collector === null || collector === entry || entry.task.spec.priority !== 0 || collector.task.spec.priority === 0) return false
+  if (!isCoveredWithout(c, entry, collector, now)) return false
+  letGo(c, collector)
+  return true
+}
+
+function isCoveredWithout(c: Cluster, entry: LiveEntry, other: LiveEntry, now: Instant): boolean {
+  const positions = other.gpus.map((gpu) => gpu.owners.indexOf(other))
+  other.gpus.forEach((gpu, i) => gpu.owners.splice(positions[i] as number, 1))
+  const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
+  other.gpus.forEach((gpu, i) => gpu.owners.splice(positions[i] as number, 0, other))
+  return decision.kind !== 'not_covered' && decision.kind !== 'impossible'
+}
+
+/** A growth that has waited `reservation_after_seconds` and can never be: refused. */
+function refuseHopelessGrowth(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+  const placement = entry.task.placement
+  if (entry.kind !== 'growth' || placement === null || now - entry.askedAt < c.policy.reservationAfterMs) return false
+  refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
+  return true
+}
+
+/**
+ * A growth that has waited `reservation_after_seconds`: a noswap task is refused; a swappable one becomes a victim itself, and the entry its
+ * swap-in with the larger demand (semantics 1, "growth").
+ */
+export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void {
+  for (const entry of [...node.queue]) {
+    const placement = entry.task.placement
+    if (entry.kind !== 'growth' || placement === null || now - entry.askedAt < c.policy.reservationAfterMs) continue
+    if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)
+    else if (placement.residency === 'resident' && !entry.owns) {
+      const mib = placement.demandMib + entry.needMib
+      dropEntry(c, entry)
+      orderSwapOut(c, placement, null, now)
+      grow(c, placement, mib, now)
+      c.recorder.turn.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: 'after_return' })
+    }
+  }
+}
+
+function refuseGrowth(c: Cluster, entry: LiveEntry, placement: LivePlacement, reason: string, now: Instant): void {
+  dropEntry(c, entry)
+  c.recorder.taskEvent(now, 'growth_refused', placement.task, placement.node.id, { attempt: placement.attempt, reason })
+  c.recorder.turn.effects.push({ kind: 'refuse_growth', ...addressOf(placement), mib: placement.demandMib, reason })
+}
+
+/** The oldest that has waited long begins to collect: it owns all its bytes, and victims leave as they ripen. */
+function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
+  if (node.collector !== null) return false
+  const entry = nextCollector(node.queue, c.policy, now) as LiveEntry | null
+  if (entry === null) return false
+  entry.isCollector = true
+  node.collector = entry
+  own(c, entry)
+  return true
+}
+
+/** Time alone changes things here at three instants: a rank that rises, a growth that is settled, an entry that begins to hold its GPUs. */
+function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
+  let next = Infinity
+  for (const entry of node.queue) {
+    for (const after of [c.policy.swapInAgingMs, c.policy.reservationAfterMs]) {
+      const at = entry.askedAt + after
+      if (at > now && at < next) next = at
+    }
+  }
+  const wakeAt = next === Infinity ? null : next
+  if (wakeAt === node.wakeAt) return
+  node.cancelWake?.()
+  node.wakeAt = wakeAt
+  node.cancelWake = wakeAt === null ? null : c.wake(wakeAt, () => {
+    node.wakeAt = null
+    c.touchNode(node)
+  })
+}
+
+/** Only P0 holders that it may not swap stand in its way: such an entry holds no GPU back (semantics 5, second exception). */
+export function isBehindP0Only(entry: LiveEntry): boolean {
+  return entry.gpus.some((gpu) => shortMib(gpu, entry) > couldLeaveMib(gpu, entry.task))
+}
+
+function isQueued(entry: LiveEntry): boolean {
+  return entry.node.queue.includes(entry)
+}
+
+function addressOf(placement: LivePlacement): { nodeId: string; taskId: string; attempt: number } {
+  return { nodeId: placement.node.id, taskId: placement.task.spec.id, attempt: placement.attempt }
+}

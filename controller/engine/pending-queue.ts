@@ -1,0 +1,85 @@
+/** The pending tasks of one shape, in queue order, searchable by demand. */
+import type { Mib } from '../../protocol/units.ts'
+import { byCodeUnits } from '../domain/order.ts'
+import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
+import type { Queued } from '../scheduler/queue.ts'
+import type { ShapeQueue } from '../scheduler/schedule.ts'
+import type { Shape } from '../scheduler/shape.ts'
+import { searchDemandMib } from '../scheduler/shape.ts'
+import type { LiveTask } from './live.ts'
+import type { Pool } from './pool.ts'
+
+export class PendingQueue implements ShapeQueue {
+  readonly shape: Shape
+  readonly pool: Pool
+  readonly #index = new OrderedIndex<LiveTask>((a, b) => byCodeUnits(a.spec.id, b.spec.id))
+  readonly #aside = new Set<LiveTask>()
+  #blockedAtPoolVersion = -1
+  #isChanged = true
+
+  constructor(shape: Shape, pool: Pool) {
+    this.shape = shape
+    this.pool = pool
+  }
+
+  get size(): number {
+    return this.#index.size
+  }
+
+  add(task: LiveTask): void {
+    task.queue = this
+    task.queueEntry ??= newIndexEntry(task)
+    this.#index.set(task.queueEntry, task.queueClass, task.spec.seq, -searchDemandMib(task.spec))
+    this.#isChanged = true
+  }
+
+  remove(task: LiveTask): void {
+    if (task.queueEntry !== null) this.#index.remove(task.queueEntry)
+    task.queue = null
+    task.queueEntry = null
+    this.#aside.delete(task)
+  }
+
+  firstWithin(demandMib: Mib): Queued | null {
+    if (demandMib <= 0) return null
+    let entry = this.#index.firstAtLeast(-demandMib)
+    while (entry !== null && this.#aside.has(entry.item)) entry = this.#index.nextAtLeast(entry, -demandMib)
+    return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
+  }
+
+  /** The first task of each class whose demand is at most this: at most one a class, in queue order. */
+  classHeads(demandMib: Mib): Queued[] {
+    const heads: Queued[] = []
+    if (demandMib <= 0) return heads
+    for (let entry = this.#index.firstFrom(0, -demandMib); entry !== null; entry = this.#index.firstFrom(entry.key1 + 1, -demandMib)) {
+      heads.push({ task: entry.item, queueClass: entry.key1 })
+    }
+    return heads
+  }
+
+  isBlocked(): boolean {
+    return !this.#isChanged && this.#blockedAtPoolVersion === this.pool.version
+  }
+
+  markBlocked(): void {
+    this.#blockedAtPoolVersion = this.pool.version
+    this.#isChanged = false
+  }
+
+  setAside(task: LiveTask): void {
+    this.#aside.add(task)
+  }
+
+  /** A new cycle may try again those that were set aside; says whether there were any. */
+  clearAside(): boolean {
+    if (this.#aside.size === 0) return false
+    this.#aside.clear()
+    this.#isChanged = true
+    return true
+  }
+
+  /** All its tasks in queue order. */
+  *tasks(): Generator<LiveTask> {
+    for (const entry of this.#index.entries()) yield entry.item
+  }
+}

@@ -1,0 +1,160 @@
+/** The engine's live objects as the store keeps them, and back. */
+import type { Instant } from '../../protocol/units.ts'
+import type { Residency, TaskSpec } from '../domain/task.ts'
+import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
+import { markOf } from '../swap/rounds.ts'
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './live.ts'
+import { newLiveGpu, newLivePlacement, newLiveTask } from './live.ts'
+
+export function recordOfTask(task: LiveTask): TaskRecord {
+  const { spec, placement } = task
+  const served = task.servedUs + (placement?.servedUs ?? 0)
+  const compute = task.computeUs + (placement?.computeUs ?? 0)
+  return {
+    ...spec,
+    state: task.state,
+    isHeld: task.isHeld,
+    attempt: task.attempt,
+    pendingSince: task.pendingSince,
+    firstStartedAt: task.firstStartedAt,
+    finishedAt: task.finishedAt,
+    exitCode: task.exitCode,
+    endReason: task.endReason,
+    swapOuts: task.swapOuts,
+    counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
+    placement: placement === null ? null : recordOfPlacement(placement),
+  }
+}
+
+function recordOfPlacement(p: LivePlacement): PlacementRecord {
+  return {
+    nodeId: p.node.id,
+    gpus: p.gpus.map((gpu) => gpu.index),
+    demandMib: p.demandMib,
+    noswap: p.noswap,
+    residency: p.residency,
+    generation: p.generation,
+    assignedAt: p.assignedAt,
+    startedAt: p.startedAt,
+    wantsGpu: p.wantsGpu,
+    wantsSince: p.wantsSince,
+    idleSince: p.idleSince,
+    residentSince: p.residentSince,
+    marks: p.gpus.map((gpu) => {
+      const mark = markOf(classRound(gpu, p.task.spec), p.task.spec.id)
+      return mark.round < 0 ? null : { round: mark.round, lastSwapOut: mark.lastSwapOut }
+    }),
+  }
+}
+
+export function recordOfNode(node: LiveNode): NodeRecord {
+  return {
+    id: node.id,
+    name: node.name,
+    address: node.address,
+    ordinal: node.ordinal,
+    isCordoned: node.isCordoned,
+    overcommitOverride: node.overcommitOverride,
+    reserveOverrideMib: node.reserveOverrideMib,
+    hostSwapMib: node.hostSwapMib,
+    registeredAt: node.registeredAt,
+    lastSeenAt: node.lastSeenAt,
+    bootCounter: node.boot.counter,
+    bootRandom: node.boot.random,
+    gpus: node.gpus.map((gpu) => ({
+      index: gpu.index,
+      model: gpu.model,
+      physicalMib: gpu.physicalMib,
+      foreignMib: gpu.foreignMib,
+      roundNonP0: gpu.rounds.non_p0.round,
+      roundP0: gpu.rounds.p0.round,
+    })),
+  }
+}
+
+export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
+  const node: LiveNode = {
+    id: record.id,
+    name: record.name,
+    address: record.address,
+    // Not heard since the start: no placement before its first word.
+    status: 'suspect',
+    isCordoned: record.isCordoned,
+    gpus: [],
+    groups: [],
+    overcommitOverride: record.overcommitOverride,
+    reserveOverrideMib: record.reserveOverrideMib,
+    hostSwapMib: record.hostSwapMib,
+    hostUsedMib: 0,
+    hostPromisedMib: 0,
+    queue: [],
+    collector: null,
+    registeredAt: record.registeredAt,
+    lastSeenAt: record.lastSeenAt,
+    ordinal: record.ordinal,
+    boot: { counter: record.bootCounter, random: record.bootRandom },
+    snapshotSeq: 0,
+    pools: [],
+    isTouched: false,
+    wakeAt: null,
+    cancelWake: null,
+    isDirty: false,
+  }
+  node.gpus = record.gpus.map((gpu) => {
+    const live = newLiveGpu(node, gpu.index, gpu.model, gpu.physicalMib, gpu.foreignMib, now)
+    live.rounds.non_p0.round = gpu.roundNonP0
+    live.rounds.p0.round = gpu.roundP0
+    return live
+  })
+  return node
+}
+
+/** The task without its placement; `placementOf` adds that once its node is known. */
+export function taskOf(record: TaskRecord): LiveTask {
+  const task = newLiveTask(specOf(record), record.pendingSince)
+  task.state = record.state
+  task.isHeld = record.isHeld
+  task.attempt = record.attempt
+  task.firstStartedAt = record.firstStartedAt
+  task.finishedAt = record.finishedAt
+  task.exitCode = record.exitCode
+  task.endReason = record.endReason
+  task.swapOuts = record.swapOuts
+  const [, served, queue, swap, compute] = record.counters
+  task.servedUs = served
+  task.queueUs = queue
+  task.swapUs = swap
+  task.computeUs = compute
+  return task
+}
+
+export function placementOf(task: LiveTask, record: PlacementRecord, gpus: readonly LiveGpu[]): LivePlacement {
+  const placement = newLivePlacement(task, gpus, record.demandMib, record.assignedAt)
+  placement.noswap = record.noswap
+  placement.residency = record.residency
+  placement.generation = record.generation
+  placement.startedAt = record.startedAt
+  placement.wantsGpu = record.wantsGpu
+  placement.wantsSince = record.wantsSince
+  placement.idleSince = record.idleSince
+  placement.residentSince = record.residentSince
+  record.marks.forEach((mark, i) => {
+    const gpu = gpus[i]
+    if (mark !== null && gpu !== undefined) classRound(gpu, task.spec).marks.set(task.spec.id, mark)
+  })
+  return placement
+}
+
+/** In host memory, or on the way there or back. */
+export function isInHost(residency: Residency): boolean {
+  return residency !== 'resident' && residency !== 'none'
+}
+
+function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {
+  return spec.priority === 0 ? gpu.rounds.p0 : gpu.rounds.non_p0
+}
+
+function specOf(record: TaskRecord): TaskSpec {
+  const { id, seq, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, labels, owner, command, maxRuntimeMs, onNodeLoss, submittedAt } = record
+  return { id, seq, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, labels, owner, command, maxRuntimeMs, onNodeLoss, submittedAt }
+}

@@ -1,0 +1,60 @@
+/** A controller starts: the cluster as the store has it. Nodes count as silent until their first word; their snapshot then settles the rest. */
+import type { Instant } from '../../protocol/units.ts'
+import type { StoredState, TaskRecord } from '../ports/store.ts'
+import type { Cluster } from './cluster.ts'
+import { addPlacement } from './gpu-ledger.ts'
+import type { LiveGpu, LiveTask } from './live.ts'
+import { askForSwapIn } from './entries.ts'
+import { adoptNode } from './node-registry.ts'
+import { isInHost, nodeOf, placementOf, taskOf } from './records.ts'
+import { resumeMetering } from './transitions.ts'
+
+export function restore(c: Cluster, state: StoredState, now: Instant): void {
+  if (state.config !== null) {
+    c.applyConfig({ fields: state.config.fields, source: 'persisted', revision: state.config.revision }, now)
+  }
+  c.nextTaskSeq = Math.max(c.nextTaskSeq, state.marks.nextTaskSeq)
+  c.recorder.nextEventSeq = Math.max(c.recorder.nextEventSeq, state.marks.nextEventSeq)
+  c.recorder.nextDecision = Math.max(c.recorder.nextDecision, state.marks.nextDecision)
+  Object.assign(c.finished, state.finishedCounts)
+  for (const group of state.groups) c.groups.set(group.id, group)
+  for (const record of [...state.nodes].sort((a, b) => a.ordinal - b.ordinal)) {
+    adoptNode(c, nodeOf(record, now))
+    c.nextNodeOrdinal = Math.max(c.nextNodeOrdinal, record.ordinal + 1)
+  }
+  for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, record, now)
+  c.refreshPools()
+}
+
+function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
+  const task = taskOf(record)
+  c.tasks.set(task.spec.id, task)
+  if (record.placement === null) {
+    c.pendingCount += 1
+    if (!task.isHeld) c.enqueue(task, now)
+    c.beginWait(task, now)
+    return
+  }
+  const node = c.nodes.get(record.placement.nodeId)
+  const gpus = record.placement.gpus.map((index) => node?.gpus[index])
+  if (node === undefined || gpus.includes(undefined)) {
+    throw new Error(`the store places task ${task.spec.id} on a GPU that it does not know: node ${record.placement.nodeId}`)
+  }
+  restorePlacement(c, task, record, gpus as LiveGpu[], now)
+}
+
+function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: readonly LiveGpu[], now: Instant): void {
+  if (record.placement === null) return
+  const placement = placementOf(task, record.placement, gpus)
+  task.placement = placement
+  for (const gpu of gpus) {
+    addPlacement(gpu, placement)
+    if (placement.residency === 'swapping_out') gpu.movingOutMib += placement.demandMib
+    c.touchGpu(gpu)
+  }
+  if (isInHost(placement.residency)) placement.node.hostUsedMib += placement.demandMib * gpus.length
+  if (placement.startedAt === null) c.beginWait(task, now)
+  resumeMetering(placement, now)
+  c.ripening.update(c, placement, now)
+  if (placement.residency === 'swapped_out' && placement.wantsGpu) askForSwapIn(c, placement, now)
+}

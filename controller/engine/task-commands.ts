@@ -1,0 +1,175 @@
+/** Submissions and changes of tasks: what spans fields is checked here, then the books follow. */
+import type { Instant, NoSwap } from '../../protocol/units.ts'
+import { admit } from '../domain/vram.ts'
+import type { FieldProblem } from '../domain/config.ts'
+import type { TaskSpec } from '../domain/task.ts'
+import type { RandomStream } from '../ports/random.ts'
+import type { Answer, TaskChange, TaskRequest } from './commands.ts'
+import type { Cluster } from './cluster.ts'
+import type { LiveGpu, LivePlacement, LiveTask } from './live.ts'
+import { newLiveTask } from './live.ts'
+import { dropEntry } from './entries.ts'
+import { setRipe } from './ripening.ts'
+import { finish, setNoswap } from './transitions.ts'
+
+/** More pending tasks than this are refused with "try again" (R11). */
+export const MAX_PENDING_TASKS = 1_000_000
+
+export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, now: Instant): Answer<LiveTask> {
+  const problems = problemsOf(request)
+  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
+  if (c.pendingCount >= MAX_PENDING_TASKS) return { ok: false, refusal: { code: 'too_many_pending', limit: MAX_PENDING_TASKS } }
+  const id = request.id ?? uuidFrom(ids)
+  if (c.tasks.has(id)) return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
+  const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, now), now)
+  c.tasks.set(id, task)
+  c.pendingCount += 1
+  const { spec } = task
+  c.recorder.taskEvent(now, 'task_submitted', task, null, {
+    seq: spec.seq,
+    gpus: spec.gpuCount,
+    vram_mib: spec.vramMib,
+    mode: spec.gpuMode,
+    noswap: spec.noswap,
+    priority: spec.priority,
+  })
+  c.enqueue(task, now)
+  c.beginWait(task, now)
+  return { ok: true, value: task }
+}
+
+export function updateTask(c: Cluster, id: string, change: TaskChange, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const isPlaced = task.placement !== null
+  if (isPlaced && (change.vramMib !== undefined || change.groups !== undefined)) {
+    return conflict(`vram_mib and groups can be changed only while the task is pending; it is ${task.state}`)
+  }
+  if (task.placement !== null && change.noswap === 1 && task.placement.noswap === 0) {
+    const refusal = noswapRefusal(task.placement)
+    if (refusal !== null) return conflict(refusal)
+  }
+  applyChange(c, task, change, now)
+  c.recorder.taskEvent(now, 'task_updated', task, task.placement?.node.id ?? null, { fields: Object.keys(change) })
+  return { ok: true, value: task }
+}
+
+export function cancelTask(c: Cluster, id: string, by: string, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const { placement } = task
+  if (placement === null) finish(c, task, 'cancelled', null, `cancelled by ${by}`, now)
+  else if (!placement.isStopping) {
+    placement.isStopping = true
+    c.recorder.turn.effects.push({
+      kind: 'stop',
+      nodeId: placement.node.id,
+      taskId: id,
+      attempt: placement.attempt,
+      reason: `cancelled by ${by}`,
+    })
+    c.recorder.taskEvent(now, 'task_updated', task, placement.node.id, { stopping: true })
+  }
+  return { ok: true, value: task }
+}
+
+function problemsOf(request: TaskRequest): FieldProblem[] {
+  const problems: FieldProblem[] = []
+  if (request.vramMib === null && request.gpuMode === 'shared') {
+    problems.push({ field: 'vram_mib', detail: 'is required unless gpu_mode is exclusive' })
+  }
+  if (request.vramMib !== null && request.vramMib <= 0) problems.push({ field: 'vram_mib', detail: 'must be at least 1' })
+  if (request.gpuCount < 1) problems.push({ field: 'gpu_count', detail: 'must be at least 1' })
+  return problems
+}
+
+function specOf(request: TaskRequest, id: string, seq: number, now: Instant): TaskSpec {
+  return {
+    id,
+    seq,
+    name: request.name ?? id,
+    vramMib: request.vramMib ?? 0,
+    gpuCount: request.gpuCount,
+    gpuMode: request.gpuMode,
+    noswap: request.noswap,
+    priority: request.priority,
+    groups: request.groups,
+    labels: request.labels,
+    owner: request.owner,
+    command: request.command,
+    maxRuntimeMs: request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000,
+    onNodeLoss: request.onNodeLoss,
+    submittedAt: now,
+  }
+}
+
+/** Why a placed task cannot become noswap; null when it can (semantics 1, "Changes while tasks run"). */
+function noswapRefusal(placement: LivePlacement): string | null {
+  if (placement.residency !== 'resident') return `the task is ${placement.residency}; noswap can be set only while it is resident`
+  for (const gpu of placement.gpus) {
+    const verdict = admit(withoutIt(gpu, placement), placement.demandMib, 1)
+    if (verdict !== 'FITS') return `as noswap it would not fit GPU ${gpu.index} of ${gpu.node.name}: ${verdict}`
+  }
+  return null
+}
+
+/** The GPU as it would be without this swappable, resident placement. */
+function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof admit>[0] {
+  let largest = 0
+  for (const other of gpu.placements) {
+    if (other !== placement && other.noswap === 0 && other.demandMib > largest) largest = other.demandMib
+  }
+  return {
+    physicalMib: gpu.physicalMib,
+    reserveMib: gpu.reserveMib,
+    capacityMib: gpu.capacityMib,
+    limitMib: gpu.limitMib,
+    noswapMib: gpu.noswapMib,
+    swappableMib: gpu.swappableMib - placement.demandMib,
+    freeMib: gpu.freeMib + placement.demandMib,
+    largestSwappableMib: largest,
+  }
+}
+
+function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instant): void {
+  const { placement } = task
+  const wasRipe = placement !== null && placement.isRipe
+  if (placement !== null && wasRipe) setRipe(c, placement, false)
+  if (task.claim !== null) dropEntry(c, task.claim)
+  c.dequeue(task)
+  c.endWait(task, now)
+  const { spec } = task
+  task.spec = {
+    ...spec,
+    noswap: change.noswap ?? spec.noswap,
+    priority: change.priority ?? spec.priority,
+    labels: change.labels ?? spec.labels,
+    vramMib: change.vramMib ?? spec.vramMib,
+    groups: change.groups ?? spec.groups,
+  }
+  if (placement === null) {
+    if (!task.isHeld) c.enqueue(task, now)
+    c.beginWait(task, now)
+    return
+  }
+  if (wasRipe) setRipe(c, placement, true)
+  if (change.noswap !== undefined) setNoswap(c, placement, change.noswap, now)
+  if (placement.startedAt === null) c.beginWait(task, now)
+}
+
+function conflict(detail: string): Answer<never> {
+  return { ok: false, refusal: { code: 'conflict', detail } }
+}
+
+/** A version 4 UUID from a random stream. */
+export function uuidFrom(random: RandomStream): string {
+  let hex = ''
+  for (let i = 0; i < 8; i++) hex += (65536 + Math.floor(random() * 65536)).toString(16).slice(1)
+  const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3] as string
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** The other side of `noswap` for a client variable: VENDOR_SWAP_FROM_VRAM (specification 2.6). */
+export function noswapFromClientSetting(swapFromVram: 0 | 1): NoSwap {
+  return swapFromVram === 1 ? 0 : 1
+}

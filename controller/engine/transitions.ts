@@ -1,0 +1,245 @@
+/**
+ * Every transition of a task, each exactly one event (semantics 3). They keep books, meters, indexes and records in step; whether a
+ * transition is right is decided by their callers.
+ */
+import type { Instant, Mib, NoSwap } from '../../protocol/units.ts'
+import type { FinalState, Residency } from '../domain/task.ts'
+import { addSharer, removeSharer, settle } from '../metrics/meter.ts'
+import { forgetTask } from '../swap/rounds.ts'
+import { fairnessScope } from './cluster.ts'
+import type { Cluster } from './cluster.ts'
+import { addPlacement, changeNoswap, changeResidency, growPlacement, refreshLargestSwappable, removePlacement } from './gpu-ledger.ts'
+import type { LiveGpu, LivePlacement, LiveTask } from './live.ts'
+import { newLivePlacement } from './live.ts'
+import { dropEntry } from './entries.ts'
+import { setRipe } from './ripening.ts'
+
+/** pending → assigned: attempt + 1, GPUs committed, `start` ordered (R2). */
+export function assign(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], when: string, now: Instant): void {
+  c.dequeue(task)
+  if (task.claim !== null) dropEntry(c, task.claim)
+  c.pendingCount -= 1
+  task.state = 'assigned'
+  task.attempt += 1
+  if (task.refusedBy !== null) forgiveRefusals(c, task)
+  const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
+  const placement = newLivePlacement(task, gpus, demandMib, now)
+  task.placement = placement
+  for (const gpu of gpus) {
+    addPlacement(gpu, placement)
+    c.touchGpu(gpu)
+  }
+  const node = placement.node
+  const indexes = gpus.map((gpu) => gpu.index)
+  c.recorder.taskEvent(now, 'task_placed', task, node.id, { attempt: task.attempt, gpus: indexes, demand_mib: demandMib, when })
+  c.recorder.turn.effects.push({
+    kind: 'start',
+    nodeId: node.id,
+    taskId: task.spec.id,
+    attempt: task.attempt,
+    gpus: indexes,
+    vramMib: demandMib,
+    gpuMode: task.spec.gpuMode,
+    noswap: placement.noswap,
+    priority: task.spec.priority,
+    onNodeLoss: task.spec.onNodeLoss,
+    command: task.spec.command,
+  })
+}
+
+/** assigned → running: resident from now on, its wait is over. */
+export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean, now: Instant): void {
+  const task = placement.task
+  c.endWait(task, now)
+  beginMeterChange(placement, now)
+  task.state = 'running'
+  task.firstStartedAt ??= now
+  placement.startedAt = now
+  placement.residency = 'resident'
+  placement.generation = 1
+  placement.residentSince = now
+  placement.idleSince = now
+  placement.wantsGpu = wantsGpu
+  placement.wantsSince = now
+  endMeterChange(placement, now)
+  c.ripening.update(c, placement, now)
+  c.recorder.taskEvent(now, 'task_started', task, placement.node.id, { attempt: placement.attempt })
+}
+
+/** assigned or running → pending again: the node refused it, never saw it, or is lost and the task may be requeued. */
+export function returnToPending(c: Cluster, placement: LivePlacement, reason: string, now: Instant): void {
+  const task = placement.task
+  const nodeId = placement.node.id
+  unplace(c, placement, now)
+  task.state = 'pending'
+  task.pendingSince = now
+  c.pendingCount += 1
+  c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason })
+  if (!task.isHeld) c.enqueue(task, now)
+  c.beginWait(task, now)
+}
+
+/** Any open state → a final one. */
+export function finish(c: Cluster, task: LiveTask, state: FinalState, exitCode: number | null, reason: string | null, now: Instant): void {
+  const nodeId = task.placement?.node.id ?? null
+  if (task.placement === null) {
+    c.dequeue(task)
+    if (task.claim !== null) dropEntry(c, task.claim)
+    c.pendingCount -= 1
+  } else unplace(c, task.placement, now)
+  if (task.refusedBy !== null) forgiveRefusals(c, task)
+  c.endWait(task, now)
+  task.state = state
+  task.finishedAt = now
+  task.exitCode = exitCode
+  task.endReason = reason
+  c.finished[state] += 1
+  c.recorder.taskEvent(now, 'task_finished', task, nodeId, { state, attempt: task.attempt, exit_code: exitCode, reason })
+  c.tasks.delete(task.spec.id)
+}
+
+/** The task wants the GPU, or has run dry. `idleMs`: how long ago its last use was, when it wants nothing. */
+export function changeWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
+  if (placement.wantsGpu !== wantsGpu) {
+    beginMeterChange(placement, now)
+    placement.wantsGpu = wantsGpu
+    placement.wantsSince = now
+    endMeterChange(placement, now)
+    // What a restart must know; not a transition, so no event.
+    c.recorder.dirtyTask(placement.task)
+  }
+  if (!wantsGpu) placement.idleSince = Math.max(placement.residentSince, now - idleMs)
+  c.ripening.update(c, placement, now)
+}
+
+/** One step on the residency axis. */
+export function setResidency(c: Cluster, placement: LivePlacement, to: Residency, because: string | null, now: Instant): void {
+  const from = placement.residency
+  if (from === to) return
+  beginMeterChange(placement, now)
+  placement.residency = to
+  for (const gpu of placement.gpus) changeResidency(gpu, placement, from, to)
+  countHostMemory(placement, from, to)
+  if (to === 'resident') {
+    placement.residentSince = now
+    if (from === 'swapping_in') placement.idleSince = now
+  }
+  if (to !== 'swapping_out') placement.leavesFor = null
+  endMeterChange(placement, now)
+  c.ripening.update(c, placement, now)
+  countSwaps(c, placement, from, to)
+  for (const gpu of placement.gpus) c.touchGpu(gpu)
+  c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, { residency: to, generation: placement.generation, because })
+}
+
+/** d grows to `mib` per GPU. */
+export function grow(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
+  const byMib = mib - placement.demandMib
+  const wasRipe = placement.isRipe
+  if (wasRipe) setRipe(c, placement, false)
+  for (const gpu of placement.gpus) growPlacement(gpu, placement, byMib)
+  if (placement.residency !== 'resident') placement.node.hostUsedMib += byMib * placement.gpus.length
+  placement.demandMib = mib
+  if (wasRipe) setRipe(c, placement, true)
+  for (const gpu of placement.gpus) c.touchGpu(gpu)
+  c.recorder.taskEvent(now, 'growth_granted', placement.task, placement.node.id, { attempt: placement.attempt, demand_mib: mib })
+}
+
+/** The placement is accounted under the other side of noswap from now on. */
+export function setNoswap(c: Cluster, placement: LivePlacement, noswap: NoSwap, now: Instant): void {
+  if (placement.noswap === noswap) return
+  for (const gpu of placement.gpus) changeNoswap(gpu, placement, noswap)
+  placement.noswap = noswap
+  for (const gpu of placement.gpus) {
+    refreshLargestSwappable(gpu)
+    c.touchGpu(gpu)
+  }
+  c.ripening.update(c, placement, now)
+  c.recorder.turn.effects.push({
+    kind: 'set_noswap',
+    nodeId: placement.node.id,
+    taskId: placement.task.spec.id,
+    attempt: placement.attempt,
+    noswap,
+  })
+}
+
+function forgiveRefusals(c: Cluster, task: LiveTask): void {
+  task.refusedBy = null
+  c.refusedTasks.delete(task)
+}
+
+/** A restored placement takes its part in the sharing again, from now on. */
+export function resumeMetering(placement: LivePlacement, now: Instant): void {
+  beginMeterChange(placement, now)
+  endMeterChange(placement, now)
+}
+
+/** Takes a placement off its GPUs for good. */
+function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
+  const task = placement.task
+  beginMeterChange(placement, now)
+  placement.wantsGpu = false
+  endMeterChange(placement, now)
+  if (placement.entry !== null) dropEntry(c, placement.entry)
+  if (placement.isRipe) setRipe(c, placement, false)
+  if (placement.residency !== 'resident' && placement.residency !== 'none') {
+    placement.node.hostUsedMib -= placement.demandMib * placement.gpus.length
+  }
+  for (const gpu of placement.gpus) {
+    removePlacement(gpu, placement)
+    forgetTask(gpu.rounds, task.spec.id)
+    c.fairness.leaves(fairnessScope(gpu, task.spec.priority === 0), task.spec.id)
+    c.touchGpu(gpu)
+  }
+  task.servedUs += placement.servedUs
+  task.computeUs += placement.computeUs
+  task.placement = null
+}
+
+/** Bytes are in host memory from the first byte that moves out until the last has moved in. */
+function countHostMemory(placement: LivePlacement, from: Residency, to: Residency): void {
+  const isInHost = (residency: Residency) => residency !== 'resident' && residency !== 'none'
+  if (isInHost(from) === isInHost(to)) return
+  const mib = placement.demandMib * placement.gpus.length
+  placement.node.hostUsedMib += isInHost(to) ? mib : -mib
+}
+
+function countSwaps(c: Cluster, placement: LivePlacement, from: Residency, to: Residency): void {
+  const mib = placement.demandMib * placement.gpus.length
+  if (from === 'swapping_out' && to === 'swapped_out') {
+    c.swapTotals.swapOuts += 1
+    c.swapTotals.swappedOutMib += mib
+    placement.task.swapOuts += 1
+  } else if (from === 'swapping_in' && to === 'resident') {
+    c.swapTotals.swapIns += 1
+    c.swapTotals.swappedInMib += mib
+  }
+}
+
+/** Settles the placement's GPUs before its part in the sharing changes. */
+function beginMeterChange(placement: LivePlacement, now: Instant): void {
+  for (const gpu of placement.gpus) settle(gpu.meter, now)
+}
+
+/** Puts it among the sharers, among those away, or neither, as it now is. */
+function endMeterChange(placement: LivePlacement, now: Instant): void {
+  const task = placement.task
+  const isStarted = placement.startedAt !== null
+  const isSharing = isStarted && placement.wantsGpu && placement.residency === 'resident'
+  const isAway = isStarted && placement.wantsGpu && placement.residency !== 'resident'
+  if (isSharing !== placement.isSharing) {
+    placement.isSharing = isSharing
+    for (const gpu of placement.gpus) {
+      if (isSharing) addSharer(gpu.meter, placement)
+      else removeSharer(gpu.meter, placement)
+    }
+  }
+  if (isAway === (task.awayFrom !== null)) return
+  if (isAway) task.awayFrom = now
+  else {
+    task.swapUs += (now - (task.awayFrom as Instant)) * 1000 * placement.gpus.length
+    task.awayFrom = null
+  }
+  for (const gpu of placement.gpus) gpu.meter.awayCount += isAway ? 1 : -1
+}

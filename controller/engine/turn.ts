@@ -1,0 +1,69 @@
+/** What has happened since the last commit: it goes down as one batch, and only then do its messages leave and its answers go out (R1). */
+import type { Instant } from '../../protocol/units.ts'
+import type { Event, EventData, EventKind } from '../domain/event.ts'
+import type { Effect } from '../domain/effect.ts'
+import type { LiveNode, LiveTask } from './live.ts'
+import type { ConfigRecord } from '../ports/store.ts'
+import type { Group } from '../domain/group.ts'
+
+export class Turn {
+  readonly dirtyTasks: LiveTask[] = []
+  readonly dirtyNodes: LiveNode[] = []
+  readonly forgottenNodeIds: string[] = []
+  readonly groups: Group[] = []
+  readonly deletedGroupIds: string[] = []
+  config: ConfigRecord | null = null
+  readonly events: Event[] = []
+  readonly effects: Effect[] = []
+  /** Answers to clients and acknowledgements to nodes. */
+  readonly answers: { readonly done: () => void; readonly failed: (detail: string) => void }[] = []
+
+  isEmpty(): boolean {
+    return (
+      this.events.length === 0 &&
+      this.effects.length === 0 &&
+      this.answers.length === 0 &&
+      this.dirtyTasks.length === 0 &&
+      this.dirtyNodes.length === 0 &&
+      this.groups.length === 0 &&
+      this.deletedGroupIds.length === 0 &&
+      this.forgottenNodeIds.length === 0 &&
+      this.config === null
+    )
+  }
+
+  /** True when there is something to make durable. */
+  hasRecords(): boolean {
+    return this.events.length > 0 || this.dirtyTasks.length > 0 || this.dirtyNodes.length > 0
+  }
+}
+
+/** Numbers events and remembers which records have to be written. */
+export class Recorder {
+  turn = new Turn()
+  nextEventSeq = 1
+  nextDecision = 1
+
+  emit(at: Instant, kind: EventKind, taskId: string | null, nodeId: string | null, causedBy: number | null, data: EventData): number {
+    const seq = this.nextEventSeq++
+    this.turn.events.push({ seq, at, kind, taskId, nodeId, causedBy, data })
+    return seq
+  }
+
+  taskEvent(at: Instant, kind: EventKind, task: LiveTask, nodeId: string | null, data: EventData, causedBy = task.lastEventSeq): void {
+    task.lastEventSeq = this.emit(at, kind, task.spec.id, nodeId, causedBy, data)
+    this.dirtyTask(task)
+  }
+
+  dirtyTask(task: LiveTask): void {
+    if (task.isDirty) return
+    task.isDirty = true
+    this.turn.dirtyTasks.push(task)
+  }
+
+  dirtyNode(node: LiveNode): void {
+    if (node.isDirty) return
+    node.isDirty = true
+    this.turn.dirtyNodes.push(node)
+  }
+}

@@ -1,0 +1,61 @@
+/** What can be read of the live cluster, without a copy: the objects are read-only and change after the call returns. */
+import type { Instant, Mib } from '../../protocol/units.ts'
+import type { Config } from '../domain/config.ts'
+import type { Group } from '../domain/group.ts'
+import type { Node } from '../domain/node.ts'
+import type { Task } from '../domain/task.ts'
+import type { Counters } from '../metrics/counters.ts'
+import type { WaitExplanation } from '../scheduler/explain.ts'
+import type { StoreReads } from '../ports/store.ts'
+
+export interface TaskCounts {
+  readonly pending: number
+  readonly assigned: number
+  readonly running: number
+  readonly unreachable: number
+  readonly completed: number
+  readonly failed: number
+  readonly cancelled: number
+  readonly lost: number
+}
+
+export interface ClusterTotals {
+  readonly nodes: number
+  readonly nodesUp: number
+  readonly gpus: number
+  /** GPUs on nodes that are up. */
+  readonly gpusUp: number
+  readonly physicalMib: Mib
+  readonly effectiveSchedulableMib: Mib
+  readonly commitLimitMib: Mib
+  readonly residentMib: Mib
+  readonly committedMib: Mib
+  readonly swappedMib: Mib
+  readonly foreignMib: Mib
+  /** Swap-outs and swap-ins completed since the controller started, and the bytes they moved. */
+  readonly swapOuts: number
+  readonly swapIns: number
+  readonly swappedOutMibTotal: Mib
+  readonly swappedInMibTotal: Mib
+}
+
+export interface Views {
+  now(): Instant
+  config(): Config
+  nodes(): Iterable<Node>
+  node(id: string): Node | undefined
+  groups(): Iterable<Group>
+  group(id: string): Group | undefined
+  /** Pending and placed tasks, in submission order. */
+  openTasks(): Iterable<Task>
+  openTask(id: string): Task | undefined
+  counts(): TaskCounts
+  totals(): ClusterTotals
+  /** Why a pending task waits, or a swapped-out one that wants the GPU; null when it does not wait. */
+  explain(task: Task): WaitExplanation | null
+  /** The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics 6). */
+  clusterCounters(): Counters
+  nodeCounters(node: Node): Counters
+  taskCounters(task: Task): Counters
+  readonly stored: StoreReads
+}

@@ -1,0 +1,24 @@
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Envelope } from '../../protocol/messages.ts'
+
+/** Why a request got no answer. */
+export type NoAnswer = 'timeout' | 'no_responder' | 'disconnected'
+export type RequestOutcome = { readonly answered: true; readonly answer: Envelope } | { readonly answered: false; readonly why: NoAnswer }
+
+/** Answers a request; harmless when called twice or for a message that was published. */
+export type Reply = (answer: Envelope) => void
+export type Handler = (message: Envelope, subject: string, reply: Reply) => void
+
+/**
+ * Messages between controller and GPU servers. Callbacks, not promises: in virtual time nothing may depend on the microtask queue.
+ * Delivery is at most once; whoever must arrive retries with the same message id (protocol principle 2).
+ * Subjects follow NATS: tokens separated by dots, `*` matches one token in a subscription.
+ */
+export interface Bus {
+  publish(subject: string, message: Envelope): void
+  request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void
+  /** @returns a function that ends the subscription. */
+  subscribe(pattern: string, handler: Handler): () => void
+  /** Delivers what is under way, then closes. */
+  drain(): Promise<void>
+}

@@ -1,0 +1,164 @@
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
+import type { ConfigFields } from '../domain/config.ts'
+import type { Event } from '../domain/event.ts'
+import type { Group } from '../domain/group.ts'
+import type { Residency, TaskState } from '../domain/task.ts'
+
+/** A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch (live). */
+export interface TaskRecord {
+  readonly id: string
+  readonly seq: number
+  readonly name: string
+  readonly vramMib: Mib
+  readonly gpuCount: number
+  readonly gpuMode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  readonly groups: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+  readonly owner: string | null
+  readonly command: readonly string[] | null
+  readonly maxRuntimeMs: DurationMs | null
+  readonly onNodeLoss: OnNodeLoss
+  readonly submittedAt: Instant
+  readonly state: TaskState
+  readonly isHeld: boolean
+  readonly attempt: number
+  readonly pendingSince: Instant
+  readonly firstStartedAt: Instant | null
+  readonly finishedAt: Instant | null
+  readonly exitCode: number | null
+  readonly endReason: string | null
+  readonly swapOuts: number
+  /** The five counters of semantics 6, microseconds, as of the last transition. */
+  readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
+  readonly placement: PlacementRecord | null
+}
+
+export interface PlacementRecord {
+  readonly nodeId: string
+  readonly gpus: readonly number[]
+  readonly demandMib: Mib
+  readonly noswap: NoSwap
+  readonly residency: Residency
+  readonly generation: number
+  readonly assignedAt: Instant
+  readonly startedAt: Instant | null
+  readonly wantsGpu: boolean
+  readonly wantsSince: Instant
+  readonly idleSince: Instant
+  readonly residentSince: Instant
+  /** Per GPU held, same order: its mark in that GPU's round (swap/rounds.ts); null when it was never a victim there. */
+  readonly marks: readonly ({ readonly round: number; readonly lastSwapOut: number | null } | null)[]
+}
+
+export interface GpuRecord {
+  readonly index: number
+  readonly model: string
+  readonly physicalMib: Mib
+  readonly foreignMib: Mib
+  readonly roundNonP0: number
+  readonly roundP0: number
+}
+
+export interface NodeRecord {
+  readonly id: string
+  readonly name: string
+  readonly address: string
+  readonly ordinal: number
+  readonly isCordoned: boolean
+  readonly overcommitOverride: Percent | null
+  readonly reserveOverrideMib: Mib | null
+  readonly hostSwapMib: Mib
+  readonly registeredAt: Instant
+  readonly lastSeenAt: Instant
+  /** The highest boot counter and snapshot number seen from it (R6). */
+  readonly bootCounter: number
+  readonly bootRandom: string
+  readonly gpus: readonly GpuRecord[]
+}
+
+/** One persisted configuration; the highest revision is the live one. */
+export interface ConfigRecord {
+  readonly revision: number
+  readonly at: Instant
+  readonly author: string | null
+  readonly fields: ConfigFields
+}
+
+/** Counters that must never fall back after a restart. */
+export interface Marks {
+  readonly epoch: number
+  readonly nextTaskSeq: number
+  readonly nextEventSeq: number
+  readonly nextDecision: number
+}
+
+/** What became true since the last commit: one transaction. Records replace earlier ones with the same id. */
+export interface Batch {
+  readonly tasks: readonly TaskRecord[]
+  readonly nodes: readonly NodeRecord[]
+  readonly forgottenNodeIds: readonly string[]
+  readonly groups: readonly Group[]
+  readonly deletedGroupIds: readonly string[]
+  readonly config: ConfigRecord | null
+  readonly events: readonly Event[]
+  readonly marks: Marks
+}
+
+/** What a controller starts from. Final tasks are not loaded: they are paged through `finishedTasks`. */
+export interface StoredState {
+  readonly openTasks: readonly TaskRecord[]
+  readonly nodes: readonly NodeRecord[]
+  readonly groups: readonly Group[]
+  readonly config: ConfigRecord | null
+  readonly marks: Marks
+  readonly finishedCounts: Readonly<Record<'completed' | 'failed' | 'cancelled' | 'lost', number>>
+}
+
+/** A page of final tasks, newest submission first; `beforeSeq` is exclusive, null starts at the newest. */
+export interface FinishedQuery {
+  readonly states: readonly TaskState[]
+  readonly owner: string | null
+  readonly nameContains: string | null
+  readonly beforeSeq: number | null
+  readonly limit: number
+}
+
+/** A page of events, oldest first; `afterSeq` is exclusive. */
+export interface EventQuery {
+  readonly afterSeq: number
+  readonly taskId: string | null
+  readonly nodeId: string | null
+  readonly limit: number
+}
+
+/**
+ * Durable state. One contract suite (test/contract/store.test.ts) runs against every implementation.
+ * Faults: `load` and `commit` throw or reject with StoreFault; after a failed commit the store accepts nothing more (R10).
+ */
+export interface Store {
+  load(): Promise<StoredState>
+  /** It keeps no tasks and nodes, so that nobody has to make records of them (a simulation without crashes). */
+  readonly isForgetful?: boolean
+  /**
+   * Makes the batch durable, whole or not at all. `undefined` says that it is durable already (memory store);
+   * a promise resolves when it is. Batches become durable in the order of the calls.
+   */
+  commit(batch: Batch): Promise<void> | undefined
+  /** Reads of what is no longer in memory. */
+  readonly reads: StoreReads
+  close(): Promise<void>
+}
+
+export interface StoreReads {
+  task(id: string): Promise<TaskRecord | null>
+  finishedTasks(query: FinishedQuery): Promise<readonly TaskRecord[]>
+  events(query: EventQuery): Promise<readonly Event[]>
+  configRevisions(limit: number): Promise<readonly ConfigRecord[]>
+}
+
+/** The disk said no: full, I/O error, locked by another controller, corrupt. The message is one line for people. */
+export class StoreFault extends Error {
+  override readonly name = 'StoreFault'
+}

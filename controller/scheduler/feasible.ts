@@ -1,0 +1,93 @@
+/**
+ * How large a demand a GPU admits. Every rule of semantics section 1 is monotone in the demand, so one number a GPU and kind of request
+ * says it all; `test/property/feasible.test.ts` holds it against `admit`, case by case.
+ */
+import type { Mib } from '../../protocol/units.ts'
+import type { Gpu, Node } from '../domain/node.ts'
+import type { Task } from '../domain/task.ts'
+import type { RequestKind } from './shape.ts'
+
+/** No demand at all is admitted. */
+export const NOTHING: Mib = -1
+
+/** New tasks go only to nodes that were heard lately and that nobody closed. */
+export function isPlaceable(node: Node): boolean {
+  return node.status === 'up' && !node.isCordoned
+}
+
+/** The largest demand that fits now, without a swap. */
+export function largestNowMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
+  if (!hasSeat(gpu, maxTasksPerGpu)) return NOTHING
+  if (kind === 'exclusive') return isEmpty(gpu) ? Math.min(gpu.freeMib, gpu.limitMib) : NOTHING
+  const room = Math.min(commitRoomMib(gpu), gpu.freeMib, hostRoomMib(gpu, kind))
+  return kind === 'noswap' ? Math.min(room, strandRoomMib(gpu)) : room
+}
+
+/** The largest demand that fits once every ripe victim a request of this class may take has left. */
+export function largestAfterSwapMib(gpu: Gpu, kind: RequestKind, isP0: boolean, maxTasksPerGpu: number): Mib {
+  if (kind === 'exclusive' || !hasSeat(gpu, maxTasksPerGpu)) return NOTHING
+  const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), reachMib(gpu, isP0), hostRoomMib(gpu, kind))
+  return kind === 'noswap' ? Math.min(room, strandRoomMib(gpu)) : room
+}
+
+/** The largest demand this GPU could take if it were empty: P − R. */
+export function largestEverMib(gpu: Gpu): Mib {
+  return gpu.physicalMib - gpu.reserveMib
+}
+
+/** Commit room: L − N − S. May be negative after a change of configuration. */
+export function commitRoomMib(gpu: Gpu): Mib {
+  return gpu.limitMib - gpu.noswapMib - gpu.swappableMib
+}
+
+/** C − N: what a swappable task can count on to return to. */
+export function besideNoswapMib(gpu: Gpu): Mib {
+  return gpu.capacityMib - gpu.noswapMib
+}
+
+/** What a new request would find free in the end: the d at which short(e) equals the ripe bytes. */
+export function reachMib(gpu: Gpu, isP0: boolean): Mib {
+  return afterMovesMib(gpu) + gpu.ripeMib + (isP0 ? gpu.ripeP0Mib : 0)
+}
+
+/** C − N − S_res + everything moving out − Σ H_o: what will be free for somebody new when all that moves has left. */
+export function afterMovesMib(gpu: Gpu): Mib {
+  let owned = 0
+  for (const owner of gpu.owners) owned += owner.needMib
+  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned
+}
+
+/** A noswap task must leave the largest swappable one room to return. */
+function strandRoomMib(gpu: Gpu): Mib {
+  return besideNoswapMib(gpu) - gpu.largestSwappableMib
+}
+
+/**
+ * A placement that lifts N + S above C needs host memory for all swappable tasks of the GPU at once, so that two tasks can always
+ * change places. Below C nothing is needed.
+ */
+export function hostRoomMib(gpu: Gpu, kind: RequestKind): Mib {
+  const belowCapacity = gpu.capacityMib - gpu.noswapMib - gpu.swappableMib
+  const left = gpu.node.hostSwapMib - gpu.node.hostPromisedMib + hostPromiseMib(gpu) - gpu.swappableMib
+  if (kind === 'swappable') return Math.max(belowCapacity, left)
+  return left >= 0 ? Infinity : belowCapacity
+}
+
+/** What this GPU's tasks are promised of the node's host memory. */
+export function hostPromiseMib(gpu: Gpu): Mib {
+  return gpu.noswapMib + gpu.swappableMib > gpu.capacityMib ? gpu.swappableMib : 0
+}
+
+/** Room among `max_tasks_per_gpu`, and no exclusive task in the way. */
+function hasSeat(gpu: Gpu, maxTasksPerGpu: number): boolean {
+  return isPlaceable(gpu.node) && gpu.exclusiveTask === null && gpu.placements.length + gpu.claims.length < maxTasksPerGpu
+}
+
+export function isEmpty(gpu: Gpu): boolean {
+  return gpu.placements.length === 0 && gpu.claims.length === 0
+}
+
+/** Nodes that refused the task are no choice before a later snapshot (R3). */
+export function isRefusedBy(task: Task, node: Node): boolean {
+  return task.refusedBy?.has(node.id) ?? false
+}

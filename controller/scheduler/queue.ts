@@ -1,0 +1,34 @@
+import { byCodeUnits, firstDifference } from '../domain/order.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { Policy } from '../domain/config.ts'
+import type { Task } from '../domain/task.ts'
+
+/** A task's class in the queue: its priority, lifted by one for each `queueAgingMs` it has waited, never above P0. */
+export function queueClass(task: Task, policy: Policy, now: Instant): number {
+  if (policy.queueAgingMs === null) return task.spec.priority
+  return Math.max(0, task.spec.priority - Math.floor((now - task.pendingSince) / policy.queueAgingMs))
+}
+
+/** When it is lifted next; null when it never will be. */
+export function nextLiftAt(task: Task, policy: Policy, now: Instant): Instant | null {
+  if (policy.queueAgingMs === null || queueClass(task, policy, now) === 0) return null
+  return task.pendingSince + (Math.floor((now - task.pendingSince) / policy.queueAgingMs) + 1) * policy.queueAgingMs
+}
+
+/** A task with the class it is queued under. */
+export interface Queued {
+  readonly task: Task
+  readonly queueClass: number
+}
+
+/**
+ * Which pending task is considered first (semantics 4).
+ * 1. Higher priority class, ageing counted in.
+ * 2. Earlier submission.
+ * 3. Task id, so that the order is total.
+ */
+export const byQueueOrder = firstDifference<Queued>(
+  (a, b) => a.queueClass - b.queueClass,
+  (a, b) => a.task.spec.seq - b.task.spec.seq,
+  (a, b) => byCodeUnits(a.task.spec.id, b.task.spec.id),
+)

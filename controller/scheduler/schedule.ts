@@ -1,0 +1,224 @@
+/**
+ * Where does a pending task go? The one decision of this folder: `nextPlacement` answers the next task to place, and its GPUs.
+ * It reads indexes that the engine keeps (pools of GPUs, queues of pending tasks by shape) and changes nothing.
+ */
+import type { Mib } from '../../protocol/units.ts'
+import type { PlacementStrategy, Policy } from '../domain/config.ts'
+import type { Gpu, Node } from '../domain/node.ts'
+import type { Task } from '../domain/task.ts'
+import { isRefusedBy, largestAfterSwapMib, largestNowMib, NOTHING } from './feasible.ts'
+import type { Queued } from './queue.ts'
+import { byQueueOrder } from './queue.ts'
+import type { When } from './score.ts'
+import { byGpuId, byNodeId, nodeScoreOf, scoreOf } from './score.ts'
+import type { Shape } from './shape.ts'
+import { searchDemandMib } from './shape.ts'
+
+/** One pool's GPUs, indexed by what they admit. GPUs with holds are kept apart: what they admit depends on who asks. */
+export interface PoolView {
+  /** The largest demand that any GPU (or, for several GPUs, any node) without holds admits. */
+  largestMib(shape: Shape, when: When): Mib
+  /** The GPUs without holds that admit the demand, in score order. Single-GPU shapes only. */
+  gpusFor(shape: Shape, when: When, demandMib: Mib): Iterable<Gpu>
+  /** The nodes without holds with enough such GPUs, in score order. */
+  nodesFor(shape: Shape, when: When, demandMib: Mib): Iterable<Node>
+  /** GPUs that somebody has a hold on. */
+  readonly heldGpus: ReadonlySet<Gpu>
+  /** The largest demand that could ever fit there, down nodes included. */
+  largestEverMib(shape: Shape): Mib
+}
+
+/** The pending tasks of one shape in queue order. */
+export interface ShapeQueue {
+  readonly shape: Shape
+  readonly pool: PoolView
+  /** The first task in order whose demand is at most this; those set aside in this cycle are skipped. */
+  firstWithin(demandMib: Mib): Queued | null
+  /** True when neither its pool nor the queue has changed since it was last found blocked. */
+  isBlocked(): boolean
+  /** Remembers that nothing of it fits as things are. */
+  markBlocked(): void
+  /** This task cannot be placed in this cycle although the figures say so (refused by the node, host memory of several GPUs, victims). */
+  setAside(task: Task): void
+}
+
+export interface SchedulingView {
+  readonly queues: Iterable<ShapeQueue>
+  readonly policy: Policy
+}
+
+export interface Plan {
+  readonly task: Task
+  readonly queue: ShapeQueue
+  readonly node: Node
+  readonly gpus: readonly Gpu[]
+  readonly when: When
+}
+
+/** The next task to place and where; null when nothing pending fits anywhere as things are. */
+export function nextPlacement(view: SchedulingView): Plan | null {
+  return view.policy.strategy === 'fifo' ? nextInFifo(view) : nextInOrder(view)
+}
+
+/** The first in queue order that fits somewhere; later ones overtake those that do not. */
+function nextInOrder(view: SchedulingView): Plan | null {
+  for (;;) {
+    let first: Queued | null = null
+    let from: ShapeQueue | null = null
+    for (const queue of view.queues) {
+      if (queue.isBlocked()) continue
+      const candidate = firstFitting(queue, view.policy)
+      if (candidate === null) queue.markBlocked()
+      else if (first === null || byQueueOrder(candidate, first) < 0) [first, from] = [candidate, queue]
+    }
+    if (first === null || from === null) return null
+    const plan = placeFor(first, from, view.policy)
+    if (plan !== null) return plan
+    from.setAside(first.task)
+  }
+}
+
+/** Strictly the head of each pool: nothing overtakes it. */
+function nextInFifo(view: SchedulingView): Plan | null {
+  const heads = new Map<PoolView, { head: Queued; queue: ShapeQueue }>()
+  for (const queue of view.queues) {
+    const head = queue.firstWithin(queue.pool.largestEverMib(queue.shape))
+    const other = heads.get(queue.pool)
+    if (head !== null && (other === undefined || byQueueOrder(head, other.head) < 0)) heads.set(queue.pool, { head, queue })
+  }
+  let best: { head: Queued; queue: ShapeQueue } | null = null
+  for (const one of heads.values()) {
+    if (searchDemandMib(one.head.task.spec) > fittingMib(one.queue)) continue
+    if (best === null || byQueueOrder(one.head, best.head) < 0) best = one
+  }
+  if (best === null) return null
+  return placeFor(best.head, best.queue, view.policy)
+}
+
+/** The largest demand of this shape that fits now or after a swap, held GPUs left out. */
+function fittingMib(queue: ShapeQueue): Mib {
+  return Math.max(queue.pool.largestMib(queue.shape, 'now'), queue.pool.largestMib(queue.shape, 'after_swap'))
+}
+
+/** The first task of a queue that the figures admit, on free GPUs or on held ones that it may use. */
+function firstFitting(queue: ShapeQueue, policy: Policy): Queued | null {
+  const free = queue.firstWithin(fittingMib(queue))
+  if (queue.pool.heldGpus.size === 0) return free
+  const held = queue.firstWithin(largestOnHeld(queue, policy))
+  if (held === null || (free !== null && byQueueOrder(free, held) <= 0)) return free
+  return placeFor(held, queue, policy) === null ? free : held
+}
+
+/** The largest demand that held GPUs would admit if their holds did not count; an upper bound for who may be tried there. */
+function largestOnHeld(queue: ShapeQueue, policy: Policy): Mib {
+  let largest = NOTHING
+  const { kind, isP0 } = queue.shape
+  for (const gpu of queue.pool.heldGpus) {
+    const now = largestNowMib(gpu, kind, policy.maxTasksPerGpu)
+    largest = Math.max(largest, now, largestAfterSwapMib(gpu, kind, isP0, policy.maxTasksPerGpu))
+  }
+  return largest
+}
+
+/** The GPUs for one task: where it fits now, else where it fits after a swap. */
+function placeFor(queued: Queued, queue: ShapeQueue, policy: Policy): Plan | null {
+  for (const when of ['now', 'after_swap'] as const) {
+    const place = queue.shape.gpuCount === 1 ? oneGpu(queued, queue, when, policy) : severalGpus(queued, queue, when, policy)
+    if (place !== null) return { task: queued.task, queue, node: place.node, gpus: place.gpus, when }
+  }
+  return null
+}
+
+interface Place {
+  readonly node: Node
+  readonly gpus: readonly Gpu[]
+}
+
+function oneGpu(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): Place | null {
+  const demand = searchDemandMib(queued.task.spec)
+  let best: Gpu | null = null
+  for (const gpu of queue.pool.gpusFor(queue.shape, when, demand)) {
+    if (isRefusedBy(queued.task, gpu.node)) continue
+    best = gpu
+    break
+  }
+  for (const gpu of queue.pool.heldGpus) {
+    if (admissibleMib(gpu, queued, queue.shape, when, policy) < demand || isRefusedBy(queued.task, gpu.node)) continue
+    if (best === null || byScore(gpu, best, when, policy.strategy) < 0) best = gpu
+  }
+  return best === null ? null : { node: best.node, gpus: [best] }
+}
+
+function severalGpus(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): Place | null {
+  for (const node of nodesInOrder(queue, when, searchDemandMib(queued.task.spec), policy.strategy)) {
+    if (isRefusedBy(queued.task, node)) continue
+    const gpus = gpusOnNode(node, queued, queue.shape, when, policy)
+    if (gpus !== null) return { node, gpus }
+  }
+  return null
+}
+
+/** Nodes of the index and nodes with held GPUs, merged by score. */
+function* nodesInOrder(queue: ShapeQueue, when: When, demandMib: Mib, strategy: PlacementStrategy): Generator<Node> {
+  const held = [...new Set([...queue.pool.heldGpus].map((gpu) => gpu.node))].sort((a, b) => byNodeScore(a, b, when, strategy))
+  let nextHeld = 0
+  for (const node of queue.pool.nodesFor(queue.shape, when, demandMib)) {
+    for (; nextHeld < held.length; nextHeld++) {
+      const other = held[nextHeld] as Node
+      if (byNodeScore(other, node, when, strategy) > 0) break
+      yield other
+    }
+    if (!held.includes(node)) yield node
+  }
+  yield* held.slice(nextHeld)
+}
+
+/** The GPUs of one node for a task on several: those where it fits now first, then by score; null when there are too few. */
+function gpusOnNode(node: Node, queued: Queued, shape: Shape, when: When, policy: Policy): readonly Gpu[] | null {
+  const demand = searchDemandMib(queued.task.spec)
+  const fitting = (w: When) => node.gpus.filter((gpu) => admissibleMib(gpu, queued, shape, w, policy) >= demand)
+  const now = fitting('now').sort((a, b) => byScore(a, b, 'now', policy.strategy))
+  const later = when === 'now' ? [] : fitting('after_swap').filter((gpu) => !now.includes(gpu))
+  const chosen = [...now, ...later.sort((a, b) => byScore(a, b, when, policy.strategy))].slice(0, shape.gpuCount)
+  return chosen.length === shape.gpuCount && hasHostRoom(chosen, demand, shape) ? chosen : null
+}
+
+/** Several GPUs of one node draw on the same host memory: their promises count together (SWAP_SPACE_EXHAUSTED). */
+function hasHostRoom(gpus: readonly Gpu[], demandMib: Mib, shape: Shape): boolean {
+  const node = (gpus[0] as Gpu).node
+  let promised = node.hostPromisedMib
+  for (const gpu of gpus) {
+    const committed = gpu.noswapMib + gpu.swappableMib
+    const before = committed > gpu.capacityMib ? gpu.swappableMib : 0
+    const swappable = gpu.swappableMib + (shape.kind === 'swappable' ? demandMib : 0)
+    promised += (committed + demandMib > gpu.capacityMib ? swappable : 0) - before
+  }
+  return promised <= node.hostSwapMib || promised === node.hostPromisedMib
+}
+
+/** What a GPU admits for this task: what it admits at all, less what holds of tasks ahead of it keep. */
+export function admissibleMib(gpu: Gpu, queued: Queued, shape: Shape, when: When, policy: Policy): Mib {
+  const largest =
+    when === 'now'
+      ? largestNowMib(gpu, shape.kind, policy.maxTasksPerGpu)
+      : largestAfterSwapMib(gpu, shape.kind, shape.isP0, policy.maxTasksPerGpu)
+  let kept = 0
+  for (const hold of gpu.holds) {
+    if (hold.task === queued.task || byQueueOrder(queued, hold) < 0) continue
+    if (hold.isExclusive) return NOTHING
+    kept = Math.max(kept, hold.mib)
+  }
+  return largest - kept
+}
+
+function byScore(a: Gpu, b: Gpu, when: When, strategy: PlacementStrategy): number {
+  const left = scoreOf(a, when, strategy)
+  const right = scoreOf(b, when, strategy)
+  return left.key1 - right.key1 || left.key2 - right.key2 || byGpuId(a, b)
+}
+
+function byNodeScore(a: Node, b: Node, when: When, strategy: PlacementStrategy): number {
+  const left = nodeScoreOf(a, when, strategy)
+  const right = nodeScoreOf(b, when, strategy)
+  return left.key1 - right.key1 || left.key2 - right.key2 || byNodeId(a, b)
+}

@@ -1,0 +1,48 @@
+/** Which of several GPUs that admit a task is taken (semantics 1, "Admission"). */
+import { byCodeUnits, firstDifference } from '../domain/order.ts'
+import type { PlacementStrategy } from '../domain/config.ts'
+import type { Gpu, Node } from '../domain/node.ts'
+import { afterMovesMib, commitRoomMib } from './feasible.ts'
+
+/** Fits now, or fits after a swap. The first is always preferred. */
+export type When = 'now' | 'after_swap'
+
+/** The two keys by which GPUs, and nodes for a multi-GPU task, are ordered: ascending, both MiB. */
+export interface Score {
+  readonly key1: number
+  readonly key2: number
+}
+
+/**
+ * Order of GPUs where a task fits now.
+ * best_fit and fifo: 1. least physical free left; 2. least commit room left; 3. node id; 4. GPU index.
+ * spread: the opposite of the first two.
+ * Order where it fits after a swap: 1. least to be swapped out; 2. and on as above.
+ */
+export function scoreOf(gpu: Gpu, when: When, strategy: PlacementStrategy): Score {
+  const room = commitRoomMib(gpu)
+  if (when === 'after_swap') return { key1: -afterMovesMib(gpu), key2: strategy === 'spread' ? -room : room }
+  return strategy === 'spread' ? { key1: -gpu.freeMib, key2: -room } : { key1: gpu.freeMib, key2: room }
+}
+
+/** A node's score for a task on several of its GPUs: the sums over all its GPUs. */
+export function nodeScoreOf(node: Node, when: When, strategy: PlacementStrategy): Score {
+  let key1 = 0
+  let key2 = 0
+  for (const gpu of node.gpus) {
+    const score = scoreOf(gpu, when, strategy)
+    key1 += score.key1
+    key2 += score.key2
+  }
+  return { key1, key2 }
+}
+
+/** Ties between equal scores: node id, then GPU index. */
+export const byGpuId = firstDifference<Gpu>(
+  (a, b) => byCodeUnits(a.node.id, b.node.id),
+  (a, b) => a.index - b.index,
+)
+
+export function byNodeId(a: Node, b: Node): number {
+  return byCodeUnits(a.id, b.id)
+}

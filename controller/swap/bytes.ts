@@ -1,0 +1,45 @@
+/**
+ * The two figures of an entry on one GPU (semantics section 1), MiB. Owners stand in the order in which they began to own, and an owner
+ * counts only those before it: each was covered on top of them, and a collector, which is not covered yet, takes nothing from
+ * those that were (docs/decisions/0010-owners-in-order.md).
+ */
+import type { Mib } from '../../protocol/units.ts'
+import type { Gpu } from '../domain/node.ts'
+import type { QueueEntry } from '../domain/task.ts'
+
+/** free(e): physically free for this entry now, other owners' bytes left alone; what still moves out for an owner is not counted twice. */
+export function freeForMib(gpu: Gpu, entry: QueueEntry): Mib {
+  let kept = 0
+  for (const owner of gpu.owners) {
+    if (owner === entry) break
+    kept += Math.max(0, owner.needMib - movingOutForMib(gpu, owner))
+  }
+  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib - kept
+}
+
+/** short(e): what is missing once everything on its way out has left; 0 or less means that waiting is enough. */
+export function shortMib(gpu: Gpu, entry: QueueEntry): Mib {
+  let owned = 0
+  for (const owner of gpu.owners) {
+    if (owner === entry) break
+    owned += owner.needMib
+  }
+  return entry.needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+}
+
+/** out_o: bytes on this GPU still moving out for an owner. */
+export function movingOutForMib(gpu: Gpu, owner: QueueEntry): Mib {
+  if (gpu.movingOutMib === 0) return 0
+  let mib = 0
+  for (const placement of gpu.placements) {
+    if (placement.residency === 'swapping_out' && placement.leavesFor === owner) mib += placement.demandMib
+  }
+  return mib
+}
+
+/** The most an entry could ever have on a GPU while noswap tasks and foreign memory stay: C − N of the others. */
+export function besideOthersMib(gpu: Gpu, entry: QueueEntry): Mib {
+  const own = entry.task.placement?.noswap === 1 ? entry.task.placement.demandMib : 0
+  const claimed = entry.kind === 'placement' && entry.owns && entry.task.spec.noswap === 1 ? entry.needMib : 0
+  return gpu.capacityMib - gpu.noswapMib + own + claimed
+}

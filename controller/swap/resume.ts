@@ -1,0 +1,68 @@
+/** The node's queue: in which order entries are served, and who may collect (semantics 5, "Return"). */
+import { byCodeUnits, firstDifference } from '../domain/order.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { Policy } from '../domain/config.ts'
+import type { QueueEntry } from '../domain/task.ts'
+import { couldLeaveMib } from './eligible.ts'
+import { besideOthersMib, shortMib } from './bytes.ts'
+
+/** An entry with its rank: 0 for P0 and for those that have waited `swap_in_aging_seconds`, else 1. */
+export interface Ranked {
+  readonly entry: QueueEntry
+  readonly rank: 0 | 1
+}
+
+export function rankOf(entry: QueueEntry, policy: Policy, now: Instant): 0 | 1 {
+  return entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1
+}
+
+export function hasAged(entry: QueueEntry, policy: Policy, now: Instant): boolean {
+  return now - entry.askedAt >= policy.swapInAgingMs
+}
+
+/**
+ * Which entry of a node is served first.
+ * 1. P0, and those that have waited so long that they rank with P0.
+ * 2. Earlier request.
+ * 3. Task id, so that the order is total.
+ */
+export const byReturnOrder = firstDifference<Ranked>(
+  (a, b) => a.rank - b.rank,
+  (a, b) => a.entry.askedAt - b.entry.askedAt,
+  (a, b) => byCodeUnits(a.entry.task.spec.id, b.entry.task.spec.id),
+)
+
+export function inReturnOrder(queue: readonly QueueEntry[], policy: Policy, now: Instant): readonly QueueEntry[] {
+  if (queue.length < 2) return [...queue]
+  return queue
+    .map((entry) => ({ entry, rank: rankOf(entry, policy, now) }))
+    .sort(byReturnOrder)
+    .map((ranked) => ranked.entry)
+}
+
+/** Which entry becomes the collector: P0 first, then the oldest. */
+export const byCollectorOrder = firstDifference<QueueEntry>(
+  (a, b) => Number(a.task.spec.priority !== 0) - Number(b.task.spec.priority !== 0),
+  (a, b) => a.askedAt - b.askedAt,
+  (a, b) => byCodeUnits(a.task.spec.id, b.task.spec.id),
+)
+
+/** The entry that should collect on a node that has no collector: waited long, owns nothing, and swapping placed tasks could cover it. */
+export function nextCollector(queue: readonly QueueEntry[], policy: Policy, now: Instant): QueueEntry | null {
+  let best: QueueEntry | null = null
+  for (const entry of queue) {
+    if (entry.owns || !hasAged(entry, policy, now) || !couldBeCovered(entry)) continue
+    if (best === null || byCollectorOrder(entry, best) < 0) best = entry
+  }
+  return best
+}
+
+/** RESIDENCY_IMPOSSIBLE when this is false: noswap tasks and foreign memory alone leave it too little on some GPU. */
+export function couldEverBeResident(entry: QueueEntry): boolean {
+  const held = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
+  return entry.gpus.every((gpu) => held + entry.needMib <= besideOthersMib(gpu, entry))
+}
+
+function couldBeCovered(entry: QueueEntry): boolean {
+  return couldEverBeResident(entry) && entry.gpus.every((gpu) => shortMib(gpu, entry) <= couldLeaveMib(gpu, entry.task))
+}

@@ -1,0 +1,102 @@
+import { byOldestSwapOut, classOf, levelOf, swapOutAge } from './order.ts'
+import { fewestBytesCovering, totalOf } from './subset.ts'
+import type { Candidate, VictimClass } from './order.ts'
+import type { Mib } from '../../protocol/units.ts'
+
+export type { Candidate, VictimClass } from './order.ts'
+
+/** What one GPU is short of, and the eligible tasks that hold bytes on it, in any order. */
+export interface Shortage {
+  /** Index of the GPU in its node; at most one shortage each. */
+  readonly gpu: number
+  readonly missingMib: Mib
+  readonly candidates: readonly Candidate[]
+}
+
+export interface Victim {
+  readonly id: string
+  /** The GPU whose shortage chose it: there it is marked and counted. */
+  readonly gpu: number
+  readonly class: VictimClass
+}
+
+export interface ClosedRound {
+  readonly gpu: number
+  readonly class: VictimClass
+}
+
+/** `covered: false` names the first GPU, by index, whose candidates together do not cover its shortage: nothing is swapped out. */
+export type VictimChoice =
+  | { readonly covered: true; readonly victims: readonly Victim[]; readonly closedRounds: readonly ClosedRound[] }
+  | { readonly covered: false; readonly gpu: number; readonly haveMib: Mib; readonly needMib: Mib }
+
+/**
+ * Who leaves VRAM so that every short GPU of a node has its bytes (specification 8, rules 3 to 5; design/semantics.md 5, "Choice").
+ * 1. If all candidates together do not cover some GPU's shortage, nobody leaves.
+ * 2. A level that is at most what is still missing leaves whole; then the next.
+ * 3. The level that is more gives its oldest tie blocks, as few as cover, and of these tasks the subset that moves the fewest bytes.
+ * 4. What an earlier level gave is never taken back because of a later one.
+ * 5. A victim already swapped in this round closes the round of its class (`closedRounds`; rounds.ts enters it).
+ * GPUs are served by index. A victim counts for every GPU it holds, and is chosen once.
+ *
+ * `collect` is for the node's collector: rule 1 does not apply, and `covered` is always true; the victims, possibly none, are those to take
+ * now. They cover unless everyone eligible is among them.
+ */
+export function chooseVictims(shortages: readonly Shortage[], mode: 'cover' | 'collect' = 'cover'): VictimChoice {
+  const byIndex = shortages.length > 1 ? [...shortages].sort((a, b) => a.gpu - b.gpu) : shortages
+  if (mode === 'cover') {
+    for (const { gpu, missingMib, candidates } of byIndex) {
+      const haveMib = totalOf(candidates)
+      if (haveMib < missingMib) return { covered: false, gpu, haveMib, needMib: missingMib }
+    }
+  }
+  const victims: Victim[] = []
+  const closedRounds: ClosedRound[] = []
+  for (const shortage of byIndex) coverOneGpu(shortage, victims, closedRounds)
+  return { covered: true, victims, closedRounds }
+}
+
+/** Adds this GPU's victims, and the rounds they close, to those of the GPUs before it. */
+function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: ClosedRound[]): void {
+  const levels: [Candidate[], Candidate[], Candidate[], Candidate[]] = [[], [], [], []]
+  const leaving = victims.length === 0 ? null : new Set(victims.map((victim) => victim.id))
+  let missingMib = shortage.missingMib
+  for (const candidate of shortage.candidates) {
+    if (leaving?.has(candidate.id)) missingMib -= candidate.mib
+    else levels[levelOf(candidate)].push(candidate)
+  }
+  for (const level of levels) {
+    if (missingMib <= 0) return
+    const taken = takeFromLevel(level, missingMib)
+    for (const candidate of taken) {
+      missingMib -= candidate.mib
+      victims.push({ id: candidate.id, gpu: shortage.gpu, class: classOf(candidate) })
+    }
+    const [first] = taken
+    if (first?.isSwappedThisRound) closedRounds.push({ gpu: shortage.gpu, class: classOf(first) })
+  }
+}
+
+/** Rules 2 and 3. */
+function takeFromLevel(level: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
+  const isTakenWhole = totalOf(level) <= missingMib
+  const taken = isTakenWhole ? level : fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)
+  return taken.length > 1 ? [...taken].sort(byOldestSwapOut) : taken
+}
+
+/** The tasks of as few whole tie blocks as cover, oldest swap-out first. Throws when the level does not cover. */
+function oldestBlocksCovering(level: readonly Candidate[], missingMib: Mib): readonly Candidate[] {
+  let blockAge = -1
+  while (blockAge < Infinity) {
+    let reachedMib = 0
+    let nextAge = Infinity
+    for (const candidate of level) {
+      const age = swapOutAge(candidate)
+      if (age <= blockAge) reachedMib += candidate.mib
+      else if (age < nextAge) nextAge = age
+    }
+    if (reachedMib >= missingMib) return level.filter((candidate) => swapOutAge(candidate) <= blockAge)
+    blockAge = nextAge
+  }
+  throw new Error(`broken invariant: a level shall cover ${missingMib} MiB`)
+}

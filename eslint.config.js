@@ -1,0 +1,193 @@
+import tseslint from 'typescript-eslint'
+
+/** Everything that decides or computes: the same call gives the same answer on every machine, at any time. */
+const PURE = [
+  'protocol/**/*.ts',
+  'controller/{domain,scheduler,swap,metrics,engine,ports,wire}/**/*.ts',
+  'gpu-server/core/**/*.ts',
+  'simulator/**/*.ts',
+]
+
+/** Simulator files that touch the world: real time, files, worker threads. Their arithmetic stays exact all the same. */
+const SIMULATOR_EDGES = [
+  'simulator/live.ts',
+  'simulator/run-files.ts',
+  'simulator/scenario/load.ts',
+  'simulator/worker*.ts',
+  'simulator/trace/*file*.ts',
+]
+
+// ---- what pure files do without ----
+
+const AMBIENT = {
+  time: 'Time is an argument, or comes from the Clock port.',
+  timers: 'Waiting goes through the Clock port.',
+  world: 'Pure files know nothing of the process they run in. Take it as an argument.',
+  random: 'Randomness comes from a named stream of the Random port.',
+  garbage: 'When memory is collected must not be visible.',
+}
+
+const ambientGlobals = [
+  ...names(['performance'], AMBIENT.time),
+  ...names(
+    [
+      'setTimeout',
+      'setInterval',
+      'setImmediate',
+      'queueMicrotask',
+      'clearTimeout',
+      'clearInterval',
+      'clearImmediate',
+      'requestAnimationFrame',
+    ],
+    AMBIENT.timers,
+  ),
+  ...names(
+    ['process', 'console', 'globalThis', 'global', 'self', 'window', 'require', 'navigator', 'fetch', 'WebSocket', 'Intl'],
+    AMBIENT.world,
+  ),
+  ...names(['crypto'], AMBIENT.random),
+  ...names(['WeakRef', 'FinalizationRegistry'], AMBIENT.garbage),
+]
+
+/** Of Date, `Date.UTC(…)` and `new Date(instant).toISOString()` say the same everywhere; all else depends on when or where it runs. */
+const ambientSyntax = [
+  {
+    selector: [
+      'Identifier[name="Date"]',
+      ':not(MemberExpression[property.name="UTC"] > Identifier.object)',
+      ':not(MemberExpression[property.name="toISOString"] > NewExpression.object[arguments.length=1] > Identifier.callee)',
+      ':not(TSTypeReference > Identifier)',
+      ':not(MemberExpression[computed=false] > Identifier.property)',
+      ':not(Property[computed=false] > Identifier.key)',
+      ':not(TSPropertySignature > Identifier.key)',
+    ].join(''),
+    message: `${AMBIENT.time} Only Date.UTC(…) and new Date(instant).toISOString() are the same in every time zone.`,
+  },
+  {
+    selector: 'CallExpression[callee.name="seedrandom"][arguments.length=0]',
+    message: `${AMBIENT.random} Without a seed it takes one from the machine.`,
+  },
+  {
+    selector: 'CallExpression[callee.object.name="seedrandom"][arguments.length=0]',
+    message: `${AMBIENT.random} Without a seed it takes one from the machine.`,
+  },
+  { selector: 'ImportExpression', message: 'Pure files name what they use at the top.' },
+  { selector: 'MetaProperty[property.name="meta"]', message: AMBIENT.world },
+]
+
+const ambientImports = {
+  patterns: [
+    {
+      regex:
+        '^(node:)?(fs|child_process|worker_threads|cluster|os|process|perf_hooks|timers|net|tls|dgram|dns|https?|http2|readline|repl|v8|vm|inspector|async_hooks|module)(/.*)?$',
+      message: AMBIENT.world,
+    },
+    { group: ['node:crypto', 'crypto'], allowImportNames: ['createHash', 'hash'], message: 'Only hashes: the rest is random.' },
+  ],
+}
+
+// ---- arithmetic whose last bits differ between machines or versions of V8 (docs/decisions/0008) ----
+
+const INEXACT = 'Its last bits differ between machines or versions of V8. Use + − × ÷, sqrt, or simulator/exact-math.ts.'
+
+const INEXACT_MATH =
+  'pow exp expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh cbrt hypot'.split(' ')
+
+const inexactProperties = INEXACT_MATH.map((property) => ({ object: 'Math', property, message: INEXACT }))
+
+const inexactSyntax = [
+  { selector: 'BinaryExpression[operator="**"]', message: `${INEXACT} A square is x * x.` },
+  { selector: 'AssignmentExpression[operator="**="]', message: `${INEXACT} A square is x * x.` },
+  {
+    selector:
+      'Identifier[name="Math"]:not(MemberExpression > Identifier.object):not(VariableDeclarator[id.type="ObjectPattern"] > Identifier.init)',
+    message: 'Call Math by its name, so that its inexact functions are seen.',
+  },
+  { selector: 'MemberExpression[object.name="Math"][computed=true][property.type!="Literal"]', message: 'Name the function of Math.' },
+  {
+    selector: 'MemberExpression[property.name=/^(toLocale.*|localeCompare|getTimezoneOffset)$/]',
+    message: 'Its answer depends on the machine. Compare by code units, format by hand.',
+  },
+]
+
+/** Everywhere: the order of a sort is a list of rules that ends in an id. */
+const bareSort = {
+  selector: 'CallExpression[callee.property.name=/^(sort|toSorted)$/][arguments.length=0]',
+  message: 'Say the order: a list of rules that ends in an id.',
+}
+
+const ambientRandom = { object: 'Math', property: 'random', message: AMBIENT.random }
+
+export default tseslint.config(
+  { ignores: ['node_modules/', 'coverage/', 'dist/', 'data/'] },
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  {
+    name: 'every TypeScript file',
+    files: ['**/*.ts', '**/*.tsx'],
+    plugins: { '@typescript-eslint': tseslint.plugin },
+    languageOptions: { parser: tseslint.parser },
+    rules: {
+      eqeqeq: 'error',
+      'no-constant-condition': 'error',
+      'no-constant-binary-expression': 'error',
+      'no-unsafe-finally': 'error',
+      'no-useless-rename': 'error',
+      'no-var': 'error',
+      'object-shorthand': 'error',
+      'prefer-const': 'error',
+      'no-restricted-syntax': ['error', bareSort],
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/no-unused-expressions': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true }],
+      'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
+      'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
+    },
+  },
+  {
+    name: 'with types',
+    files: ['**/*.ts'],
+    ignores: ['ui/**'],
+    languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/await-thenable': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-for-in-array': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/only-throw-error': 'error',
+      '@typescript-eslint/prefer-promise-reject-errors': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: false }],
+    },
+  },
+  {
+    name: 'tests',
+    files: ['test/**/*.ts'],
+    rules: {
+      'max-lines': ['error', { max: 600, skipBlankLines: true, skipComments: true }],
+      'max-lines-per-function': 'off',
+    },
+  },
+  {
+    name: 'exact arithmetic',
+    files: PURE,
+    rules: {
+      'no-restricted-properties': ['error', ...inexactProperties, ambientRandom],
+      'no-restricted-syntax': ['error', bareSort, ...inexactSyntax],
+    },
+  },
+  {
+    name: 'nothing ambient',
+    files: PURE,
+    ignores: SIMULATOR_EDGES,
+    rules: {
+      'no-restricted-globals': ['error', ...ambientGlobals],
+      'no-restricted-imports': ['error', ambientImports],
+      'no-restricted-syntax': ['error', bareSort, ...inexactSyntax, ...ambientSyntax],
+    },
+  },
+)
+
+function names(list, message) {
+  return list.map((name) => ({ name, message }))
+}

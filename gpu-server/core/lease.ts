@@ -1,0 +1,25 @@
+/** The run lease: until when this server may keep running tasks without a word from the controller (R4). Own monotonic clock only. */
+import type { DurationMs } from '../../protocol/units.ts'
+
+export class RunLease {
+  #untilMono = -1
+  readonly #isElided: boolean
+
+  /** @param isElided between faults a simulation does not enact heartbeats; the lease then holds by definition. */
+  constructor(isElided: boolean) {
+    this.#isElided = isElided
+  }
+
+  get untilMono(): number {
+    return this.#untilMono
+  }
+
+  /** Granted in answer to a message sent at `sentMono`: it counts from then. */
+  grant(sentMono: number, lengthMs: DurationMs): void {
+    this.#untilMono = Math.max(this.#untilMono, sentMono + lengthMs)
+  }
+
+  holds(nowMono: number): boolean {
+    return this.#untilMono >= 0 && (this.#isElided || nowMono < this.#untilMono)
+  }
+}

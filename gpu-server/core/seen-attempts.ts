@@ -1,0 +1,44 @@
+/** The highest attempt of each task that this server ever saw, so that an old one never starts again (R3). Bounded (R11). */
+
+/** A delayed command dies on the server's clock within seconds; remembering this many tasks covers far more than that. */
+export const MAX_SEEN_TASKS = 65_536
+
+export class SeenAttempts {
+  readonly #highest: Map<string, number>
+  /** Those that were refused or stopped before they started. */
+  readonly #burned = new Map<string, number>()
+
+  constructor(known: ReadonlyMap<string, number>) {
+    this.#highest = new Map(known)
+  }
+
+  /** 0 when none was seen. */
+  highest(taskId: string): number {
+    return this.#highest.get(taskId) ?? 0
+  }
+
+  isBurned(taskId: string, attempt: number): boolean {
+    return this.#burned.get(taskId) === attempt
+  }
+
+  add(taskId: string, attempt: number): void {
+    this.#highest.delete(taskId)
+    this.#highest.set(taskId, attempt)
+    this.#burned.delete(taskId)
+    if (this.#highest.size <= MAX_SEEN_TASKS) return
+    const [oldest] = this.#highest.keys()
+    if (oldest === undefined) return
+    this.#highest.delete(oldest)
+    this.#burned.delete(oldest)
+  }
+
+  burn(taskId: string, attempt: number): void {
+    this.add(taskId, attempt)
+    this.#burned.set(taskId, attempt)
+  }
+
+  /** The live map: whoever keeps it keeps what is true now. */
+  all(): ReadonlyMap<string, number> {
+    return this.#highest
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * What controller and GPU servers say to each other, version 1. Field names are those of the wire: snake_case, MiB, milliseconds.
+ * `protocol/codec.ts` turns them into bytes and checks what comes in; in a simulation they travel by reference.
+ */
+import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
+
+export const PROTOCOL_VERSION = 1
+
+/** The sender's start: the counter is persisted and grows at every start (R6). */
+export interface Boot {
+  readonly counter: number
+  readonly random: string
+}
+
+export interface Envelope<B extends Body = Body> {
+  readonly v: typeof PROTOCOL_VERSION
+  /** The same on every retry. */
+  readonly id: string
+  /** The sender's monotonic milliseconds. */
+  readonly sent_mono: number
+  readonly boot: Boot
+  /** Per (sender, boot). */
+  readonly seq: number
+  /** The controller's fencing token; 0 in messages of a node that knows none yet. */
+  readonly epoch: number
+  readonly body: B
+}
+
+export type Body = NodeBody | ControllerBody
+export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult
+export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | Refused
+
+// ── node → controller ────────────────────────────────────────────────────────
+
+export interface GpuReport {
+  readonly index: number
+  readonly model: string
+  readonly physical_mib: Mib
+  readonly foreign_mib: Mib
+}
+
+export type WireResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
+
+/** One attempt that lives on the node. */
+export interface TaskReport {
+  readonly task_id: string
+  readonly attempt: number
+  readonly residency: WireResidency
+  readonly generation: number
+  readonly gpus: readonly number[]
+  readonly vram_mib: Mib
+  readonly wants_gpu: boolean
+  /** How long it has been without GPU work; 0 while it wants the GPU. */
+  readonly idle_ms: DurationMs
+}
+
+/** An attempt that ended and whose `finished` is not acknowledged yet. */
+export interface AttemptRef {
+  readonly task_id: string
+  readonly attempt: number
+}
+
+export interface Hello {
+  readonly op: 'hello'
+  readonly node_id: string
+  readonly name: string
+  readonly address: string
+  readonly gpus: readonly GpuReport[]
+  readonly host_swap_mib: Mib
+  /** Tasks can announce that they want the GPU; otherwise the controller probes (swap_in_probe_seconds). */
+  readonly signals_wanted: boolean
+  readonly tasks: readonly TaskReport[]
+  readonly finished_unacked: readonly AttemptRef[]
+}
+
+export interface Heartbeat {
+  readonly op: 'heartbeat'
+  readonly node_id: string
+  readonly gpus: readonly GpuReport[]
+  readonly tasks: readonly TaskReport[]
+  readonly finished_unacked: readonly AttemptRef[]
+}
+
+/** Resent whole, oldest first, until acknowledged. */
+export interface NodeEvents {
+  readonly op: 'events'
+  readonly node_id: string
+  readonly entries: readonly NodeEvent[]
+}
+
+export type NodeEvent = StartedEvent | FinishedEvent | ResidencyEvent | UseEvent | AllocationWantedEvent | ReserveBreachedEvent
+
+interface NodeEventBase {
+  /** Position in the node's outbox; grows for ever within a boot counter. */
+  readonly n: number
+  readonly task_id: string
+  readonly attempt: number
+}
+
+export interface StartedEvent extends NodeEventBase {
+  readonly kind: 'started'
+  readonly wants_gpu: boolean
+}
+
+export interface FinishedEvent extends NodeEventBase {
+  readonly kind: 'finished'
+  /** completed: exit code 0. failed: another, or a signal. stopped: the controller asked. lease_ended: R4. lost: the process went away. */
+  readonly outcome: 'completed' | 'failed' | 'stopped' | 'lease_ended' | 'lost'
+  readonly exit_code: number | null
+  readonly detail: string | null
+}
+
+export interface ResidencyEvent extends NodeEventBase {
+  readonly kind: 'residency'
+  readonly residency: WireResidency
+  readonly generation: number
+  /** Null when it went as ordered; otherwise why the node ended up in this residency (`woke_while_locked`, `copy_failed`, …). */
+  readonly because: string | null
+}
+
+/** `gpu_wanted`: work is routed to it. `gpu_used`: it has just run dry, its last GPU use was `idle_ms` ago. */
+export interface UseEvent extends NodeEventBase {
+  readonly kind: 'gpu_wanted' | 'gpu_used'
+  readonly idle_ms: DurationMs
+}
+
+/** The server holds an allocation that would take the task to `mib` per GPU. */
+export interface AllocationWantedEvent extends NodeEventBase {
+  readonly kind: 'allocation_wanted'
+  readonly mib: Mib
+}
+
+export interface ReserveBreachedEvent extends NodeEventBase {
+  readonly kind: 'reserve_breached'
+  readonly gpu: number
+  readonly free_mib: Mib
+}
+
+/** The answer to a command: what the node knows of that attempt now (R7). */
+export interface CommandResult {
+  readonly op: 'result'
+  readonly task_id: string
+  readonly attempt: number
+  readonly outcome: 'accepted' | 'refused' | 'running' | 'finished' | 'gone' | 'never_seen'
+  /** Set when refused. */
+  readonly reason: RefusalReason | null
+  readonly residency: WireResidency
+  readonly generation: number
+}
+
+export type RefusalReason =
+  | 'stale_epoch'
+  | 'other_boot'
+  | 'expired'
+  | 'no_lease'
+  | 'old_attempt'
+  | 'no_vram'
+  | 'unknown_gpu'
+  | 'stale_generation'
+  | 'wants_gpu'
+  | 'noswap'
+  | 'contrary'
+  | 'no_host_memory'
+  | 'exec_not_allowed'
+  | 'device_failed'
+  | 'disk_failed'
+
+// ── controller → node ────────────────────────────────────────────────────────
+
+export interface NodeSettings {
+  readonly heartbeat_ms: DurationMs
+  readonly run_lease_ms: DurationMs
+  readonly safety_reserve_mib: Mib
+}
+
+export interface Welcome {
+  readonly op: 'welcome'
+  readonly settings: NodeSettings
+  /** Attempts that the node must end: the controller has given them up. */
+  readonly stop: readonly AttemptRef[]
+}
+
+export interface Lease {
+  readonly op: 'lease'
+  readonly settings: NodeSettings
+  readonly stop: readonly AttemptRef[]
+}
+
+export interface EventsAck {
+  readonly op: 'events_ack'
+  /** Entries up to here are durable at the controller. */
+  readonly up_to: number
+}
+
+/** The node's boot counter is unknown or contradictory: start again above this one (R6). */
+export interface StateReset {
+  readonly op: 'state_reset'
+  readonly counter_above: number
+}
+
+/** Not acceptable as sent: the other side stays as it was. */
+export interface Refused {
+  readonly op: 'refused'
+  readonly reason: string
+}
+
+export type Command = StartCommand | StopCommand | SwapCommand | GrantCommand
+
+interface CommandBase {
+  readonly task_id: string
+  readonly attempt: number
+  /** The node's own clock and boot: past it, or for another boot, the command is dead (R3). */
+  readonly valid_until_mono: number
+  readonly node_boot: Boot
+}
+
+export interface StartCommand extends CommandBase {
+  readonly op: 'start'
+  readonly gpus: readonly number[]
+  readonly vram_mib: Mib
+  readonly gpu_mode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  readonly on_node_loss: OnNodeLoss
+  readonly command: readonly string[] | null
+}
+
+export interface StopCommand extends CommandBase {
+  readonly op: 'stop'
+  readonly reason: string
+}
+
+export interface SwapCommand extends CommandBase {
+  readonly op: 'swap_out' | 'swap_in'
+  /** The residency generation the controller decided on. */
+  readonly generation: number
+  /** swap_out only: true when max_residency asked, so that a task that wants the GPU leaves all the same. */
+  readonly force_active: boolean
+}
+
+/** The answer to allocation_wanted, and a change of noswap on a placed task. */
+export interface GrantCommand extends CommandBase {
+  readonly op: 'grant' | 'refuse_growth' | 'set_noswap'
+  /** grant: the new demand per GPU. */
+  readonly mib: Mib
+  readonly noswap: NoSwap
+  readonly reason: string | null
+}

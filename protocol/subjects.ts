@@ -1,0 +1,21 @@
+/** Subjects of the wire, version 1 (design: docs/protocol.md). The prefix can be configured; the major version is part of it. */
+export const DEFAULT_PREFIX = 'gpu.v1'
+
+export type NodeVerb = 'hello' | 'heartbeat' | 'event' | 'telemetry' | 'command'
+
+export function nodeSubject(nodeId: string, verb: NodeVerb, prefix = DEFAULT_PREFIX): string {
+  return `${prefix}.node.${nodeId}.${verb}`
+}
+
+/** The pattern under which the controller hears all nodes say this verb. */
+export function everyNode(verb: NodeVerb, prefix = DEFAULT_PREFIX): string {
+  return `${prefix}.node.*.${verb}`
+}
+
+/** The node id inside a node subject, or null when the subject has another form. */
+export function nodeIdOf(subject: string, prefix = DEFAULT_PREFIX): string | null {
+  const start = prefix.length + 6
+  if (!subject.startsWith(`${prefix}.node.`)) return null
+  const end = subject.indexOf('.', start)
+  return end > start ? subject.slice(start, end) : null
+}

@@ -1,0 +1,75 @@
+/**
+ * The journal: one line of JSON for every event, in order. Its digest is the SHA-256 of the text, so that `sha256sum journal.jsonl` gives the
+ * same; every CHAIN_EVERY lines a line with the digest of all before it stands in between, so that a difference is found quickly.
+ */
+import { createHash } from 'node:crypto'
+import type { Event } from '../../controller/domain/event.ts'
+
+export const CHAIN_EVERY = 4096
+const BLOCK_BYTES = 65_536
+/** An event's line is shorter than this, or it is hashed on its own. */
+const LINE_ROOM = 8_192
+
+export interface JournalSink {
+  write(text: string): void
+}
+
+export class Journal {
+  readonly #hash = createHash('sha256')
+  readonly #block = Buffer.allocUnsafe(BLOCK_BYTES)
+  readonly #sink: JournalSink | null
+  #used = 0
+  #lines = 0
+
+  /** @param sink gets the text as well; null when only the digest is wanted. */
+  constructor(sink: JournalSink | null) {
+    this.#sink = sink
+  }
+
+  record(events: readonly Event[]): void {
+    for (const event of events) {
+      this.#write(lineOf(event))
+      this.#lines += 1
+      if (this.#lines % CHAIN_EVERY === 0) this.#chain()
+    }
+  }
+
+  /** The digest of everything recorded so far, in hex. */
+  digest(): string {
+    this.#flush()
+    return this.#hash.copy().digest('hex')
+  }
+
+  #chain(): void {
+    this.#write(`{"chain":"${this.digest()}"}\n`)
+  }
+
+  #write(line: string): void {
+    this.#sink?.write(line)
+    if (line.length * 3 > LINE_ROOM) {
+      this.#flush()
+      this.#hash.update(line, 'utf8')
+      return
+    }
+    if (this.#used + LINE_ROOM > BLOCK_BYTES) this.#flush()
+    this.#used += this.#block.write(line, this.#used, 'utf8')
+  }
+
+  #flush(): void {
+    if (this.#used === 0) return
+    this.#hash.update(this.#block.subarray(0, this.#used))
+    this.#used = 0
+  }
+}
+
+/** Keys in a fixed order, no spaces. */
+function lineOf(event: Event): string {
+  return `{"seq":${event.seq},"at":${event.at},"kind":"${event.kind}","task":${quoted(event.taskId)},"node":${quoted(event.nodeId)},"cause":${String(event.causedBy)},"data":${JSON.stringify(event.data)}}\n`
+}
+
+const PLAIN = /^[\w.:/-]*$/
+
+function quoted(text: string | null): string {
+  if (text === null) return 'null'
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
+}

@@ -1,0 +1,38 @@
+/** A growing list of numbers with exact quantiles: 8 bytes a sample. */
+
+export interface Distribution {
+  readonly mean: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+}
+
+export class Samples {
+  #values = new Float64Array(1024)
+  #count = 0
+  #sum = 0
+
+  get count(): number {
+    return this.#count
+  }
+
+  add(value: number): void {
+    if (this.#count === this.#values.length) {
+      const larger = new Float64Array(this.#values.length * 2)
+      larger.set(this.#values)
+      this.#values = larger
+    }
+    this.#values[this.#count++] = value
+    this.#sum += value
+  }
+
+  /**
+   * Mean and nearest-rank quantiles (the smallest value that at least p of all do not exceed), each divided by `divisor`; null without samples.
+   */
+  distribution(divisor: number): Distribution | null {
+    if (this.#count === 0) return null
+    const sorted = this.#values.slice(0, this.#count).sort()
+    const at = (permille: number) => (sorted[Math.max(0, Math.ceil((permille * this.#count) / 1000) - 1)] as number) / divisor
+    return { mean: this.#sum / this.#count / divisor, p50: at(500), p95: at(950), p99: at(990) }
+  }
+}

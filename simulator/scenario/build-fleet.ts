@@ -1,0 +1,53 @@
+/** `fleet` entries to nodes. */
+import { type SwapProfile, SWAP_PROFILES } from '../fleet/swap-profiles.ts'
+import type { Refuse } from './refusal.ts'
+import type { GpuModel, ScenarioNode } from './scenario.ts'
+import type { ScenarioDocument } from './schema.ts'
+import { MAX_NODES } from './schema-fleet.ts'
+
+type NodesEntry = ScenarioDocument['fleet'][number]
+
+/** In the order of the file. Refuses names that come up twice and more nodes than MAX_NODES. */
+export function nodesOf(fleet: ScenarioDocument['fleet'], refuse: Refuse): ScenarioNode[] {
+  const nodes: ScenarioNode[] = []
+  const entryOf = new Map<string, number>()
+  for (const [index, entry] of fleet.entries()) {
+    if (nodes.length + entry.count > MAX_NODES) {
+      refuse(['fleet', index, 'count'], `makes ${nodes.length + entry.count} nodes with those above; allowed are ${MAX_NODES} in all`)
+      return nodes
+    }
+    const gpu = gpuModelOf(entry)
+    for (let i = 0; i < entry.count; i++) {
+      const node = nodeOf(entry, gpu, i)
+      const earlier = entryOf.get(node.name)
+      if (earlier !== undefined) {
+        refuse(['fleet', index, 'name'], `makes a second node ${node.name}; the first is of fleet[${earlier}]`)
+        break
+      }
+      entryOf.set(node.name, index)
+      nodes.push(node)
+    }
+  }
+  return nodes
+}
+
+function nodeOf(entry: NodesEntry, gpu: GpuModel, i: number): ScenarioNode {
+  return {
+    name: entry.name.replaceAll('{i}', String(i)),
+    gpuCount: entry.gpus,
+    gpu,
+    groups: entry.groups,
+    safetyReserveMib: entry.safety_reserve_mib,
+    overcommitPercent: entry.overcommit_vram_percent,
+    hostSwapMib: entry.host_swap_mib ?? 2 * entry.gpus * entry.gpu.vram_mib,
+  }
+}
+
+function gpuModelOf({ gpu }: NodesEntry): GpuModel {
+  return { model: gpu.model, vramMib: gpu.vram_mib, swap: swapProfileOf(gpu.swap), efficiencyPermille: gpu.efficiency }
+}
+
+function swapProfileOf(swap: NodesEntry['gpu']['swap']): SwapProfile {
+  if (typeof swap === 'string') return SWAP_PROFILES[swap]
+  return { outMibPerS: swap.out_mib_per_s, inMibPerS: swap.in_mib_per_s, outFixedMs: swap.out_fixed_ms, inFixedMs: swap.in_fixed_ms }
+}

@@ -1,0 +1,59 @@
+/** A scenario's workload as one stream of submissions. */
+import type { Random } from '../../controller/ports/random.ts'
+import { activityModel } from '../fleet/activity.ts'
+import type { Work } from '../trace/trace-format.ts'
+import { type ArrivalSource, makeSource } from './arrivals.ts'
+import { generatedIdTest } from './build-workload.ts'
+import { mergeArrivals } from './merge-arrivals.ts'
+import { poissonArrivals } from './poisson.ts'
+import type { Scenario, SimTask, TaskItem, WorkloadItem } from './scenario.ts'
+import { type IdTaken, traceArrivals } from './trace-arrivals.ts'
+
+/**
+ * Same scenario and seed: same tasks, on every machine. At one instant tasks come in the order of the workload list. An item draws from streams
+ * named after it, so that editing one item leaves the tasks of the others as they were.
+ */
+export function workloadOf({ workload }: Pick<Scenario, 'workload'>, random: Random): ArrivalSource {
+  const isTaken = idTest(workload)
+  return mergeArrivals(
+    workload.map((item) => {
+      switch (item.kind) {
+        case 'trace':
+          return traceArrivals(item, random, isTaken)
+        case 'generate':
+          return poissonArrivals(item, random)
+        case 'task':
+          return singleArrival(item, random)
+      }
+    }),
+  )
+}
+
+function singleArrival(item: TaskItem, random: Random): ArrivalSource {
+  let isOver = false
+  return makeSource(() => {
+    if (isOver) return null
+    isOver = true
+    return simTaskOf(item, random)
+  })
+}
+
+function simTaskOf(item: TaskItem, random: Random): SimTask {
+  return { at: item.atMs, request: item.request, work: workOf(item, random), allocSteps: item.allocSteps, cancelAt: item.cancelAtMs }
+}
+
+function workOf({ request, work }: TaskItem, random: Random): Work {
+  if (work.kind !== 'residence') return work
+  return activityModel(work.activity)(work.ms, random.stream(`workload/task/${request.id}/activity`))
+}
+
+/** Ids are unique in the file by then; a trace may still bring one that another item has. */
+function idTest(workload: readonly WorkloadItem[]): IdTaken {
+  const taskIds = new Set(workload.filter((item) => item.kind === 'task').map((item) => item.request.id))
+  const makerOf = generatedIdTest(workload)
+  return (id) => {
+    if (taskIds.has(id)) return 'the id of a task of the workload'
+    const maker = makerOf(id)
+    return maker === null ? null : `an id that the generated tasks of ${maker} have`
+  }
+}

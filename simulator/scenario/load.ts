@@ -1,0 +1,72 @@
+/** A scenario file, from disk or as text, to a Scenario or a ScenarioError that names every problem. The only file here that reads the disk. */
+import { createHash } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { buildScenario } from './build.ts'
+import { check } from './check.ts'
+import { parseDocument } from './document.ts'
+import { ScenarioError } from './problem.ts'
+import { type Refuse, refuseIn } from './refusal.ts'
+import type { Scenario } from './scenario.ts'
+import { scenarioRule } from './schema.ts'
+import { MAX_TEXT_BYTES } from './yaml-syntax.ts'
+
+/** A path, or text with the folder that trace files are named from. `file` is its name in messages. */
+export type ScenarioSource = string | { readonly text: string; readonly baseDir: string; readonly file?: string }
+
+export interface LoadedScenario {
+  readonly scenario: Scenario
+  /** Of the bytes of the file, in hex. */
+  readonly sha256: string
+  readonly text: string
+  readonly file: string
+}
+
+/** Throws ScenarioError, also when the file cannot be read or a trace it names is not there. */
+export function loadScenario(source: ScenarioSource): LoadedScenario {
+  const { text, baseDir, file } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
+  const { root, problems } = parseDocument(text)
+  if (root === null) throw problems.toError(file)
+  const document = check(root, scenarioRule, problems)
+  problems.throwIfAny(file)
+  const refuse = refuseIn(root, problems)
+  const scenario = buildScenario(document, baseDir, refuse)
+  refuseMissingTraces(scenario, refuse)
+  problems.throwIfAny(file)
+  return { scenario, sha256: createHash('sha256').update(text, 'utf8').digest('hex'), text, file }
+}
+
+function readText(file: string): { readonly text: string; readonly baseDir: string; readonly file: string } {
+  const refuse = (detail: string, cause?: unknown): ScenarioError =>
+    new ScenarioError(file, [{ line: 1, column: 1, path: '', detail }], 0, { cause })
+  let bytes: Buffer
+  try {
+    const stats = statSync(file)
+    // A device has no size and no end.
+    if (!stats.isFile()) throw refuse('is not a file')
+    if (stats.size > MAX_TEXT_BYTES) throw refuse(`is larger than ${MAX_TEXT_BYTES} bytes`)
+    bytes = readFileSync(file)
+  } catch (error) {
+    throw error instanceof ScenarioError ? error : refuse(unreadableDetail(error), error)
+  }
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return { text, baseDir: dirname(resolve(file)), file }
+  } catch (error) {
+    throw refuse('is not UTF-8 text', error)
+  }
+}
+
+function unreadableDetail(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT') return 'no such file'
+  return code === 'EACCES' ? 'may not be read' : message
+}
+
+function refuseMissingTraces({ workload }: Scenario, refuse: Refuse): void {
+  for (const [index, item] of workload.entries()) {
+    if (item.kind !== 'trace') continue
+    const isFile = statSync(item.file, { throwIfNoEntry: false })?.isFile() ?? false
+    if (!isFile) refuse(['workload', index, 'trace'], `no such file: ${item.file}`)
+  }
+}

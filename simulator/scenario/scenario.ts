@@ -1,0 +1,163 @@
+/** A loaded scenario: every default filled in, integers, milliseconds, MiB. What the fields mean to people stands in `schema.ts`. */
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { DurationMs, GpuMode, Instant, Mib, Percent } from '../../protocol/units.ts'
+import type { ActivityModelName } from '../fleet/activity.ts'
+import type { SwapProfile } from '../fleet/swap-profiles.ts'
+import type { Work } from '../trace/trace-format.ts'
+import type { Assertions } from './assertions.ts'
+import type { SimTaskRequest } from './task-request.ts'
+
+export interface Scenario {
+  readonly name: string
+  readonly description: string | null
+  readonly version: 1
+  readonly seed: number
+  readonly clock: ScenarioClock
+  /** In the order of the file; names are unique. */
+  readonly nodes: readonly ScenarioNode[]
+  /** The fields the file states; the others have the controller's defaults. */
+  readonly config: Readonly<Partial<ConfigFields>>
+  readonly workload: readonly WorkloadItem[]
+  /** By time; at one instant in the order of the file. */
+  readonly operator: readonly OperatorAction[]
+  /** Always empty: faults arrive with a later version. */
+  readonly faults: readonly never[]
+  readonly assertions: Assertions
+  readonly sweep: Sweep | null
+}
+
+export interface ScenarioClock {
+  readonly startMs: Instant
+  /** Since the start; no arrival after. Null: the run ends with its workload. */
+  readonly untilMs: DurationMs | null
+  /** Runs on after `untilMs` to the end of every task that can end. */
+  readonly drain: boolean
+}
+
+export interface ScenarioNode {
+  /** Also its id. */
+  readonly name: string
+  readonly gpuCount: number
+  readonly gpu: GpuModel
+  readonly groups: readonly string[]
+  readonly safetyReserveMib: Mib | null
+  readonly overcommitPercent: Percent | null
+  readonly hostSwapMib: Mib
+}
+
+/** Alike on all nodes of an entry, and the same object. */
+export interface GpuModel {
+  readonly model: string
+  readonly vramMib: Mib
+  readonly swap: SwapProfile
+  /** What k tasks with work get done together, in permille of what one alone does: [k - 1], the last for all above. Never empty. */
+  readonly efficiencyPermille: readonly number[]
+}
+
+// ── workload ─────────────────────────────────────────────────────────────────
+
+export type WorkloadItem = TraceItem | GenerateItem | TaskItem
+
+export interface TraceItem {
+  readonly kind: 'trace'
+  /** Names its random streams: `workload/<name>/…`. */
+  readonly name: string
+  /** Absolute. */
+  readonly file: string
+  /** Stands before the trace's ids: empty, or `<name>-` when several traces are loaded. */
+  readonly idPrefix: string
+  readonly timeScale: number
+  readonly sample: number
+  /** In the trace's own time. */
+  readonly fromMs: DurationMs
+  readonly toMs: DurationMs | null
+  readonly maxGpus: number | null
+}
+
+export interface GenerateItem {
+  readonly kind: 'generate'
+  /** Names its random streams, and its tasks: `<name>-0`, `<name>-1`, … */
+  readonly name: string
+  readonly ratePerHour: number
+  readonly fromMs: DurationMs
+  /** No arrival then or later. Null: only `count` ends it. */
+  readonly untilMs: DurationMs | null
+  readonly count: number | null
+  readonly gpus: Weights
+  /** Null: exclusive tasks that take all a GPU has. */
+  readonly vram: VramSpec | null
+  readonly duration: DurationSpec
+  readonly activity: ActivityModelName
+  readonly priority: Weights
+  /** Probability of noswap, in thousandths. */
+  readonly noswapPermille: number
+  readonly groups: readonly string[]
+  readonly gpuMode: GpuMode
+  readonly owner: string | null
+}
+
+/** Values with their weights (above 0), by rising value. */
+export type Weights = ReadonlyArray<readonly [value: number, weight: number]>
+
+export type VramSpec =
+  | { readonly kind: 'constant'; readonly mib: Mib }
+  | { readonly kind: 'uniform'; readonly minMib: Mib; readonly maxMib: Mib }
+  | { readonly kind: 'lognormal'; readonly medianMib: Mib; readonly sigma: number; readonly minMib: Mib; readonly maxMib: Mib }
+  | { readonly kind: 'choice'; readonly weights: Weights }
+
+export type DurationSpec =
+  | { readonly kind: 'constant'; readonly ms: DurationMs }
+  | { readonly kind: 'uniform'; readonly minMs: DurationMs; readonly maxMs: DurationMs }
+  | { readonly kind: 'exponential'; readonly meanMs: DurationMs }
+  | { readonly kind: 'lognormal'; readonly medianMs: DurationMs; readonly sigma: number }
+
+export interface TaskItem {
+  readonly kind: 'task'
+  readonly atMs: DurationMs
+  readonly request: SimTaskRequest
+  /** As stated, or a residence that an activity model makes phases of. */
+  readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivityModelName }
+  readonly allocSteps: AllocSteps
+  readonly cancelAtMs: DurationMs | null
+}
+
+/** Growth: from `t` since its first start (rising) the task uses `mib` on each GPU (rising, above its demand). */
+export type AllocSteps = ReadonlyArray<readonly [t: DurationMs, mib: Mib]>
+
+/** One submission of a run. */
+export interface SimTask {
+  /** Since the start of the run. */
+  readonly at: DurationMs
+  readonly request: SimTaskRequest
+  readonly work: Work
+  readonly allocSteps: AllocSteps
+  /** Since the start of the run; null never. */
+  readonly cancelAt: DurationMs | null
+}
+
+// ── operator, sweep ──────────────────────────────────────────────────────────
+
+export type OperatorMethod = 'get' | 'put' | 'post' | 'patch' | 'delete'
+
+export interface OperatorAction {
+  readonly atMs: DurationMs
+  readonly method: OperatorMethod
+  /** With `{node:NAME}` in it as written; every such node is in the fleet. */
+  readonly path: string
+  /** JSON; null sends none. */
+  readonly body: unknown
+  /** The status it must be answered with; null takes any. */
+  readonly expect: number | null
+}
+
+export interface Sweep {
+  /** In the order of the controller's table of fields. Every combination is tried. */
+  readonly fields: readonly SweptField[]
+  /** Null: the scenario's own. */
+  readonly seeds: readonly number[] | null
+}
+
+export interface SweptField {
+  readonly field: keyof ConfigFields
+  readonly values: readonly (number | string | null)[]
+}

@@ -1,0 +1,75 @@
+/** Table of `fleet`: nodes by the dozen, one entry for those that are alike. */
+import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
+import { choice, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
+
+export const MAX_NODES = 20_000
+export const MAX_GPUS_PER_NODE = 16
+/** 16 TiB. */
+export const MAX_VRAM_MIB = 16_777_216
+const MAX_HOST_MIB = 1_073_741_824
+const MAX_RESERVE_MIB = 1_048_576
+const MAX_OVERCOMMIT_PERCENT = 1000
+const MAX_FIXED_MS = 3_600_000
+const MAX_MIB_PER_S = 16_777_216
+/** As many as tasks may share a GPU. */
+const MAX_SHARING = 1024
+const MAX_FLEET_ENTRIES = 10_000
+const MAX_GROUPS = 64
+
+export const groupName = textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'a name of letters, digits, dot, - and _', 63)
+/** Node names become tokens of subjects on the wire, so they have no dots. */
+const nodeNamePattern = textLike(
+  /^([A-Za-z0-9]|\{i\})([A-Za-z0-9_-]|\{i\})*$/,
+  'a name of letters, digits, - and _, with {i} for the number',
+  63,
+)
+
+const swapRule = scalarOr(
+  choice(...SWAP_PROFILE_NAMES),
+  record({
+    out_mib_per_s: required(integer(1, MAX_MIB_PER_S), 'Device to host memory.'),
+    in_mib_per_s: required(integer(1, MAX_MIB_PER_S), 'Host memory to device.'),
+    out_fixed_ms: optional(integer(0, MAX_FIXED_MS), 0, 'What every swap-out costs before the first byte moves.'),
+    in_fixed_ms: optional(integer(0, MAX_FIXED_MS), 0, 'What every swap-in costs before the first byte moves.'),
+  }),
+)
+
+const gpuRule = record({
+  model: optional(text(64), 'generic', 'Shown to people; plays no part in decisions.'),
+  vram_mib: required(size(1, MAX_VRAM_MIB), 'Physical VRAM: the total minus what the driver itself reserves.'),
+  swap: optional(swapRule, 'stock-driver', 'How long swaps take: a profile by name, or its numbers.'),
+  efficiency: optional(
+    list(integer(1, 10_000), 1, MAX_SHARING),
+    [1000],
+    'What k tasks with work get done together, in permille of what one alone does; the first value is for k = 1, the last holds for all above.',
+  ),
+})
+
+export const nodesRule = record(
+  {
+    name: required(nodeNamePattern, 'Name and id. {i} stands for the number of the node in this entry, from 0.'),
+    count: optional(integer(1, MAX_NODES), 1, 'How many of them.'),
+    gpus: optional(integer(1, MAX_GPUS_PER_NODE), 1, 'GPUs of each node.'),
+    gpu: required(gpuRule, 'What each GPU is like.'),
+    groups: optional(list(groupName, 0, MAX_GROUPS), [], 'Groups the node belongs to; without any it is in the common pool.'),
+    safety_reserve_mib: optional(nullable(size(0, MAX_RESERVE_MIB)), null, 'Override of the cluster default, for each GPU.'),
+    overcommit_vram_percent: optional(
+      nullable(integer(0, MAX_OVERCOMMIT_PERCENT)),
+      null,
+      'Override of the cluster default; 0 turns it off.',
+    ),
+    host_swap_mib: optional(
+      nullable(size(0, MAX_HOST_MIB)),
+      null,
+      'Host memory for swapped-out bytes; null is twice the VRAM of the node.',
+    ),
+  },
+  {
+    otherNames: { gpu_count: 'gpus', node: 'name', overcommit: 'overcommit_vram_percent', reserve: 'safety_reserve_mib' },
+    check: ({ name, count }, refuse) => {
+      if (count > 1 && !name.includes('{i}')) refuse('name', `needs {i} in it, because count is ${count}`)
+    },
+  },
+)
+
+export const fleetRule = list(nodesRule, 1, MAX_FLEET_ENTRIES)

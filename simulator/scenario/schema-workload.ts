@@ -1,0 +1,243 @@
+/** Table of `workload`: tasks out of a trace, out of a random process, or one by one. */
+import { ACTIVITY_MODEL_NAMES } from '../fleet/activity.ts'
+import { TASK_DEFAULTS } from './task-request.ts'
+import {
+  byKey,
+  byValue,
+  choice,
+  dictionary,
+  duration,
+  durationOrMs,
+  integer,
+  list,
+  nullable,
+  numberAbove,
+  numberFrom,
+  optional,
+  pair,
+  record,
+  required,
+  scalarOr,
+  size,
+  text,
+  textLike,
+} from './rule.ts'
+import { groupName, MAX_VRAM_MIB } from './schema-fleet.ts'
+
+/** 100 years. */
+export const MAX_TIME_MS = 3_153_600_000_000
+/** 10 years of one task. */
+export const MAX_WORK_MS = 315_360_000_000
+export const MAX_GENERATED_TASKS = 10_000_000
+export const DEFAULT_RUN_MS = 3_600_000
+const MAX_GPUS = 1024
+const MAX_GROUPS = 64
+const MAX_PHASES = 100_000
+const MAX_ITEMS = 20_000
+const MAX_WEIGHT = 1_000_000_000
+const MAX_SIGMA = 5
+
+const time = duration(0, MAX_TIME_MS)
+const workTime = duration(1, MAX_WORK_MS)
+const groups = list(groupName, 0, MAX_GROUPS)
+const gpuMode = choice('shared', 'exclusive')
+const activity = choice(...ACTIVITY_MODEL_NAMES)
+const vram = size(1, MAX_VRAM_MIB)
+const weight = numberAbove(0, MAX_WEIGHT)
+const owner = nullable(text(256))
+const itemName = textLike(/^[A-Za-z][A-Za-z0-9_-]*$/, 'a name of letters, digits, - and _ that begins with a letter', 63)
+const itemNameDoc =
+  'Names its random streams and begins the ids of its tasks. null: g or t and the position in the list, which shifts with it.'
+
+// ── a trace ──────────────────────────────────────────────────────────────────
+
+export const traceItemRule = record(
+  {
+    trace: required(text(1024), 'File of the trace, from the folder of the scenario.'),
+    name: optional(nullable(itemName), null, itemNameDoc),
+    time_scale: optional(numberAbove(0, 1_000_000), 1, 'Arrivals lie this many times as far apart; how long tasks run stays as it is.'),
+    sample: optional(numberAbove(0, 1), 1, 'Takes each task with this probability.'),
+    from: optional(time, 0, "Leaves out what arrives before, in the trace's own time; becomes the start of the scenario."),
+    to: optional(nullable(time), null, "Leaves out what arrives then or later, in the trace's own time."),
+    max_gpus: optional(nullable(integer(1, MAX_GPUS)), null, 'Leaves out tasks of more GPUs.'),
+  },
+  {
+    otherNames: { until: 'to', start: 'from' },
+    check: ({ from, to }, refuse) => {
+      if (to !== null && to <= from) refuse('to', 'must be after from')
+    },
+  },
+)
+
+// ── a random process ─────────────────────────────────────────────────────────
+
+const spread = { min: required(vram, 'The least.'), max: required(vram, 'The most.') }
+const uniformVram = record(spread, { check: refuseFallingBounds })
+const lognormalVram = record(
+  {
+    median: required(vram, 'Half of the tasks take less.'),
+    sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
+    min: optional(vram, 1, 'What falls below takes this.'),
+    max: optional(nullable(vram), null, 'What lies above takes this; null is the most that fits any GPU of the fleet beside its reserve.'),
+  },
+  { check: refuseFallingBounds },
+)
+const vramRule = scalarOr(
+  vram,
+  byKey({
+    uniform: record({ uniform: required(uniformVram, 'Evenly between the two.') }),
+    lognormal: record({ lognormal: required(lognormalVram, 'The logarithm is normal.') }),
+    choice: record({ choice: required(dictionary(/^[1-9]\d{0,6}$/, 'whole MiB', weight, 1, 1000), 'In proportion to its weight each.') }),
+  }),
+)
+
+const uniformTime = record({ min: required(workTime, 'The least.'), max: required(workTime, 'The most.') }, { check: refuseFallingBounds })
+const lognormalTime = record({
+  median: required(workTime, 'Half of the tasks take less.'),
+  sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
+})
+const durationRule = scalarOr(
+  workTime,
+  byKey({
+    uniform: record({ uniform: required(uniformTime, 'Evenly between the two.') }),
+    exponential: record({ exponential: required(record({ mean: required(workTime, 'On average.') }), 'Without memory.') }),
+    lognormal: record({ lognormal: required(lognormalTime, 'The logarithm is normal.') }),
+  }),
+)
+
+const gpuWeights = dictionary(/^([1-9]\d{0,2}|10[01]\d|102[0-4])$/, `a number of GPUs from 1 to ${MAX_GPUS}`, weight, 1, 64)
+const priorityWeights = dictionary(/^[0-4]$/, 'a priority from 0 to 4', weight, 1, 5)
+
+export const generateItemRule = record(
+  {
+    generate: required(choice('poisson'), 'Arrivals without memory.'),
+    name: optional(nullable(itemName), null, itemNameDoc),
+    rate_per_hour: required(numberAbove(0, MAX_WEIGHT), 'Arrivals per hour on average.'),
+    from: optional(time, 0, 'No arrival before.'),
+    until: optional(nullable(time), null, "No arrival then or later; null is the clock's until."),
+    count: optional(nullable(integer(1, MAX_GENERATED_TASKS)), null, 'Ends after so many tasks.'),
+    gpus: optional(scalarOr(integer(1, MAX_GPUS), gpuWeights), 1, 'GPUs of a task, or weights by number of GPUs.'),
+    vram_mib: optional(nullable(vramRule), null, 'Per GPU. Only tasks that take whole GPUs may leave it out.'),
+    duration: optional(
+      durationRule,
+      { exponential: { mean: DEFAULT_RUN_MS } },
+      'From start to end when the task runs alone on idle GPUs. Left out: exponential, 1h on average.',
+    ),
+    activity: optional(activity, 'always-busy', 'How much of that the GPU works.'),
+    priority: optional(scalarOr(choice(0, 1, 2, 3, 4), priorityWeights), TASK_DEFAULTS.priority, 'Class, or weights by class.'),
+    noswap: optional(numberFrom(0, 1), 0, 'Probability that a task may not be swapped out, in steps of 0.001.'),
+    groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
+    gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether tasks share GPUs.'),
+    owner: optional(owner, null, 'Who submits them.'),
+  },
+  {
+    otherNames: { gpu_count: 'gpus', to: 'until', rate: 'rate_per_hour', run: 'duration', model: 'activity', vram: 'vram_mib' },
+    check: ({ from, until, gpu_mode, vram_mib, noswap }, refuse) => {
+      if (until !== null && until <= from) refuse('until', 'must be after from')
+      if (vram_mib === null && gpu_mode === 'shared') refuse('vram_mib', 'is needed unless gpu_mode is exclusive')
+      if (permilleOf(noswap) === null) refuse('noswap', 'must be a probability in steps of 0.001')
+    },
+  },
+)
+
+/** A probability as a whole number of thousandths, so that no rounding decides; null when it is none. */
+export function permilleOf(probability: number): number | null {
+  const permille = Math.round(probability * 1000)
+  return Math.abs(probability * 1000 - permille) < 1e-9 ? permille : null
+}
+
+// ── one task ─────────────────────────────────────────────────────────────────
+
+const workMs = durationOrMs(0, MAX_WORK_MS)
+const durationWork = record({
+  kind: required(choice('duration'), 'GPU work without a pause.'),
+  ms: required(durationOrMs(1, MAX_WORK_MS), 'How long it takes on an idle GPU.'),
+})
+const phasesWork = record(
+  {
+    kind: required(choice('phases'), 'GPU work and pauses in turn.'),
+    phases: required(list(pair(workMs, workMs), 1, MAX_PHASES), 'Pairs of GPU work and idle time after it.'),
+  },
+  {
+    check: ({ phases }, refuse) => {
+      if (phases.every(([busyMs, idleMs]) => busyMs + idleMs === 0)) refuse('phases', 'must last 1 ms or longer in all')
+    },
+  },
+)
+const burstsWork = record(
+  {
+    kind: required(choice('bursts'), 'Requests that arrive whether or not earlier ones are done.'),
+    at: required(list(pair(workMs, durationOrMs(1, MAX_WORK_MS)), 0, MAX_PHASES), 'Pairs of arrival since the start and GPU work.'),
+    stayMs: required(workMs, 'Does not end before this time since its start.'),
+  },
+  {
+    check: ({ at, stayMs }, refuse) => {
+      if (at.length === 0 && stayMs === 0) refuse('stayMs', 'must be 1 or more when there are no bursts')
+      const fallsAt = at.findIndex(([offsetMs], i) => i > 0 && offsetMs < at[i - 1]![0])
+      if (fallsAt !== -1) refuse('at', `falls from ${at[fallsAt - 1]![0]} to ${at[fallsAt]![0]} ms; bursts stand in the order of arrival`)
+    },
+  },
+)
+
+export const taskRule = record(
+  {
+    id: required(textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'an id of letters, digits, dot, - and _', 128), 'Its id in all results.'),
+    at: optional(time, 0, 'When it is submitted.'),
+    name: optional(nullable(text(256)), null, 'Shown to people.'),
+    gpus: optional(integer(1, MAX_GPUS), TASK_DEFAULTS.gpuCount, 'GPUs, all on one node.'),
+    vram_mib: optional(nullable(vram), null, 'Per GPU. Only a task that takes whole GPUs may leave it out.'),
+    gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether it shares its GPUs.'),
+    noswap: optional(choice(0, 1), TASK_DEFAULTS.noswap, '1: it stays in VRAM.'),
+    priority: optional(choice(0, 1, 2, 3, 4), TASK_DEFAULTS.priority, '0 is highest.'),
+    groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
+    labels: optional(dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(256), 0, 64), {}, 'For people and queries.'),
+    owner: optional(owner, null, 'Who submits it.'),
+    command: optional(nullable(list(text(4096), 1, 256)), null, 'What the server runs; plays no part in a simulation.'),
+    max_runtime_seconds: optional(nullable(integer(1, 315_360_000)), null, 'It is stopped after this.'),
+    on_node_loss: optional(choice('wait', 'fail', 'requeue'), TASK_DEFAULTS.onNodeLoss, 'What happens when its node falls silent.'),
+    run: optional(nullable(workTime), null, 'From start to end when it runs alone. Without run and work: 1h.'),
+    activity: optional(activity, 'always-busy', 'How much of run the GPU works.'),
+    work: optional(
+      nullable(byValue('kind', { duration: durationWork, phases: phasesWork, bursts: burstsWork })),
+      null,
+      'What it does in detail, as in a trace.',
+    ),
+    alloc: optional(list(pair(workMs, vram), 0, 10_000), [], 'Growth: pairs of time since the start and MiB per GPU from then on.'),
+    cancel_at: optional(nullable(time), null, 'When its owner cancels it.'),
+  },
+  { otherNames: { gpu_count: 'gpus', duration: 'run', vram: 'vram_mib' }, check: checkTask },
+)
+
+export const taskItemRule = record({ task: required(taskRule, 'One task.') })
+
+export const workloadRule = list(byKey({ trace: traceItemRule, generate: generateItemRule, task: taskItemRule }), 0, MAX_ITEMS)
+
+type Refuse = (field: string | null, detail: string) => void
+
+interface TaskFields {
+  readonly at: number
+  readonly vram_mib: number | null
+  readonly gpu_mode: 'shared' | 'exclusive'
+  readonly run: number | null
+  readonly activity: string
+  readonly work: unknown
+  readonly alloc: ReadonlyArray<readonly [number, number]>
+  readonly cancel_at: number | null
+}
+
+function checkTask(task: TaskFields, refuse: Refuse): void {
+  if (task.vram_mib === null && task.gpu_mode === 'shared') refuse('vram_mib', 'is needed unless gpu_mode is exclusive')
+  if (task.work !== null && task.run !== null) refuse('run', 'says the same as work; only one of them may stand here')
+  if (task.work !== null && task.activity !== 'always-busy') refuse('activity', 'goes with run; work already says when the GPU works')
+  if (task.cancel_at !== null && task.cancel_at < task.at) refuse('cancel_at', 'must not be before at')
+  let [latestMs, mostMib] = [-1, task.vram_mib ?? 0]
+  for (const [i, [atMs, mib]] of task.alloc.entries()) {
+    if (atMs <= latestMs) return refuse('alloc', `step ${i}: ${atMs} ms is not after ${latestMs} ms`)
+    if (mib <= mostMib) return refuse('alloc', `step ${i}: ${mib} MiB is not more than ${mostMib} MiB`)
+    ;[latestMs, mostMib] = [atMs, mib]
+  }
+}
+
+function refuseFallingBounds({ min, max }: { readonly min: number; readonly max: number | null }, refuse: Refuse): void {
+  if (max !== null && max < min) refuse('max', 'must not be below min')
+}

@@ -1,0 +1,136 @@
+/**
+ * The whole of a scenario file as one table. From it come the checker's errors, and later the documentation and the published JSON Schema.
+ * Source: design "The simulator", section Scenario.
+ */
+import { CONFIG_RULES, type ConfigFields, type FieldRule } from '../../controller/domain/config.ts'
+import { assertRule } from './assertions.ts'
+import {
+  boolean,
+  byKey,
+  choice,
+  duration,
+  type Field,
+  instant,
+  integer,
+  integers,
+  json,
+  list,
+  nullable,
+  optional,
+  optionalAbsent,
+  record,
+  refused,
+  required,
+  type Rule,
+  text,
+  textLike,
+  type ValueOf,
+} from './rule.ts'
+import { fleetRule } from './schema-fleet.ts'
+import { MAX_TIME_MS, workloadRule } from './schema-workload.ts'
+
+export const SCENARIO_VERSION = 1
+const DEFAULT_START = '2026-01-01T00:00:00Z'
+const DEFAULT_START_MS = 1_767_225_600_000
+const MAX_SEED = 4_294_967_295
+const MAX_ACTIONS = 10_000
+const MAX_SWEPT_VALUES = 1000
+const MAX_SWEPT_SEEDS = 10_000
+
+// ── config ───────────────────────────────────────────────────────────────────
+
+/** The controller's own table, in this language. */
+function configValueRule(rule: FieldRule): Rule<number | string | null> {
+  if (rule.kind === 'choice') return choice(...rule.choices)
+  return rule.nullable ? nullable(integer(rule.min, rule.max)) : integer(rule.min, rule.max)
+}
+
+const configRule = record(
+  mapFields((_, rule) => optionalAbsent(configValueRule(rule), 'As in PUT /api/v1/config.')),
+  { otherNames: { overcommit_vram_percent: 'default_vram_overcommit_percent', strategy: 'placement_strategy' } },
+) as Rule<Partial<ConfigFields>>
+
+function mapFields<F extends Field>(fieldOf: (key: keyof ConfigFields, rule: FieldRule) => F): Readonly<Record<string, F>> {
+  const keys = Object.keys(CONFIG_RULES) as Array<keyof ConfigFields>
+  return Object.fromEntries(keys.map((key) => [key, fieldOf(key, CONFIG_RULES[key])]))
+}
+
+// ── operator ─────────────────────────────────────────────────────────────────
+
+const apiPath = textLike(/^\/api\/v1\/[^\s]+$/, 'a path that begins with /api/v1/', 1024)
+const actionTime = required(duration(0, MAX_TIME_MS), 'When it is asked.')
+const expect = optional(nullable(integer(100, 599)), null, 'The status it must be answered with; null takes any.')
+const sent = required(json, 'The body.')
+
+const operatorRule = list(
+  byKey({
+    get: record({ at: actionTime, get: required(apiPath, 'Reads.'), expect }),
+    put: record({ at: actionTime, put: required(apiPath, 'Replaces.'), body: sent, expect }),
+    post: record({ at: actionTime, post: required(apiPath, 'Creates, or does.'), body: optional(json, null, 'The body.'), expect }),
+    patch: record({ at: actionTime, patch: required(apiPath, 'Changes.'), body: sent, expect }),
+    delete: record({ at: actionTime, delete: required(apiPath, 'Takes away.'), expect }),
+  }),
+  0,
+  MAX_ACTIONS,
+)
+
+// ── sweep ────────────────────────────────────────────────────────────────────
+
+function sweptValuesRule(rule: FieldRule): Rule<readonly (number | string | null)[]> {
+  if (rule.kind === 'choice' || rule.nullable) return list(configValueRule(rule), 1, MAX_SWEPT_VALUES)
+  return integers(rule.min, rule.max, MAX_SWEPT_VALUES)
+}
+
+const sweptFields: Record<string, Field<readonly (number | string | null)[] | undefined>> = {}
+for (const [key, field] of Object.entries(mapFields((_, rule) => optionalAbsent(sweptValuesRule(rule), 'The values tried.')))) {
+  sweptFields[`config.${key}`] = field
+}
+
+const sweepRule = record(
+  {
+    ...sweptFields,
+    seeds: optional(nullable(integers(0, MAX_SEED, MAX_SWEPT_SEEDS)), null, "The seeds tried; null is the scenario's own."),
+  },
+  { otherNames: mapOtherNames() },
+) as Rule<Readonly<Record<string, readonly (number | string | null)[]>> & { readonly seeds: readonly number[] | null }>
+
+/** `idle_swap_out_seconds` is meant to be `config.idle_swap_out_seconds`. */
+function mapOtherNames(): Readonly<Record<string, string>> {
+  return Object.fromEntries([...Object.keys(CONFIG_RULES).map((key) => [key, `config.${key}`]), ['seed', 'seeds']])
+}
+
+// ── the file ─────────────────────────────────────────────────────────────────
+
+const clockRule = record(
+  {
+    start: optional(instant, DEFAULT_START_MS, `What the clock says at the start. Left out: ${DEFAULT_START}.`),
+    until: optional(nullable(duration(1, MAX_TIME_MS)), null, 'No arrival after; null is when the workload is over.'),
+    drain: optional(boolean, true, 'Whether the run goes on after until, to the end of every task that can end.'),
+  },
+  {
+    otherNames: { end: 'until' },
+    check: ({ until, drain }, refuse) => {
+      if (until === null && !drain) refuse('drain', 'may be false only when until is set')
+    },
+  },
+)
+
+export const scenarioRule = record(
+  {
+    scenario: required(textLike(/^[a-z0-9][a-z0-9._-]*$/, 'a name of small letters, digits, dot, - and _', 128), 'Its name.'),
+    description: optional(nullable(text(4096)), null, 'What it shows, for people.'),
+    version: required(choice(SCENARIO_VERSION), 'Of the format.'),
+    seed: optional(integer(0, MAX_SEED), 1, 'Of all random numbers.'),
+    clock: optional(clockRule, { start: DEFAULT_START_MS, until: null, drain: true }, 'When it begins and ends.'),
+    fleet: required(fleetRule, 'The nodes.'),
+    config: optional(configRule, {}, 'The live configuration it begins with; what is left out has its default.'),
+    workload: optional(workloadRule, [], 'What is submitted. At one instant, in the order of this list.'),
+    operator: optional(operatorRule, [], 'What an operator does, through the REST routes. {node:NAME} in a path stands for its id.'),
+    faults: optional(list(refused('faults arrive with a later version; leave the list empty'), 0, 10_000), [], 'What breaks.'),
+    assert: optional(assertRule, { always: [], eventually: [], sometimes: [], final: [] }, 'What must hold.'),
+    sweep: optional(nullable(sweepRule), null, 'Which values `sim sweep` tries.'),
+  },
+  { otherNames: { name: 'scenario', nodes: 'fleet', tasks: 'workload', asserts: 'assert', configuration: 'config' } },
+)
+
+export type ScenarioDocument = ValueOf<typeof scenarioRule>

@@ -1,0 +1,113 @@
+/**
+ * The simulated bus: messages between endpoints of one process, in virtual time, by reference or (mode `wire`) through the codec, which
+ * proves that nothing depends on the identity of an object.
+ */
+import { decode, encode } from '../protocol/codec.ts'
+import type { Envelope } from '../protocol/messages.ts'
+import type { DurationMs } from '../protocol/units.ts'
+import type { Bus, Handler, RequestOutcome } from '../controller/ports/bus.ts'
+import { RANK_MESSAGE } from '../controller/ports/clock.ts'
+import type { VirtualClock } from './virtual-clock.ts'
+
+export type BusMode = 'reference' | 'wire'
+
+export interface SimBusOptions {
+  readonly clock: VirtualClock
+  readonly mode: BusMode
+  /** One way. */
+  readonly delayMs: DurationMs
+}
+
+export class SimBus implements Bus {
+  readonly #o: SimBusOptions
+  readonly #exact = new Map<string, Handler>()
+  /** Patterns with one `*`, split around it. */
+  #patterns: { readonly head: string; readonly tail: string; readonly handler: Handler }[] = []
+  #isDrained = false
+  messages = 0
+
+  constructor(options: SimBusOptions) {
+    this.#o = options
+  }
+
+  publish(subject: string, message: Envelope): void {
+    this.#deliver(subject, message, () => {})
+  }
+
+  request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
+    if (this.#handlerFor(subject) === null) {
+      this.#later(() => done({ answered: false, why: 'no_responder' }))
+      return
+    }
+    if (this.#o.delayMs === 0) {
+      // Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill the clock.
+      this.#deliver(subject, message, (answer) => {
+        this.#later(() => done({ answered: true, answer: this.#carried(answer) }))
+      })
+      return
+    }
+    let isOver = false
+    const expire = (): void => {
+      isOver = true
+      done({ answered: false, why: 'timeout' })
+    }
+    const cancel = this.#o.clock.at(this.#o.clock.now() + timeoutMs, expire, RANK_MESSAGE)
+    this.#deliver(subject, message, (answer) => {
+      this.#later(() => {
+        if (isOver) return
+        isOver = true
+        cancel()
+        done({ answered: true, answer: this.#carried(answer) })
+      })
+    })
+  }
+
+  subscribe(pattern: string, handler: Handler): () => void {
+    const star = pattern.indexOf('*')
+    if (star < 0) {
+      this.#exact.set(pattern, handler)
+      return () => this.#exact.delete(pattern)
+    }
+    const entry = { head: pattern.slice(0, star), tail: pattern.slice(star + 1), handler }
+    this.#patterns.push(entry)
+    return () => {
+      this.#patterns = this.#patterns.filter((each) => each !== entry)
+    }
+  }
+
+  drain(): Promise<void> {
+    this.#isDrained = true
+    return Promise.resolve()
+  }
+
+  #deliver(subject: string, message: Envelope, reply: (answer: Envelope) => void): void {
+    if (this.#isDrained) return
+    this.messages += 1
+    const carried = this.#carried(message)
+    this.#later(() => {
+      const handler = this.#handlerFor(subject)
+      if (handler !== null) handler(carried, subject, reply)
+    })
+  }
+
+  #handlerFor(subject: string): Handler | null {
+    const exact = this.#exact.get(subject)
+    if (exact !== undefined) return exact
+    for (const pattern of this.#patterns) {
+      if (subject.endsWith(pattern.tail) && subject.startsWith(pattern.head)) return pattern.handler
+    }
+    return null
+  }
+
+  #later(fn: () => void): void {
+    if (this.#o.delayMs === 0) this.#o.clock.soon(fn, RANK_MESSAGE)
+    else this.#o.clock.at(this.#o.clock.now() + this.#o.delayMs, fn, RANK_MESSAGE)
+  }
+
+  #carried(message: Envelope): Envelope {
+    if (this.#o.mode === 'reference') return message
+    const decoded = decode(encode(message))
+    if (!decoded.ok) throw new Error(`broken invariant: a message of ours does not decode: ${decoded.why}`)
+    return decoded.envelope
+  }
+}

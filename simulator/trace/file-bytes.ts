@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import { pipeline, type Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { TraceError } from './trace-error.ts'
+
+const READ_BYTES = 1_048_576
+const GZIP_MAGIC = [0x1f, 0x8b] as const
+
+/** The content of a file, uncompressed when it begins with the gzip magic, and hashed as it goes by. */
+export interface FileBytes {
+  /** The path as given, for messages. */
+  readonly file: string
+  /** In order, once. Throws TraceError when the file cannot be read or is broken gzip. Leaving the loop early closes the file. */
+  readonly chunks: AsyncIterable<Buffer>
+  /** SHA-256 of the uncompressed content, in hex. Throws before all of it was read. */
+  sha256(): string
+  /** Lets go of the file; harmless when it was read to its end. */
+  close(): void
+}
+
+/** Throws TraceError when the file cannot be opened. */
+export async function openBytes(file: string): Promise<FileBytes> {
+  const stream = await openStream(file)
+  const hash = createHash('sha256')
+  let digest: string | undefined
+  return {
+    file,
+    chunks: (async function* () {
+      try {
+        for await (const chunk of stream as AsyncIterable<Buffer>) {
+          hash.update(chunk)
+          yield chunk
+        }
+      } catch (error) {
+        throw unreadable(file, error)
+      }
+      digest = hash.digest('hex')
+    })(),
+    sha256() {
+      if (digest === undefined) throw new Error(`${file} was not read to its end: its sha256 is not known yet`)
+      return digest
+    },
+    close: () => void stream.destroy(),
+  }
+}
+
+async function openStream(file: string): Promise<Readable> {
+  let handle: FileHandle | undefined
+  try {
+    handle = await open(file)
+    const magic = Buffer.alloc(GZIP_MAGIC.length)
+    const { bytesRead } = await handle.read(magic, 0, magic.length, 0)
+    const stored = handle.createReadStream({ start: 0, highWaterMark: READ_BYTES })
+    if (bytesRead < magic.length || magic[0] !== GZIP_MAGIC[0] || magic[1] !== GZIP_MAGIC[1]) return stored
+    // Errors of either stream arrive at the reader of the last one.
+    return pipeline(stored, createGunzip({ chunkSize: READ_BYTES }), () => {})
+  } catch (error) {
+    await handle?.close()
+    throw unreadable(file, error)
+  }
+}
+
+function unreadable(file: string, error: unknown): Error {
+  switch ((error as { code?: string }).code ?? '') {
+    case 'ENOENT':
+      return new TraceError({ file }, 'no such file', { cause: error })
+    case 'EISDIR':
+      return new TraceError({ file }, 'is a folder', { cause: error })
+    case 'EACCES':
+      return new TraceError({ file }, 'may not be read', { cause: error })
+    case 'Z_DATA_ERROR':
+    case 'Z_BUF_ERROR':
+      return new TraceError({ file }, `is broken or cut off gzip (${(error as Error).message})`, { cause: error })
+    default:
+      return error as Error
+  }
+}

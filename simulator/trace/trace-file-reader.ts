@@ -1,0 +1,150 @@
+import { type FileBytes, openBytes } from './file-bytes.ts'
+import { parseHeader } from './header-line.ts'
+import { LineProblem } from './json-fields.ts'
+import { parseTask } from './task-line.ts'
+import { TraceError } from './trace-error.ts'
+import type { TraceHeader, TraceTask } from './trace-format.ts'
+
+/** A trace whose header has been read. Its tasks stream by once, in bounded memory. */
+export interface TraceFile {
+  readonly header: TraceHeader
+  /** Batches as they come off the disk: the quick way. Use this or `tasks`, once. Throws TraceError at the first line that is not valid. */
+  batches(): AsyncIterable<readonly TraceTask[]>
+  tasks(): AsyncIterable<TraceTask>
+  /** SHA-256 of the uncompressed content, so that the same trace has one identity with gzip and without. Throws before the last task was read. */
+  sha256(): string
+  /** Lets go of the file when the tasks are not wanted. */
+  close(): void
+}
+
+export interface TraceReadOptions {
+  /** `by-arrival` (default) refuses a line whose `at` is below that of the line before; `any` takes lines as they stand. */
+  readonly order?: 'by-arrival' | 'any'
+}
+
+/**
+ * Opens a trace (gzip when the file begins with the gzip magic) and reads its header. Memory is bounded, so that ids are not checked for
+ * being unique here. Throws TraceError naming file, line and field.
+ */
+export async function openTrace(file: string, options: TraceReadOptions = {}): Promise<TraceFile> {
+  const source = await openBytes(file)
+  const blocks = lineBlocks(source)
+  const { header, firstBlock } = await readHeader(source, blocks)
+  const batches = (): AsyncIterable<readonly TraceTask[]> => taskBatches(file, firstBlock, blocks, options.order ?? 'by-arrival')
+  return {
+    header,
+    batches,
+    tasks: () => flatten(batches()),
+    sha256: () => source.sha256(),
+    close: () => source.close(),
+  }
+}
+
+async function readHeader(
+  source: FileBytes,
+  blocks: AsyncIterator<readonly string[]>,
+): Promise<{ header: TraceHeader; firstBlock: readonly string[] }> {
+  const { file } = source
+  try {
+    const first = await blocks.next()
+    if (first.done === true) throw new TraceError({ file, line: 1 }, 'is empty: a trace begins with a header line')
+    return { header: parseLine(file, 1, first.value[0]!, parseHeader), firstBlock: first.value }
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+async function* taskBatches(
+  file: string,
+  firstBlock: readonly string[],
+  blocks: AsyncIterator<readonly string[]>,
+  order: 'by-arrival' | 'any',
+): AsyncIterable<readonly TraceTask[]> {
+  let line = 0
+  let latestAt = 0
+  let block: readonly string[] = firstBlock
+  try {
+    for (;;) {
+      const tasks: TraceTask[] = []
+      for (const text of block) {
+        line++
+        if (line === 1 || isBlank(text)) continue
+        const task = parseLine(file, line, text, parseTask)
+        if (task.at < latestAt && order === 'by-arrival') {
+          throw new TraceError({ file, line, field: 'at' }, `falls from ${latestAt} to ${task.at}: tasks stand in the order of arrival`)
+        }
+        latestAt = task.at
+        tasks.push(task)
+      }
+      yield tasks
+      const next = await blocks.next()
+      if (next.done === true) return
+      block = next.value
+    }
+  } finally {
+    await blocks.return?.()
+  }
+}
+
+/** Lines without their ends, block by block; never an empty block. */
+async function* lineBlocks(source: FileBytes): AsyncGenerator<readonly string[]> {
+  const { file } = source
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  let rest: Buffer[] = []
+  let restBytes = 0
+  let lines = 0
+  const split = (bytes: Buffer): string[] => {
+    const block = decode(decoder, bytes, { file, line: lines + 1 }).split('\n')
+    if (lines === 0 && block[0]!.startsWith(BYTE_ORDER_MARK)) block[0] = block[0]!.slice(1)
+    lines += block.length
+    return block
+  }
+  for await (const chunk of source.chunks) {
+    const end = chunk.lastIndexOf(NEWLINE)
+    if (end === -1) {
+      rest.push(chunk)
+      restBytes += chunk.length
+      if (restBytes > MAX_LINE_BYTES) throw new TraceError({ file, line: lines + 1 }, `is longer than ${MAX_LINE_BYTES} bytes`)
+      continue
+    }
+    rest.push(chunk.subarray(0, end))
+    yield split(rest.length === 1 ? rest[0]! : Buffer.concat(rest))
+    rest = end + 1 === chunk.length ? [] : [chunk.subarray(end + 1)]
+    restBytes = chunk.length - end - 1
+  }
+  if (rest.length > 0) yield split(Buffer.concat(rest))
+}
+
+const NEWLINE = 0x0a
+const BYTE_ORDER_MARK = '\u{feff}'
+/** 64 MiB: a task of 5 million phases. */
+const MAX_LINE_BYTES = 67_108_864
+
+function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Buffer, where: { file: string; line: number }): string {
+  try {
+    return decoder.decode(bytes)
+  } catch (error) {
+    throw new TraceError(where, 'this line or one soon after it is not UTF-8', { cause: error })
+  }
+}
+
+/** Also the \r of a line that ended in \r\n; inside a line JSON takes it for blank. */
+function isBlank(text: string): boolean {
+  return text.length === 0 || text.trim().length === 0
+}
+
+function parseLine<T>(file: string, line: number, text: string, parse: (text: string) => T): T {
+  try {
+    return parse(text)
+  } catch (error) {
+    if (error instanceof LineProblem) {
+      throw new TraceError(error.field === undefined ? { file, line } : { file, line, field: error.field }, error.message, { cause: error })
+    }
+    throw error
+  }
+}
+
+async function* flatten(batches: AsyncIterable<readonly TraceTask[]>): AsyncIterable<TraceTask> {
+  for await (const batch of batches) yield* batch
+}

@@ -1,0 +1,224 @@
+/**
+ * A simulated world: the production controller and the production GPU-server cores over a virtual clock, a simulated bus and modelled
+ * devices. Only physics is modelled.
+ */
+import { createController } from '../controller/controller.ts'
+import type { Controller } from '../controller/controller.ts'
+import { createMemoryStore } from '../controller/adapters/memory-store.ts'
+import type { Event } from '../controller/domain/event.ts'
+import { clusterCounters } from '../controller/engine/live-views.ts'
+import type { TaskRequest } from '../controller/engine/commands.ts'
+import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
+import type { Random } from '../controller/ports/random.ts'
+import type { Store } from '../controller/ports/store.ts'
+import { ServerCore } from '../gpu-server/core/server-core.ts'
+import { createMemoryStorage } from '../gpu-server/core/storage.ts'
+import { nodeIdFromName } from '../protocol/node-id.ts'
+import type { DurationMs, Instant } from '../protocol/units.ts'
+import { SimulatedDevice } from './fleet/simulated-device.ts'
+import { OpenWorkload } from './fleet/workload.ts'
+import { Collector } from './report/collector.ts'
+import type { TaskOutcome } from './report/collector.ts'
+import { Journal } from './report/journal.ts'
+import type { JournalSink } from './report/journal.ts'
+import { metricsOf } from './report/result.ts'
+import type { Metrics } from './report/result.ts'
+import type { ArrivalSource } from './scenario/arrivals.ts'
+import type { Scenario, ScenarioNode, SimTask } from './scenario/scenario.ts'
+import { createSeededRandom } from './seeded-random.ts'
+import { SimBus } from './sim-bus.ts'
+import type { BusMode } from './sim-bus.ts'
+import { aloneMsOf } from './trace/work.ts'
+import { VirtualClock } from './virtual-clock.ts'
+
+export interface WorldOptions {
+  readonly seed: number
+  readonly busMode?: BusMode
+  /** Every heartbeat is sent; else those that change nothing are not (same decisions, a test holds it). */
+  readonly areHeartbeatsEnacted?: boolean
+  readonly isJournalOff?: boolean
+  readonly journalSink?: JournalSink | null
+  readonly onOutcome?: ((outcome: TaskOutcome) => void) | null
+  /** Sees every event once it is durable, after the journal. */
+  readonly onEvents?: (events: readonly Event[]) => void
+  readonly store?: Store
+}
+
+/** What a world is made of: a scenario's fleet and configuration. */
+export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config'>
+
+export class World {
+  readonly clock: VirtualClock
+  readonly controller: Controller
+  readonly bus: SimBus
+  readonly random: Random
+  readonly collector: Collector
+  readonly servers = new Map<string, ServerCore>()
+  readonly #plan: WorldPlan
+  readonly #journal: Journal | null
+  readonly #workload = new OpenWorkload()
+  readonly #startedAt: Instant
+  readonly #extraListener: ((events: readonly Event[]) => void) | null
+  #arrivals: ArrivalSource | null = null
+  #nextArrival: SimTask | null = null
+
+  constructor(plan: WorldPlan, options: WorldOptions) {
+    this.#plan = plan
+    this.#startedAt = plan.clock.startMs
+    this.#extraListener = options.onEvents ?? null
+    this.clock = new VirtualClock(this.#startedAt)
+    this.random = createSeededRandom(options.seed)
+    this.bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
+    this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
+    this.collector = new Collector(options.onOutcome ?? null)
+    const areHeartbeatsElided = options.areHeartbeatsEnacted !== true
+    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, isForgetful: true })
+    this.controller = createController(
+      { clock: this.clock, random: this.random, bus: this.bus, store },
+      { initialConfig: plan.config, areHeartbeatsElided, onEvents: (events) => this.#onEvents(events) },
+    )
+    for (const node of plan.nodes) this.#addServer(node, areHeartbeatsElided)
+  }
+
+  get nowMs(): DurationMs {
+    return this.clock.now() - this.#startedAt
+  }
+
+  /** Starts the controller and the servers, and gives nodes their groups and overrides. */
+  async start(): Promise<void> {
+    await this.controller.start()
+    for (const server of this.servers.values()) server.start()
+    this.clock.run(this.#startedAt, () => false)
+    this.#applyNodeSettings()
+    this.clock.run(this.#startedAt, () => false)
+  }
+
+  /** Submits this workload as time goes by. */
+  feed(arrivals: ArrivalSource): void {
+    this.#arrivals = arrivals
+  }
+
+  /** Runs until the instant, or until workload and tasks are done. Reading from disk is the only thing that waits. */
+  async runUntil(untilMs: DurationMs | null, isDone: () => boolean = () => false): Promise<void> {
+    const until = untilMs === null ? Infinity : this.#startedAt + untilMs
+    for (;;) {
+      if (this.#arrivals !== null && this.#nextArrival === null) {
+        if (this.#arrivals.needsFill) await this.#arrivals.fill()
+        this.#pullArrival()
+      }
+      this.clock.run(until, () => isDone() || this.#needsFill())
+      if (isDone() || !this.#needsFill()) break
+    }
+    if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
+  }
+
+  /** No more arrivals, and no task is open. */
+  isIdle(): boolean {
+    return this.#arrivals === null && this.#nextArrival === null && this.collector.unfinished === 0
+  }
+
+  digest(): string | null {
+    return this.#journal?.digest() ?? null
+  }
+
+  metrics(): Metrics {
+    const { cluster } = this.controller.engine
+    return metricsOf({
+      collector: this.collector,
+      counters: clusterCounters(cluster, this.clock.now()),
+      windowMs: this.nowMs,
+      gpus: this.#plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
+      swaps: cluster.swapTotals,
+      jain: cluster.fairness.jain(),
+    })
+  }
+
+  /** Hands one task in, as a client would. */
+  submit(task: SimTask): void {
+    const { id } = task.request
+    this.#workload.add(id, task.work, task.allocSteps)
+    this.collector.submittedTask(id, this.clock.now(), aloneMsOf(task.work))
+    const request: TaskRequest = task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
+    this.controller.commands.submitTask(request, (answer) => {
+      if (!answer.ok) throw new Error(`the controller refused task ${id}: ${JSON.stringify(answer.refusal)}`)
+    })
+    if (task.cancelAt !== null) this.#planCancel(id, task.cancelAt)
+  }
+
+  #addServer(node: ScenarioNode, areHeartbeatsElided: boolean): void {
+    const id = nodeIdFromName(node.name)
+    const core = new ServerCore({
+      nodeId: id,
+      name: node.name,
+      address: `${node.name}.sim`,
+      hostSwapMib: node.hostSwapMib,
+      signalsWanted: true,
+      clock: this.clock,
+      random: this.random.stream(`server/${node.name}`),
+      bus: this.bus,
+      device: new SimulatedDevice(this.clock, node, this.#workload),
+      storage: createMemoryStorage(),
+      areHeartbeatsElided,
+    })
+    this.servers.set(id, core)
+  }
+
+  #applyNodeSettings(): void {
+    const { commands } = this.controller
+    const members = new Map<string, string[]>()
+    for (const node of this.#plan.nodes) {
+      const id = nodeIdFromName(node.name)
+      for (const group of node.groups) members.set(group, [...(members.get(group) ?? []), id])
+      if (node.overcommitPercent === null && node.safetyReserveMib === null) continue
+      commands.putNodeConfig(id, { overcommitPercent: node.overcommitPercent, reserveMib: node.safetyReserveMib }, () => {})
+    }
+    for (const [id, nodeIds] of members) commands.putGroup({ id, description: '', nodeIds: nodeIds.sort(byId) }, false, () => {})
+  }
+
+  #needsFill(): boolean {
+    return this.#arrivals !== null && this.#nextArrival === null && this.#arrivals.needsFill
+  }
+
+  #pullArrival(): void {
+    const arrivals = this.#arrivals
+    if (arrivals === null || arrivals.needsFill) return
+    this.#nextArrival = arrivals.next()
+    if (this.#nextArrival === null) {
+      this.#arrivals = null
+      return
+    }
+    this.clock.at(this.#startedAt + this.#nextArrival.at, this.#arrive, RANK_ARRIVAL)
+  }
+
+  /** Everything that arrives in this instant, then the timer for the next. */
+  readonly #arrive = (): void => {
+    const now = this.nowMs
+    while (this.#nextArrival !== null && this.#nextArrival.at <= now) {
+      this.submit(this.#nextArrival)
+      this.#nextArrival = null
+      const arrivals = this.#arrivals
+      if (arrivals === null || arrivals.needsFill) return
+      this.#nextArrival = arrivals.next()
+      if (this.#nextArrival === null) this.#arrivals = null
+    }
+    if (this.#nextArrival !== null) this.clock.at(this.#startedAt + this.#nextArrival.at, this.#arrive, RANK_ARRIVAL)
+  }
+
+  #planCancel(id: string, atMs: DurationMs): void {
+    this.clock.at(this.#startedAt + atMs, () => this.controller.commands.cancelTask(id, 'its owner', () => {}), RANK_ARRIVAL)
+  }
+
+  #onEvents(events: readonly Event[]): void {
+    this.#journal?.record(events)
+    this.collector.record(events)
+    for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
+    this.#extraListener?.(events)
+  }
+}
+
+/** A simulated task is no lease: it runs until its work is done. */
+const SIMULATED_COMMAND: readonly string[] = ['simulated']
+
+function byId(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,532 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { byCodeUnits } from '../../controller/domain/order.ts'
+import { classOf, levelOf, swapOutAge } from '../../controller/swap/order.ts'
+import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/swap/rounds.ts'
+import { EXACT_SUBSET_TASKS, fewestBytesCovering, totalOf } from '../../controller/swap/subset.ts'
+import { chooseVictims } from '../../controller/swap/victims.ts'
+import type { GpuRounds } from '../../controller/swap/rounds.ts'
+import type { Candidate, Shortage, Victim, VictimChoice, VictimClass } from '../../controller/swap/victims.ts'
+
+const SEED = 20_250_611
+const FILE = 'test/property/swap-fairness.test.ts'
+const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
+
+/** design/semantics.md 5: swap-outs of two comparable tasks differ by at most so many. */
+const BOUND_IN_ANY_WINDOW = 2
+const BOUND_FROM_ROUND_START = 1
+
+/** Sizes and ages repeat on purpose: ties are where orders go wrong. */
+function candidateArb(maxMib: number): fc.Arbitrary<Omit<Candidate, 'id'>> {
+  return fc.record({
+    isP0: fc.boolean(),
+    idleMs: fc.integer({ min: 300_000, max: 300_003 }),
+    mib: fc.integer({ min: 1, max: maxMib }),
+    isSwappedThisRound: fc.boolean(),
+    lastSwapOut: fc.option(fc.integer({ min: 0, max: 3 })),
+  })
+}
+
+function candidatesArb(maxCount: number, maxMib = 9): fc.Arbitrary<Candidate[]> {
+  return fc
+    .array(candidateArb(maxMib), { maxLength: maxCount, size: 'max' })
+    .map((tasks) => tasks.map((task, index) => ({ ...task, id: nameOf(index) })))
+}
+
+/** One to three short GPUs of a node; a task may hold several of them, with the same demand and its own standing on each. */
+const shortagesArb: fc.Arbitrary<Shortage[]> = fc
+  .record({
+    tasks: fc.array(fc.record({ on: fc.array(candidateArb(9), { minLength: 3, maxLength: 3 }), gpus: fc.integer({ min: 1, max: 7 }) }), {
+      maxLength: 10,
+      size: 'max',
+    }),
+    missing: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 3 }),
+  })
+  .map(({ tasks, missing }) =>
+    missing.map((missingMib, gpu) => ({
+      gpu,
+      missingMib,
+      candidates: tasks.flatMap(({ on, gpus }, index) => {
+        const [first, here] = [on[0], on[gpu]]
+        const isHere = (gpus & (1 << gpu)) !== 0
+        return isHere && first && here ? [{ ...here, id: nameOf(index), isP0: first.isP0, mib: first.mib, idleMs: first.idleMs }] : []
+      }),
+    })),
+  )
+
+describe('the choice', () => {
+  it('is the same in whatever order GPUs and candidates are given', () => {
+    const property = fc.property(shortagesArb, fc.infiniteStream(fc.nat()), fc.boolean(), (shortages, numbers, collects) => {
+      const mode = collects ? 'collect' : 'cover'
+      const shuffled = shuffle(shortages, numbers).map((shortage) => ({ ...shortage, candidates: shuffle(shortage.candidates, numbers) }))
+      expect(chooseVictims(shuffled, mode)).toEqual(chooseVictims(shortages, mode))
+    })
+    holds(property, 3000)
+  })
+
+  it('is that of a plain reading of the rules, every subset tried', () => {
+    const property = fc.property(shortagesArb, fc.boolean(), (shortages, collects) => {
+      const mode = collects ? 'collect' : 'cover'
+      expect(chooseVictims(shortages, mode)).toEqual(plainReading(shortages, mode))
+    })
+    holds(property, 3000)
+  })
+
+  it('covers every GPU, or swaps nothing out and says which GPU is not covered', () => {
+    const property = fc.property(shortagesArb, (shortages) => {
+      const choice = chooseVictims(shortages)
+      const uncovered = shortages.find((shortage) => totalOf(shortage.candidates) < shortage.missingMib)
+      expect(choice.covered ? undefined : choice.gpu).toBe(uncovered?.gpu)
+      if (!choice.covered) return
+      const ids = new Set(choice.victims.map((victim) => victim.id))
+      expect(ids.size).toBe(choice.victims.length)
+      for (const { candidates, missingMib } of shortages) {
+        expect(totalOf(candidates.filter((task) => ids.has(task.id)))).toBeGreaterThanOrEqual(missingMib)
+      }
+    })
+    holds(property, 3000)
+  })
+
+  it('takes a P0 task only after every non-P0 one on that GPU, and none that was not offered', () => {
+    const property = fc.property(shortagesArb, fc.boolean(), (shortages, isForP0) => {
+      const offered = shortages.map((shortage) => ({
+        ...shortage,
+        candidates: shortage.candidates.filter((task) => isForP0 || !task.isP0),
+      }))
+      const choice = chooseVictims(offered, 'collect')
+      const victims = choice.covered ? choice.victims : []
+      const ids = new Set(victims.map((victim) => victim.id))
+      for (const { gpu } of victims.filter((victim) => victim.class === 'p0')) {
+        expect(isForP0).toBe(true)
+        const others = offered.filter((shortage) => shortage.gpu === gpu).flatMap((shortage) => shortage.candidates)
+        expect(others.filter((task) => !task.isP0 && !ids.has(task.id))).toEqual([])
+      }
+    })
+    holds(property, 3000)
+  })
+
+  it('of a collector takes everyone on a GPU that all together do not cover', () => {
+    const property = fc.property(candidatesArb(20), (candidates) => {
+      const choice = chooseVictims([{ gpu: 0, missingMib: totalOf(candidates) + 1, candidates }], 'collect')
+      expect(choice.covered && choice.victims.length).toBe(candidates.length)
+    })
+    holds(property, 500)
+  })
+})
+
+describe('the subset', () => {
+  it(`moves the fewest bytes among up to ${EXACT_SUBSET_TASKS} tasks, ties by count, idle time and ids`, () => {
+    const property = fc.property(candidatesArb(EXACT_SUBSET_TASKS, 6), fc.nat(), (tasks, number) => {
+      fc.pre(tasks.length > 0)
+      const missingMib = 1 + (number % totalOf(tasks))
+      expect(sortedIds(fewestBytesCovering(tasks, missingMib))).toEqual(bestSubset(tasks, missingMib))
+    })
+    holds(property, 400)
+  })
+
+  it('moves at most twice the least bytes among more, and nothing superfluous', () => {
+    const sizes = fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 100, max: 400 }))
+    const tasksArb = fc.array(sizes, { minLength: EXACT_SUBSET_TASKS + 1, maxLength: 64, size: 'max' })
+    const property = fc.property(tasksArb, fc.nat(), fc.boolean(), (mibs, number, isSmall) => {
+      const tasks = mibs.map((mib, index) => plainCandidate(nameOf(index), mib))
+      const missingMib = 1 + (number % (isSmall ? 500 : totalOf(tasks)))
+      const victims = fewestBytesCovering(tasks, missingMib)
+      const movedMib = totalOf(victims)
+      expect(movedMib).toBeGreaterThanOrEqual(missingMib)
+      expect(movedMib).toBeLessThanOrEqual(2 * leastCoverMib(mibs, missingMib))
+      for (const victim of victims) expect(movedMib - victim.mib).toBeLessThan(missingMib)
+    })
+    holds(property, 600)
+  })
+})
+
+describe('the fairness bound', () => {
+  it('holds on one GPU', () => {
+    holds(boundProperty(fleetArb({ gpus: 1 })), 1500)
+  })
+
+  it('holds on one GPU where all tasks are P0', () => {
+    holds(boundProperty(fleetArb({ gpus: 1, allP0: true })), 700)
+  })
+
+  it('holds on each of several GPUs, a task an earlier GPU of the decision has chosen being no candidate any more', () => {
+    holds(boundProperty(fleetArb({ gpus: 3 })), 1500)
+  })
+
+  it('holds on several GPUs where all tasks are P0', () => {
+    holds(boundProperty(fleetArb({ gpus: 3, allP0: true })), 700)
+  })
+
+  it('needs that reading: the GPU 0 victim of every decision is never counted on GPU 1, where another pays each time', () => {
+    const wide = modelTask({ gpus: 0b11, mib: 1 })
+    const narrow = modelTask({ gpus: 0b10, mib: 1 })
+    const books = play({ gpuCount: 2, tasks: [wide, narrow], decisions: repeat(3, { needMib: [1, 2] }) }, chooseVictims)
+    expect(firstBreach(books)).toBe(null)
+    expect(firstBreach(books, 'literal')).toEqual({ book: 'GPU 1 non_p0', from: 0, to: 1, spread: 2, bound: BOUND_FROM_ROUND_START })
+    const withoutRoundStarts = firstBreach(books, 'literal', [BOUND_IN_ANY_WINDOW])
+    expect(withoutRoundStarts).toEqual({ book: 'GPU 1 non_p0', from: 0, to: 2, spread: 3, bound: BOUND_IN_ANY_WINDOW })
+  })
+
+  it('is reached: a window that begins inside a round may show a difference of 2', () => {
+    const fleets = fc.sample(fleetArb({ gpus: 1 }), { seed: SEED, numRuns: 300 })
+    const spreads = fleets.map((fleet) => firstBreach(play(fleet, chooseVictims), 'available', [1])?.spread ?? 0)
+    expect(Math.max(...spreads)).toBe(BOUND_IN_ANY_WINDOW)
+  })
+})
+
+describe('the checker of the bound', () => {
+  const three = [10, 12, 14].map((mib) => modelTask({ mib }))
+
+  it('catches plain best-fit, which takes the same task every time', () => {
+    const books = play({ gpuCount: 1, tasks: three, decisions: repeat(12, { needMib: [12] }) }, plainBestFit)
+    expect(firstBreach(books, 'available', [BOUND_IN_ANY_WINDOW])).toMatchObject({ spread: 3 })
+    expect(books.flatMap((book) => book.steps.flatMap((step) => [...step.fresh, ...step.swapped]))).toEqual(
+      Array.from({ length: 12 }, () => 1),
+    )
+  })
+
+  it('catches ranking by total count, which takes a newcomer every time', () => {
+    const tasks = [modelTask({ mib: 12 }), modelTask({ mib: 12 }), modelTask({ mib: 12, joins: 40 })]
+    const books = play({ gpuCount: 1, tasks, decisions: repeat(52, { needMib: [12] }) }, leastSwappedFirst())
+    expect(firstBreach(books, 'available', [BOUND_IN_ANY_WINDOW])).toMatchObject({ spread: 3 })
+    expect(books.flatMap((book) => book.steps.slice(40).flatMap((step) => [...step.fresh, ...step.swapped]))).toEqual(
+      Array.from({ length: 12 }, () => 2),
+    )
+  })
+
+  it('catches both on random fleets, on one GPU and on several', () => {
+    for (const gpus of [1, 3]) {
+      for (const makeChooser of [() => plainBestFit, leastSwappedFirst]) {
+        const property = fc.property(fleetArb({ gpus }), (fleet) => firstBreach(play(fleet, makeChooser())) === null)
+        expect(fc.check(property, { seed: SEED, numRuns: 200 }).failed).toBe(true)
+      }
+    }
+  })
+})
+
+// ---- a model of a node: tasks that come and go, and decisions that take them out ----
+
+type Chooser = (shortages: readonly Shortage[], mode: 'cover' | 'collect') => VictimChoice
+
+interface ModelTask {
+  readonly isP0: boolean
+  readonly mib: number
+  /** One bit for each GPU it holds. */
+  readonly gpus: number
+  /** It is there from decision `joins` to before decision `leaves`. */
+  readonly joins: number
+  readonly leaves: number
+}
+
+interface Decision {
+  /** A task whose bit is set is not eligible this time: it is active, or the requester. */
+  readonly notEligible: number
+  readonly isForP0: boolean
+  readonly mode: 'cover' | 'collect'
+  /** What GPU i misses, in MiB; 0 for nothing. */
+  readonly needMib: readonly number[]
+}
+
+interface Fleet {
+  readonly gpuCount: number
+  readonly tasks: readonly ModelTask[]
+  readonly decisions: readonly Decision[]
+}
+
+/** What one decision did to one class on one GPU; tasks by index. */
+interface Step {
+  /** Victims not yet swapped in the round; they belong to the round before a closing. */
+  readonly fresh: readonly number[]
+  /** Victims already swapped; they belong to the round after the closing. */
+  readonly swapped: readonly number[]
+  readonly closes: boolean
+  readonly eligible: ReadonlySet<number>
+  /** Eligible, and not chosen by an earlier GPU's shortage in the same decision. */
+  readonly available: ReadonlySet<number>
+}
+
+interface Book {
+  readonly name: string
+  readonly taskCount: number
+  readonly steps: readonly Step[]
+}
+
+function fleetArb({ gpus, allP0 = false }: { gpus: number; allP0?: boolean }): fc.Arbitrary<Fleet> {
+  const allGpus = (1 << gpus) - 1
+  const rarely = <T>(usual: T, arb: fc.Arbitrary<T>) =>
+    fc.oneof({ weight: 4, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: arb })
+  const task = fc.record({
+    isP0: allP0 ? fc.constant(true) : rarely(false, fc.constant(true)),
+    mib: fc.integer({ min: 1, max: 12 }),
+    gpus: fc.integer({ min: 1, max: allGpus }),
+    joins: rarely(0, fc.nat({ max: 20 })),
+    leaves: rarely(Infinity, fc.nat({ max: 60 })),
+  })
+  const decision = fc.record({
+    notEligible: rarely(0, fc.nat({ max: 255 })),
+    isForP0: allP0 ? fc.constant(true) : fc.boolean(),
+    mode: rarely('cover', fc.constant('collect')),
+    needMib: fc.array(fc.oneof(fc.nat({ max: 12 }), fc.nat({ max: 40 })), { minLength: gpus, maxLength: gpus }),
+  }) as fc.Arbitrary<Decision>
+  return fc.record({
+    gpuCount: fc.constant(gpus),
+    tasks: fc.array(task, { minLength: 2, maxLength: 8, size: 'max' }),
+    decisions: fc.array(decision, { minLength: 10, maxLength: 60, size: 'max' }),
+  })
+}
+
+function boundProperty(fleets: fc.Arbitrary<Fleet>): fc.IProperty<[Fleet]> {
+  return fc.property(fleets, (fleet) => {
+    expect(firstBreach(play(fleet, chooseVictims))).toBe(null)
+  })
+}
+
+/** Plays all decisions; every task chosen is back, resident, before the next one. */
+function play(fleet: Fleet, choose: Chooser): Book[] {
+  const rounds = Array.from({ length: fleet.gpuCount }, newGpuRounds)
+  const books = rounds.flatMap((_, gpu) =>
+    CLASSES.map((name) => ({ gpu, class: name, name: `GPU ${gpu} ${name}`, taskCount: fleet.tasks.length, steps: [] as Step[] })),
+  )
+  for (const [number, decision] of fleet.decisions.entries()) {
+    for (const [index, task] of fleet.tasks.entries()) {
+      if (task.leaves === number) for (const state of rounds) forgetTask(state, nameOf(index))
+    }
+    const shortages = shortagesOf(fleet, decision, number, rounds)
+    const choice = choose(shortages, decision.mode)
+    if (!choice.covered) continue
+    for (const book of books) book.steps.push(stepOf(book.gpu, book.class, shortages, choice))
+    enactRound(rounds, choice, number)
+  }
+  return books
+}
+
+function shortagesOf(fleet: Fleet, decision: Decision, number: number, rounds: readonly GpuRounds[]): Shortage[] {
+  return rounds.flatMap((gpuRounds, gpu) => {
+    const missingMib = decision.needMib[gpu] ?? 0
+    const candidates = fleet.tasks.flatMap((task, index) => {
+      const isThere = task.joins <= number && number < task.leaves
+      const isEligible = (decision.notEligible & (1 << index)) === 0 && (!task.isP0 || decision.isForP0)
+      if (!isThere || !isEligible || (task.gpus & (1 << gpu)) === 0) return []
+      const state = gpuRounds[task.isP0 ? 'p0' : 'non_p0']
+      const mark = markOf(state, nameOf(index))
+      const standing = { isSwappedThisRound: mark.round === state.round, lastSwapOut: mark.lastSwapOut }
+      return [{ id: nameOf(index), isP0: task.isP0, idleMs: 400_000, mib: task.mib, ...standing }]
+    })
+    return missingMib > 0 ? [{ gpu, missingMib, candidates }] : []
+  })
+}
+
+function stepOf(gpu: number, name: VictimClass, shortages: readonly Shortage[], choice: VictimChoice & { covered: true }): Step {
+  const shortage = shortages.find((each) => each.gpu === gpu)
+  const candidates = shortage?.candidates.filter((task) => classOf(task) === name) ?? []
+  const chosenBefore = new Set(choice.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id))
+  const chosenHere = new Set(choice.victims.filter((victim) => victim.gpu === gpu).map((victim) => victim.id))
+  const victims = candidates.filter((task) => chosenHere.has(task.id))
+  return {
+    fresh: victims.filter((task) => !task.isSwappedThisRound).map(indexOf),
+    swapped: victims.filter((task) => task.isSwappedThisRound).map(indexOf),
+    closes: choice.closedRounds.some((closed) => closed.gpu === gpu && closed.class === name),
+    eligible: new Set(candidates.map(indexOf)),
+    available: new Set(candidates.filter((task) => !chosenBefore.has(task.id)).map(indexOf)),
+  }
+}
+
+// ---- the bound ----
+
+interface Breach {
+  readonly book: string
+  /** The window, by the decisions that were enacted, both ends in it. */
+  readonly from: number
+  readonly to: number
+  readonly spread: number
+  readonly bound: number
+}
+
+/**
+ * The first window, in any book, in which two tasks that were comparable at every closing in it differ by more than the bound. All windows of whole
+ * decisions are tried for the bound of any window. For the one from the start of a round, all that begin with the first
+ * decision, or with a closing one: of its victims only the already swapped ones count, and it is no closing *in* the window.
+ * `literal` takes "eligible" at its word; `available` leaves out who was already chosen by an earlier GPU of the decision.
+ */
+function firstBreach(
+  books: readonly Book[],
+  reading: 'available' | 'literal' = 'available',
+  bounds: readonly number[] = [BOUND_FROM_ROUND_START, BOUND_IN_ANY_WINDOW],
+): Breach | null {
+  for (const book of books) {
+    for (const bound of bounds) {
+      for (const [from, step] of book.steps.entries()) {
+        const needsRoundStart = bounds.length > 1 && bound === BOUND_FROM_ROUND_START
+        if (needsRoundStart && from > 0 && !step.closes) continue
+        const breach = breachFrom(book, from, needsRoundStart && step.closes, reading, bound)
+        if (breach !== null) return breach
+      }
+    }
+  }
+  return null
+}
+
+function breachFrom(book: Book, from: number, beginsWithNewRound: boolean, reading: 'available' | 'literal', bound: number): Breach | null {
+  const swapOuts = new Array<number>(book.taskCount).fill(0)
+  let comparable = swapOuts.map((_, index) => index)
+  for (let to = from; to < book.steps.length; to++) {
+    const step = book.steps[to]
+    if (step === undefined) break
+    const isOldRoundLeftOut = to === from && beginsWithNewRound
+    for (const index of isOldRoundLeftOut ? step.swapped : [...step.fresh, ...step.swapped]) swapOuts[index] = (swapOuts[index] ?? 0) + 1
+    const present = reading === 'literal' ? step.eligible : step.available
+    if (step.closes && !isOldRoundLeftOut) comparable = comparable.filter((index) => present.has(index))
+    const counts = comparable.map((index) => swapOuts[index] ?? 0)
+    const spread = Math.max(0, ...counts) - Math.min(Infinity, ...counts)
+    if (spread > bound) return { book: book.name, from, to, spread, bound }
+  }
+  return null
+}
+
+// ---- choosers that are wrong on purpose ----
+
+/** The subset that moves the fewest bytes, whoever was swapped before. */
+function plainBestFit(shortages: readonly Shortage[]): VictimChoice {
+  return asChoice(shortages, (candidates, missingMib) => fewestBytesCovering(candidates, missingMib))
+}
+
+/** Those swapped out the fewest times in their life, until they cover. */
+function leastSwappedFirst(): Chooser {
+  const swapOuts = new Map<string, number>()
+  const countOf = (task: Candidate) => swapOuts.get(task.id) ?? 0
+  return (shortages) =>
+    asChoice(shortages, (candidates, missingMib) => {
+      const taken: Candidate[] = []
+      for (const task of candidates.toSorted((a, b) => countOf(a) - countOf(b) || byCodeUnits(a.id, b.id))) {
+        if (totalOf(taken) < missingMib) taken.push(task)
+      }
+      for (const task of taken) swapOuts.set(task.id, countOf(task) + 1)
+      return taken
+    })
+}
+
+/** A victim already swapped closes the round, as it does in production, so that rounds mean the same for both. */
+function asChoice(
+  shortages: readonly Shortage[],
+  take: (candidates: Candidate[], missingMib: number) => readonly Candidate[],
+): VictimChoice {
+  for (const { gpu, missingMib, candidates } of shortages) {
+    const haveMib = totalOf(candidates)
+    if (haveMib < missingMib) return { covered: false, gpu, haveMib, needMib: missingMib }
+  }
+  const victims: Victim[] = []
+  const closed = new Map<string, { gpu: number; class: VictimClass }>()
+  for (const { gpu, missingMib, candidates } of shortages) {
+    const leaving = new Set(victims.map((victim) => victim.id))
+    const stillMib = missingMib - totalOf(candidates.filter((task) => leaving.has(task.id)))
+    if (stillMib <= 0) continue
+    for (const task of take(
+      candidates.filter((each) => !leaving.has(each.id)),
+      stillMib,
+    )) {
+      victims.push({ id: task.id, gpu, class: classOf(task) })
+      if (task.isSwappedThisRound) closed.set(`${gpu} ${classOf(task)}`, { gpu, class: classOf(task) })
+    }
+  }
+  return { covered: true, victims, closedRounds: [...closed.values()] }
+}
+
+// ---- a plain reading of the rules ----
+
+function plainReading(shortages: readonly Shortage[], mode: 'cover' | 'collect'): VictimChoice {
+  for (const { gpu, missingMib, candidates } of shortages) {
+    const haveMib = totalOf(candidates)
+    if (mode === 'cover' && haveMib < missingMib) return { covered: false, gpu, haveMib, needMib: missingMib }
+  }
+  const victims: Victim[] = []
+  const closedRounds: { gpu: number; class: VictimClass }[] = []
+  for (const { gpu, missingMib, candidates } of shortages) {
+    const isLeaving = (task: Candidate) => victims.some((victim) => victim.id === task.id)
+    const free = candidates.filter((task) => !isLeaving(task))
+    for (const level of [0, 1, 2, 3]) {
+      const stillMib = missingMib - totalOf(candidates.filter(isLeaving))
+      const members = free.filter((task) => levelOf(task) === level)
+      const ids = new Set(stillMib <= 0 ? [] : totalOf(members) <= stillMib ? sortedIds(members) : plainCut(members, stillMib))
+      const taken = members.filter((task) => ids.has(task.id)).sort((a, b) => swapOutAge(a) - swapOutAge(b) || byCodeUnits(a.id, b.id))
+      for (const task of taken) victims.push({ id: task.id, gpu, class: classOf(task) })
+      if (taken.length > 0 && level % 2 === 1) closedRounds.push({ gpu, class: level === 1 ? 'non_p0' : 'p0' })
+    }
+  }
+  return { covered: true, victims, closedRounds }
+}
+
+/** The oldest whole tie blocks that cover, and the best of all their subsets. */
+function plainCut(level: readonly Candidate[], missingMib: number): string[] {
+  const ages = [...new Set(level.map(swapOutAge))].sort((a, b) => a - b)
+  for (const age of ages) {
+    const blocks = level.filter((task) => swapOutAge(task) <= age)
+    if (totalOf(blocks) >= missingMib) return bestSubset(blocks, missingMib)
+  }
+  throw new Error('the level does not cover')
+}
+
+/** Of all 2^n subsets that cover: fewest bytes, fewest tasks, longest idle, smallest ids. */
+function bestSubset(tasks: readonly Candidate[], missingMib: number): string[] {
+  let best: readonly Candidate[] | null = null
+  for (let mask = 1; mask < 1 << tasks.length; mask++) {
+    const subset = tasks.filter((_, index) => (mask & (1 << index)) !== 0)
+    if (totalOf(subset) >= missingMib && (best === null || comparePlainly(subset, best) < 0)) best = subset
+  }
+  return sortedIds(best ?? [])
+}
+
+function comparePlainly(a: readonly Candidate[], b: readonly Candidate[]): number {
+  const idle = (tasks: readonly Candidate[]) => tasks.reduce((sum, task) => sum + task.idleMs, 0)
+  const byNumbers = totalOf(a) - totalOf(b) || a.length - b.length || idle(b) - idle(a)
+  if (byNumbers !== 0) return byNumbers
+  const others = sortedIds(b)
+  return sortedIds(a).reduce((sooner, id, index) => sooner || byCodeUnits(id, others[index] ?? ''), 0)
+}
+
+/** Least sum of some of the sizes that is at least `missingMib`, by the set of all sums. */
+function leastCoverMib(mibs: readonly number[], missingMib: number): number {
+  const top = mibs.reduce((sum, mib) => sum + mib, 0)
+  const isSum = new Uint8Array(top + 1)
+  isSum[0] = 1
+  for (const mib of mibs) for (let sum = top; sum >= mib; sum--) if (isSum[sum - mib] === 1) isSum[sum] = 1
+  return isSum.indexOf(1, missingMib)
+}
+
+// ---- small builders ----
+
+/** Not in the order of the index, so that order by id is not order of arrival. */
+function nameOf(index: number): string {
+  return `${'hdbfaceg'[index % 8] ?? ''}${index}`
+}
+
+function indexOf(task: Candidate): number {
+  return Number(task.id.slice(1))
+}
+
+function sortedIds(tasks: readonly Candidate[]): string[] {
+  return tasks.map((task) => task.id).sort(byCodeUnits)
+}
+
+function plainCandidate(id: string, mib: number): Candidate {
+  return { id, isP0: false, idleMs: 400_000, mib, isSwappedThisRound: false, lastSwapOut: null }
+}
+
+function modelTask(fields: Partial<ModelTask>): ModelTask {
+  return { isP0: false, mib: 1, gpus: 1, joins: 0, leaves: Infinity, ...fields }
+}
+
+function repeat(count: number, fields: Partial<Decision> & Pick<Decision, 'needMib'>): Decision[] {
+  return Array.from({ length: count }, () => ({ notEligible: 0, isForP0: false, mode: 'cover', ...fields }))
+}
+
+function shuffle<T>(items: readonly T[], numbers: fc.Stream<number>): T[] {
+  const keyed = items.map((item, index) => ({ item, index, key: numbers.next().value ?? 0 }))
+  return keyed.sort((a, b) => a.key - b.key || b.index - a.index).map(({ item }) => item)
+}
+
+/** Fails with the seed and the smallest counterexample, and with the command that repeats it. */
+function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
+  const details = fc.check(property, { seed: SEED, numRuns })
+  if (details.failed)
+    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, { cause: details.errorInstance })
+}

@@ -1,0 +1,334 @@
+/**
+ * A controller small enough to see through, for tests of the API: it keeps what it is told, answers a moment later, and decides
+ * nothing (every task stays pending). What a test needs of it is `ApiWorld`, so that the real engine can stand in its place.
+ */
+import { DEFAULT_CONFIG, type Config, type ConfigFields } from '../../controller/domain/config.ts'
+import type { Event, EventKind } from '../../controller/domain/event.ts'
+import type { Group } from '../../controller/domain/group.ts'
+import type { Gpu, Node } from '../../controller/domain/node.ts'
+import { commitLimitMib, effectiveSchedulableMib, residentCapacityMib, resolveOvercommit } from '../../controller/domain/vram.ts'
+import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/domain/task.ts'
+import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/commands.ts'
+import type { ClusterTotals, TaskCounts, Views } from '../../controller/engine/views.ts'
+import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
+import type { TaskRecord } from '../../controller/ports/store.ts'
+import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
+
+export interface ApiWorld {
+  readonly commands: Commands
+  readonly views: Views
+  /** Registers a node that is up; it answers when the views know it. */
+  addNode(node: { readonly id: string; readonly gpus: number; readonly physicalMib: number }): Promise<void>
+  /** Everything that a write could change, as one text. */
+  snapshot(): string
+}
+
+export const NODE_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000001'
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** 2026-01-02T03:04:05.678Z */
+const START = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
+
+export class FakeController implements ApiWorld {
+  now = START
+  counters: Counters = ZERO_COUNTERS
+  config: Config = { fields: DEFAULT_CONFIG, source: 'environment', revision: 0 }
+  readonly nodes = new Map<string, Mutable<Node>>()
+  readonly groups = new Map<string, Group>()
+  readonly open = new Map<string, Mutable<Task>>()
+  readonly final: TaskRecord[] = []
+  readonly events: Event[] = []
+  /** What the next command is answered with instead of being carried out. */
+  nextRefusal: Refusal | null = null
+  explained = 0
+  #seq = 0
+
+  readonly commands: Commands = {
+    submitTask: (request, answer) =>
+      this.#carryOut(answer, () => {
+        const task = pendingTask(this.#nextSpec(request), this.now)
+        this.open.set(task.spec.id, task)
+        return task
+      }),
+    updateTask: (id, change, answer) =>
+      this.#carryOut(answer, () => {
+        const task = this.open.get(id)
+        if (task === undefined) return { code: 'not_found', what: 'task', id }
+        task.spec = { ...task.spec, ...change }
+        return task
+      }),
+    cancelTask: (id, by, answer) =>
+      this.#carryOut(answer, () => {
+        const task = this.open.get(id)
+        if (task === undefined) return { code: 'not_found', what: 'task', id }
+        this.finish(id, 'cancelled', `cancelled by ${by}`)
+        return task
+      }),
+    putConfig: (change, _author, answer) =>
+      this.#carryOut(answer, () => {
+        this.config = { fields: { ...this.config.fields, ...change }, source: 'persisted', revision: this.config.revision + 1 }
+        return this.config
+      }),
+    putNodeConfig: (nodeId, change, answer) =>
+      this.#carryOut(answer, () => {
+        const node = this.nodes.get(nodeId)
+        if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
+        if (change.overcommitPercent !== undefined) node.overcommitOverride = change.overcommitPercent
+        if (change.reserveMib !== undefined) node.reserveOverrideMib = change.reserveMib
+        return node
+      }),
+    putGroup: (group, ifAbsent, answer) =>
+      this.#carryOut(answer, () => {
+        if (ifAbsent && this.groups.has(group.id)) return { code: 'conflict', detail: `Group "${group.id}" exists.` }
+        this.groups.set(group.id, group)
+        return group
+      }),
+    deleteGroup: (id, force, answer) =>
+      this.#carryOut(answer, () => {
+        if (!this.groups.has(id)) return { code: 'not_found', what: 'group', id }
+        const targeted = [...this.open.values()].some((task) => task.spec.groups.includes(id))
+        if (targeted && !force) return { code: 'conflict', detail: `Pending tasks target group "${id}".` }
+        this.groups.delete(id)
+        return null
+      }),
+    setCordon: (nodeId, isCordoned, answer) =>
+      this.#carryOut(answer, () => {
+        const node = this.nodes.get(nodeId)
+        if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
+        node.isCordoned = isCordoned
+        return node
+      }),
+  }
+
+  readonly views: Views = {
+    now: () => this.now,
+    config: () => this.config,
+    nodes: () => this.nodes.values(),
+    node: (id) => this.nodes.get(id),
+    groups: () => this.groups.values(),
+    group: (id) => this.groups.get(id),
+    openTasks: () => this.open.values(),
+    openTask: (id) => this.open.get(id),
+    counts: () => this.#counts(),
+    totals: () => this.#totals(),
+    explain: (task) => this.#explain(task),
+    clusterCounters: () => this.counters,
+    nodeCounters: () => ZERO_COUNTERS,
+    taskCounters: () => ZERO_COUNTERS,
+    stored: {
+      task: async (id) => this.final.find((record) => record.id === id) ?? null,
+      finishedTasks: async ({ states, owner, nameContains, beforeSeq, limit }) =>
+        [...this.final]
+          .sort((a, b) => b.seq - a.seq)
+          .filter(
+            (record) =>
+              states.includes(record.state) &&
+              (owner === null || record.owner === owner) &&
+              (nameContains === null || record.name.includes(nameContains)) &&
+              (beforeSeq === null || record.seq < beforeSeq),
+          )
+          .slice(0, limit),
+      events: async ({ afterSeq, taskId, nodeId, limit }) =>
+        this.events
+          .filter((e) => e.seq > afterSeq && (taskId === null || e.taskId === taskId) && (nodeId === null || e.nodeId === nodeId))
+          .slice(0, limit),
+      configRevisions: async () => [],
+    },
+  }
+
+  async addNode({ id, gpus, physicalMib }: { id: string; gpus: number; physicalMib: number }): Promise<void> {
+    const node = emptyNode(id, this.nodes.size, this.now)
+    const { percent } = resolveOvercommit(this.config.fields.default_vram_overcommit_percent, null)
+    node.gpus = Array.from({ length: gpus }, (_, index) => emptyGpu(node, index, physicalMib, percent, this.config.fields))
+    this.nodes.set(id, node)
+  }
+
+  /** Puts an open task on the GPUs of a node, resident; its figures follow. */
+  place(id: string, nodeId: string, gpuIndexes: readonly number[] = [0], over: Partial<Placement> = {}): void {
+    const task = this.open.get(id)
+    const node = this.nodes.get(nodeId)
+    if (task === undefined || node === undefined) throw new Error('place needs an open task and a node')
+    const gpus = gpuIndexes.map((index) => node.gpus[index] as Mutable<Gpu>)
+    const placement = placementOf(task, node, gpus, this.now, over)
+    task.state = 'running'
+    task.placement = placement
+    for (const gpu of gpus) {
+      gpu.placements = [...gpu.placements, placement]
+      gpu.swappableMib += placement.demandMib
+      if (placement.residency !== 'swapped_out') gpu.swappableResidentMib += placement.demandMib
+      gpu.freeMib = gpu.capacityMib - gpu.swappableResidentMib
+    }
+  }
+
+  finish(id: string, state: 'completed' | 'failed' | 'cancelled' | 'lost', endReason: string | null = null): void {
+    const task = this.open.get(id)
+    if (task === undefined) throw new Error(`no open task ${id}`)
+    Object.assign(task, { state, placement: null, finishedAt: this.now, endReason })
+    this.open.delete(id)
+    this.final.push(recordOf(task))
+  }
+
+  addEvent(kind: EventKind, over: Partial<Event> = {}): void {
+    this.events.push({ seq: this.events.length + 1, at: this.now, kind, taskId: null, nodeId: null, causedBy: null, data: {}, ...over })
+  }
+
+  snapshot(): string {
+    const nodes = [...this.nodes.values()].map(({ id, isCordoned, overcommitOverride, reserveOverrideMib }) => ({
+      id,
+      isCordoned,
+      overcommitOverride,
+      reserveOverrideMib,
+    }))
+    const open = [...this.open.values()].map(({ spec, state }) => ({ spec, state }))
+    return JSON.stringify({ config: this.config, nodes, groups: [...this.groups.values()], open, final: this.final })
+  }
+
+  /** Carries a command out at once and answers it a moment later, as the engine does when it is durable. */
+  #carryOut<T>(answer: AnswerTo<T>, act: () => T | Refusal): void {
+    const outcome = this.nextRefusal ?? act()
+    this.nextRefusal = null
+    const reply: Answer<T> = isRefusal(outcome) ? { ok: false, refusal: outcome } : { ok: true, value: outcome }
+    queueMicrotask(() => answer(reply))
+  }
+
+  #nextSpec(request: Parameters<Commands['submitTask']>[0]): TaskSpec {
+    this.#seq += 1
+    const { id, name, maxRuntimeSeconds, vramMib, ...rest } = request
+    return {
+      ...rest,
+      id: id ?? `00000000-0000-4000-8000-${String(this.#seq).padStart(12, '0')}`,
+      seq: this.#seq,
+      name: name ?? `task-${this.#seq}`,
+      vramMib: vramMib ?? 0,
+      maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1000,
+      submittedAt: this.now,
+    }
+  }
+
+  #explain(task: Task): WaitExplanation | null {
+    this.explained += 1
+    if (task.state !== 'pending') return null
+    const primary = { reason: 'WAITING_VRAM', nodeIds: [NODE_ID], nodeCount: 1, haveMib: 10, needMib: task.spec.vramMib } as const
+    return { primary, secondary: [], sentence: `It needs ${task.spec.vramMib} MiB.`, retryAt: null, queuePosition: 1 }
+  }
+
+  #counts(): TaskCounts {
+    const counts = { pending: 0, assigned: 0, running: 0, unreachable: 0, completed: 0, failed: 0, cancelled: 0, lost: 0 }
+    for (const { state } of [...this.open.values(), ...this.final]) counts[state] += 1
+    return counts
+  }
+
+  #totals(): ClusterTotals {
+    const gpus = [...this.nodes.values()].flatMap((node) => node.gpus)
+    const sum = (of: (gpu: Gpu) => number) => gpus.reduce((total, gpu) => total + of(gpu), 0)
+    const percent = this.config.fields.default_vram_overcommit_percent
+    return {
+      nodes: this.nodes.size,
+      nodesUp: this.nodes.size,
+      gpus: gpus.length,
+      gpusUp: gpus.length,
+      physicalMib: sum((gpu) => gpu.physicalMib),
+      effectiveSchedulableMib: sum((gpu) => effectiveSchedulableMib(gpu.physicalMib, percent)),
+      commitLimitMib: sum((gpu) => gpu.limitMib),
+      residentMib: sum((gpu) => gpu.swappableResidentMib),
+      committedMib: sum((gpu) => gpu.swappableMib),
+      swappedMib: sum((gpu) => gpu.swappableMib - gpu.swappableResidentMib),
+      foreignMib: 0,
+      swapOuts: 0,
+      swapIns: 0,
+      swappedOutMibTotal: 0,
+      swappedInMibTotal: 0,
+    }
+  }
+}
+
+function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'code' in value
+}
+
+function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
+  return {
+    id,
+    name: `node-${ordinal + 1}`,
+    address: '127.0.0.1',
+    status: 'up',
+    isCordoned: false,
+    gpus: [],
+    groups: [],
+    overcommitOverride: null,
+    reserveOverrideMib: null,
+    hostSwapMib: 131_072,
+    hostUsedMib: 0,
+    hostPromisedMib: 0,
+    queue: [],
+    collector: null,
+    registeredAt: now,
+    lastSeenAt: now,
+    ordinal,
+  }
+}
+
+/** Only what the API shows. */
+function emptyGpu(node: Node, index: number, physicalMib: number, percent: number, fields: ConfigFields): Gpu {
+  const capacityMib = residentCapacityMib(physicalMib, fields.safety_reserve_mib, 0)
+  const gpu: Partial<Gpu> = {
+    node,
+    index,
+    model: 'Fake GPU',
+    physicalMib,
+    reserveMib: fields.safety_reserve_mib,
+    capacityMib,
+    limitMib: commitLimitMib(physicalMib, percent, capacityMib),
+    noswapMib: 0,
+    swappableMib: 0,
+    freeMib: capacityMib,
+    foreignMib: 0,
+    placements: [],
+    exclusiveTask: null,
+    noswapResidentMib: 0,
+    swappableResidentMib: 0,
+  }
+  return gpu as Gpu
+}
+
+function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
+  return {
+    spec,
+    state: 'pending',
+    isHeld: false,
+    attempt: 0,
+    pendingSince: now,
+    placement: null,
+    claim: null,
+    refusedBy: null,
+    firstStartedAt: null,
+    finishedAt: null,
+    exitCode: null,
+    endReason: null,
+    swapOuts: 0,
+  }
+}
+
+/** Only what the API shows. */
+function placementOf(task: Task, node: Node, gpus: readonly Gpu[], now: number, over: Partial<Placement>): Placement {
+  const placement: Partial<Placement> = {
+    task,
+    node,
+    gpus,
+    demandMib: task.spec.vramMib,
+    residency: 'resident',
+    assignedAt: now,
+    startedAt: now,
+    wantsGpu: true,
+    idleSince: now,
+    ...over,
+  }
+  return placement as Placement
+}
+
+function recordOf(task: Task): TaskRecord {
+  if (!isFinal(task.state)) throw new Error('only a final task goes to the store here')
+  const { claim: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...course } = task
+  return { ...spec, ...course, counters: [100, 60, 30, 10, 0], placement: null }
+}

@@ -1,0 +1,119 @@
+/** Records, batches and queries for tests of stores: complete, with every odd value that JSON or SQL might spoil. */
+import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import type { Event } from '../../controller/domain/event.ts'
+import type {
+  Batch,
+  ConfigRecord,
+  EventQuery,
+  FinishedQuery,
+  NodeRecord,
+  PlacementRecord,
+  TaskRecord,
+} from '../../controller/ports/store.ts'
+
+export function aTask(changes: Partial<TaskRecord> = {}): TaskRecord {
+  const seq = changes.seq ?? 1
+  return {
+    id: `task-${seq}`,
+    seq,
+    name: `train ${seq}`,
+    vramMib: 24_000,
+    gpuCount: 2,
+    gpuMode: 'shared',
+    noswap: 0,
+    priority: 2,
+    groups: ['a100', 'h100'],
+    labels: { team: 'vision', 'quote"\'': 'Zürich 🙂' },
+    owner: 'alice',
+    command: ['python', 'train.py', '--epochs=3'],
+    maxRuntimeMs: 3_600_000,
+    onNodeLoss: 'wait',
+    submittedAt: 1_760_000_000_000,
+    state: 'pending',
+    isHeld: false,
+    attempt: 0,
+    pendingSince: 1_760_000_000_000,
+    firstStartedAt: null,
+    finishedAt: null,
+    exitCode: null,
+    endReason: null,
+    swapOuts: 0,
+    counters: [9_007_199_254_740_991, 2, 3, 4, 5],
+    placement: null,
+    ...changes,
+  }
+}
+
+export function aRunningTask(changes: Partial<TaskRecord> = {}): TaskRecord {
+  const placement: PlacementRecord = {
+    nodeId: 'node-1',
+    gpus: [0, 3],
+    demandMib: 24_000,
+    noswap: 0,
+    residency: 'swapped_out',
+    generation: 3,
+    assignedAt: 1_760_000_001_000,
+    startedAt: 1_760_000_002_000,
+    wantsGpu: true,
+    wantsSince: 1_760_000_003_000,
+    idleSince: 1_760_000_003_000,
+    residentSince: 1_760_000_002_000,
+    marks: [null, { round: 4, lastSwapOut: 17 }],
+  }
+  return aTask({ state: 'running', attempt: 1, placement, ...changes })
+}
+
+export function aFinalTask(changes: Partial<TaskRecord> = {}): TaskRecord {
+  return aTask({ state: 'completed', finishedAt: 1_760_000_009_000, exitCode: 0, ...changes })
+}
+
+export function aNode(changes: Partial<NodeRecord> = {}): NodeRecord {
+  return {
+    id: 'node-1',
+    name: 'gpu-01',
+    address: '10.0.0.1',
+    ordinal: 1,
+    isCordoned: false,
+    overcommitOverride: 0,
+    reserveOverrideMib: null,
+    hostSwapMib: 512_000,
+    registeredAt: 1_760_000_000_000,
+    lastSeenAt: 1_760_000_000_000,
+    bootCounter: 4,
+    bootRandom: 'c0ffee',
+    gpus: [{ index: 0, model: 'H100', physicalMib: 81_559, foreignMib: 12, roundNonP0: 3, roundP0: 0 }],
+    ...changes,
+  }
+}
+
+export function aConfig(revision: number): ConfigRecord {
+  const fields = { ...DEFAULT_CONFIG, default_vram_overcommit_percent: revision * 10 }
+  return { revision, at: 1_760_000_000_000 + revision, author: revision === 1 ? null : 'root', fields }
+}
+
+export function anEvent(seq: number, changes: Partial<Event> = {}): Event {
+  const data = { from: 'pending', candidates: [{ gpu: 0, haveMib: 1 }, null, true, 'Ω'] }
+  return { seq, at: 1_760_000_000_000 + seq, kind: 'task_placed', taskId: null, nodeId: null, causedBy: null, data, ...changes }
+}
+
+export function aBatch(changes: Partial<Batch> = {}): Batch {
+  return {
+    tasks: [],
+    nodes: [],
+    forgottenNodeIds: [],
+    groups: [],
+    deletedGroupIds: [],
+    config: null,
+    events: [],
+    marks: { epoch: 1, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
+    ...changes,
+  }
+}
+
+export function finishedQuery(changes: Partial<FinishedQuery> = {}): FinishedQuery {
+  return { states: ['completed', 'failed', 'cancelled', 'lost'], owner: null, nameContains: null, beforeSeq: null, limit: 100, ...changes }
+}
+
+export function eventQuery(changes: Partial<EventQuery> = {}): EventQuery {
+  return { afterSeq: 0, taskId: null, nodeId: null, limit: 100, ...changes }
+}

@@ -1,0 +1,226 @@
+/** What every store does, whatever it is made of. test/contract/store.test.ts runs it against each of them. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { TaskState } from '../../controller/domain/task.ts'
+import { StoreFault, type Batch, type EventQuery, type FinishedQuery, type Store } from '../../controller/ports/store.ts'
+import { aBatch, aConfig, aFinalTask, aNode, anEvent, aRunningTask, aTask, eventQuery, finishedQuery } from './store-builders.ts'
+
+/** One place where a store keeps its things; `open` again finds what the store before it has left there. */
+export interface StorePlace {
+  open(): Store
+  remove(): Promise<void>
+}
+
+const seqs = (found: readonly { readonly seq: number }[]) => found.map((each) => each.seq)
+const ids = (found: readonly { readonly id: string }[]) => found.map((each) => each.id)
+
+export function storeContract(name: string, makePlace: () => StorePlace): void {
+  describe(`${name} keeps the contract of a store`, () => {
+    let place: StorePlace
+    let store: Store
+    beforeEach(() => {
+      place = makePlace()
+      store = place.open()
+    })
+    afterEach(async () => {
+      await store.close()
+      await place.remove()
+    })
+
+    const put = async (changes: Partial<Batch>) => {
+      await store.commit(aBatch(changes))
+    }
+    const reopen = async () => {
+      await store.close()
+      store = place.open()
+    }
+
+    it('is empty at first', async () => {
+      expect(await store.load()).toEqual({
+        openTasks: [],
+        nodes: [],
+        groups: [],
+        config: null,
+        marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
+        finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
+      })
+      expect(await store.reads.task('task-1')).toBeNull()
+      expect(await store.reads.finishedTasks(finishedQuery())).toEqual([])
+      expect(await store.reads.events(eventQuery())).toEqual([])
+      expect(await store.reads.configRevisions(10)).toEqual([])
+    })
+
+    it('gives back every field, also after it was closed and opened again', async () => {
+      const tasks = [aTask({ seq: 1, owner: null, command: null, maxRuntimeMs: null }), aRunningTask({ seq: 2 })]
+      const groups = [{ id: 'a100', description: 'the "old" ones', nodeIds: ['node-1', 'node-2'] }]
+      const marks = { epoch: 7, nextTaskSeq: 3, nextEventSeq: 2, nextDecision: 18 }
+      const event = anEvent(1, { taskId: 'task-1', nodeId: 'node-1', causedBy: 0 })
+      await put({ tasks, nodes: [aNode()], groups, config: aConfig(1), events: [event], marks })
+      for (const step of ['at once', 'reopened']) {
+        if (step === 'reopened') await reopen()
+        expect(await store.load(), step).toEqual({
+          openTasks: tasks,
+          nodes: [aNode()],
+          groups,
+          config: aConfig(1),
+          marks,
+          finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
+        })
+        expect(await store.reads.events(eventQuery()), step).toEqual([event])
+        expect(await store.reads.task('task-2'), step).toEqual(tasks[1])
+      }
+    })
+
+    it('replaces a record with the same id', async () => {
+      const groups = (nodeIds: string[]) => [{ id: 'g', description: '', nodeIds }]
+      await put({ tasks: [aTask(), aTask({ seq: 2 })], nodes: [aNode()], groups: groups(['a']), config: aConfig(1) })
+      const changed = aRunningTask({ name: 'renamed', owner: 'bob' })
+      const config = { ...aConfig(1), author: 'somebody' }
+      await put({ tasks: [changed], nodes: [aNode({ isCordoned: true, ordinal: 9 })], groups: groups([]), config })
+      const state = await store.load()
+      expect(state.openTasks).toEqual([changed, aTask({ seq: 2 })])
+      expect(state.nodes).toEqual([aNode({ isCordoned: true, ordinal: 9 })])
+      expect(state.groups).toEqual(groups([]))
+      expect(state.config).toEqual(config)
+    })
+
+    it('loads tasks by submission, nodes by ordinal and id, groups by name, whatever the order they came in', async () => {
+      await put({
+        tasks: [3, 1].map((seq) => aTask({ seq })),
+        nodes: [aNode({ id: 'z', ordinal: 2 }), aNode({ id: 'b', ordinal: 1 }), aNode({ id: 'a', ordinal: 2 })],
+        groups: ['é', 'Z', 'a'].map((id) => ({ id, description: '', nodeIds: [] })),
+      })
+      await put({ tasks: [aTask({ seq: 2 }), aRunningTask({ seq: 3 })] })
+      const state = await store.load()
+      expect(seqs(state.openTasks)).toEqual([1, 2, 3])
+      expect(ids(state.nodes)).toEqual(['b', 'a', 'z'])
+      expect(ids(state.groups)).toEqual(['Z', 'a', 'é'])
+    })
+
+    it('does not load final tasks: it counts them, and finds them by id', async () => {
+      await put({ tasks: [1, 2, 3, 4, 5].map((seq) => aTask({ seq })) })
+      const ends: TaskState[] = ['completed', 'failed', 'cancelled', 'lost']
+      await put({ tasks: ends.map((state, index) => aFinalTask({ seq: index + 1, state })) })
+      await put({ tasks: [aFinalTask({ seq: 6, endReason: 'submitted and finished in one batch' })] })
+      await reopen()
+      const state = await store.load()
+      expect(seqs(state.openTasks)).toEqual([5])
+      expect(state.finishedCounts).toEqual({ completed: 2, failed: 1, cancelled: 1, lost: 1 })
+      expect((await store.reads.task('task-6'))?.endReason).toBe('submitted and finished in one batch')
+      expect((await store.reads.task('task-5'))?.state).toBe('pending')
+    })
+
+    it('forgets nodes and deletes groups; one that is back in the same batch stays', async () => {
+      const groups = ['g', 'h'].map((id) => ({ id, description: '', nodeIds: [] }))
+      await put({ nodes: [aNode({ id: 'a' }), aNode({ id: 'b' })], groups })
+      const back = { nodes: [aNode({ id: 'b', bootCounter: 5 })], groups: groups.slice(1) }
+      await put({ forgottenNodeIds: ['a', 'b', 'never seen'], deletedGroupIds: ['g', 'h', 'never made'], ...back })
+      const state = await store.load()
+      expect(state.nodes).toEqual(back.nodes)
+      expect(state.groups).toEqual(back.groups)
+    })
+
+    it('takes the highest revision of the configuration as the live one and lists the newest first', async () => {
+      for (const revision of [1, 3, 2]) await put({ config: aConfig(revision) })
+      await put({})
+      expect((await store.load()).config).toEqual(aConfig(3))
+      expect(await store.reads.configRevisions(2)).toEqual([aConfig(3), aConfig(2)])
+    })
+
+    it('keeps the marks of the last batch', async () => {
+      await put({ marks: { epoch: 1, nextTaskSeq: 5, nextEventSeq: 6, nextDecision: 7 } })
+      await put({ marks: { epoch: 2, nextTaskSeq: 8, nextEventSeq: 9, nextDecision: 10 } })
+      await reopen()
+      expect((await store.load()).marks).toEqual({ epoch: 2, nextTaskSeq: 8, nextEventSeq: 9, nextDecision: 10 })
+    })
+
+    it('refuses the batch of an earlier epoch, and nothing of it is there', async () => {
+      await put({ tasks: [aTask()], marks: { epoch: 5, nextTaskSeq: 2, nextEventSeq: 1, nextDecision: 1 } })
+      const before = await store.load()
+      const late = aBatch({
+        tasks: [aRunningTask(), aTask({ seq: 2 })],
+        nodes: [aNode()],
+        config: aConfig(1),
+        events: [anEvent(1)],
+        marks: { epoch: 4, nextTaskSeq: 9, nextEventSeq: 9, nextDecision: 9 },
+      })
+      await expect(store.commit(late)).rejects.toThrow(StoreFault)
+      await expect(store.commit(late)).rejects.toThrow(/epoch/)
+      await reopen()
+      expect(await store.load()).toEqual(before)
+      expect(await store.reads.events(eventQuery())).toEqual([])
+      await put({ tasks: [aTask({ seq: 2 })], marks: { epoch: 6, nextTaskSeq: 3, nextEventSeq: 1, nextDecision: 1 } })
+      expect(seqs((await store.load()).openTasks)).toEqual([1, 2])
+    })
+
+    it('makes batches durable in the order of the calls, also when nobody waits in between', async () => {
+      const commits: Promise<void>[] = []
+      const done: number[] = []
+      for (let step = 1; step <= 300; step++) {
+        const commit = store.commit(aBatch({ tasks: [aTask({ swapOuts: step })], events: [anEvent(step)] }))
+        commits.push(Promise.resolve(commit).then(() => void done.push(step)))
+      }
+      await Promise.all(commits)
+      expect(done).toEqual([...Array(300).keys()].map((index) => index + 1))
+      expect((await store.load()).openTasks).toEqual([aTask({ swapOuts: 300 })])
+      expect(seqs(await store.reads.events(eventQuery({ limit: 1000 })))).toEqual([...Array(300).keys()].map((index) => index + 1))
+    })
+
+    describe('pages of final tasks', () => {
+      beforeEach(async () => {
+        const states: TaskState[] = ['completed', 'failed', 'lost']
+        const finals = Array.from({ length: 12 }, (_, index) =>
+          aFinalTask({
+            seq: index + 1,
+            state: states[index % 3] ?? 'lost',
+            owner: index < 6 ? 'alice' : 'bob',
+            name: index % 2 === 0 ? `Fit%_${index}` : `eval ${index}`,
+          }),
+        )
+        await put({ tasks: [...finals, aTask({ seq: 13 }), aRunningTask({ seq: 14 })] })
+      })
+
+      const page = async (changes: Partial<FinishedQuery>) => seqs(await store.reads.finishedTasks(finishedQuery(changes)))
+
+      it('are the newest of the wanted states, never an open one', async () => {
+        expect(await page({})).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
+        expect(await page({ states: ['failed'] })).toEqual([11, 8, 5, 2])
+        expect(await page({ states: ['lost', 'failed', 'lost'] })).toEqual([12, 11, 9, 8, 6, 5, 3, 2])
+        expect(await page({ states: ['pending', 'running', 'cancelled'] })).toEqual([])
+        expect(await page({ states: [] })).toEqual([])
+      })
+
+      it('go on below a submission number, which is not repeated', async () => {
+        expect(await page({ limit: 5 })).toEqual([12, 11, 10, 9, 8])
+        expect(await page({ limit: 5, beforeSeq: 8 })).toEqual([7, 6, 5, 4, 3])
+        expect(await page({ limit: 5, beforeSeq: 3 })).toEqual([2, 1])
+        expect(await page({ limit: 5, beforeSeq: 1 })).toEqual([])
+      })
+
+      it('can be of one owner, and of names that contain a text as it is written', async () => {
+        expect(await page({ owner: 'bob', states: ['completed'] })).toEqual([10, 7])
+        expect(await page({ nameContains: 'Fit%_' })).toEqual([11, 9, 7, 5, 3, 1])
+        expect(await page({ nameContains: 'fit' })).toEqual([])
+        expect(await page({ nameContains: 'eval', owner: 'alice', beforeSeq: 6, limit: 1 })).toEqual([4])
+        expect(await page({ owner: 'nobody' })).toEqual([])
+      })
+
+      it('hold whole records', async () => {
+        const [newest] = await store.reads.finishedTasks(finishedQuery({ limit: 1 }))
+        expect(newest).toEqual(aFinalTask({ seq: 12, state: 'lost', owner: 'bob', name: 'eval 11' }))
+      })
+    })
+
+    it('finds events by position, task and node, oldest first', async () => {
+      const about = (seq: number) => ({ taskId: seq % 2 === 0 ? 'even' : null, nodeId: seq % 3 === 0 ? 'third' : 'other' })
+      await put({ events: [1, 2, 3, 4, 5, 6].map((seq) => anEvent(seq, about(seq))) })
+      await put({ events: [7, 8, 9, 10, 11, 12].map((seq) => anEvent(seq, about(seq))) })
+      const found = async (changes: Partial<EventQuery>) => seqs(await store.reads.events(eventQuery(changes)))
+      expect(await found({ afterSeq: 4, limit: 3 })).toEqual([5, 6, 7])
+      expect(await found({ taskId: 'even' })).toEqual([2, 4, 6, 8, 10, 12])
+      expect(await found({ nodeId: 'third', afterSeq: 3 })).toEqual([6, 9, 12])
+      expect(await found({ taskId: 'even', nodeId: 'third', limit: 1 })).toEqual([6])
+      expect(await found({ taskId: 'unknown' })).toEqual([])
+      expect(await found({ afterSeq: 12 })).toEqual([])
+    })
+  })
+}

@@ -1,0 +1,132 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { cruiseImports } from '../support/cruise-imports.ts'
+
+const CONFIGURATION: string = '../../.dependency-cruiser.cjs'
+
+/** A rule that matches nothing is as quiet as a rule that is kept. So each one meets an import that breaks it. */
+const FORBIDDEN: Record<string, readonly (readonly [from: string, to: string])[]> = {
+  protocol: [['protocol/messages.ts', 'controller/domain/task.ts']],
+  domain: [['controller/domain/node.ts', 'controller/ports/clock.ts']],
+  ports: [['controller/ports/bus.ts', 'controller/engine/cycle.ts']],
+  scheduler: [
+    ['controller/scheduler/queue.ts', 'controller/swap/swap.ts'],
+    ['controller/scheduler/feasible.ts', 'controller/ports/clock.ts'],
+  ],
+  swap: [['controller/swap/order.ts', 'controller/scheduler/schedule.ts']],
+  metrics: [['controller/metrics/fairness.ts', 'controller/swap/swap.ts']],
+  engine: [['controller/engine/reduce.ts', 'controller/api/server.ts']],
+  wire: [['controller/wire/inbound.ts', 'controller/api/server.ts']],
+  api: [['controller/api/errors.ts', 'controller/wire/outbound.ts']],
+  adapters: [['controller/adapters/nats-bus.ts', 'simulator/world.ts']],
+  controller: [
+    ['controller/controller.ts', 'simulator/world.ts'],
+    ['controller/api/live.ts', 'gpu-server/server.ts'],
+    ['controller/engine/views.ts', 'cli/main.ts'],
+    ['controller/wire/names.ts', 'ui/app.tsx'],
+  ],
+  'nothing-inside-imports-the-whole': [['controller/api/openapi.ts', 'controller/controller.ts']],
+  'gpu-server-core': [['gpu-server/core/ledger.ts', 'gpu-server/server.ts']],
+  'gpu-server': [['gpu-server/agent.ts', 'controller/engine/cycle.ts']],
+  simulator: [
+    ['simulator/fleet/device.ts', 'controller/controller.ts'],
+    ['simulator/sim-bus.ts', 'gpu-server/core/outbox.ts'],
+    ['simulator/report/digest.ts', 'controller/adapters/memory-store.ts'],
+  ],
+  'simulator-composition': [['simulator/run.ts', 'controller/adapters/sqlite/store.ts']],
+  ui: [['ui/pages/tasks.tsx', 'controller/domain/task.ts']],
+  'ui-types-only': [['ui/pages/nodes.tsx', 'controller/api/schema/node.ts']],
+  cli: [['cli/sim.ts', 'ui/app.tsx']],
+  'nothing-imports-test': [['cli/run.ts', 'test/support/builder.ts']],
+  'pure-controller-packages': [
+    ['controller/engine/log.ts', 'node_modules/pino/index.js'],
+    ['gpu-server/core/lease.ts', 'node_modules/pino/index.js'],
+  ],
+  'simulator-packages': [['simulator/check/safety.ts', 'node_modules/pino/index.js']],
+  'no-cycles': [['protocol/egg.ts', 'protocol/hen.ts']],
+  resolvable: [['cli/absent.ts', 'protocol/not-there.ts']],
+  'declared-packages': [['cli/progress.ts', 'node_modules/vitest/index.js']],
+  'names-say-something': [['cli/verbs.ts', 'cli/utils.ts']],
+}
+
+/** The way back, without which there is no cycle; a cycle is reported once. */
+const WAY_BACK = ['protocol/hen.ts', 'protocol/egg.ts'] as const
+
+const ALLOWED: readonly (readonly [from: string, to: string, keyword?: 'import type'])[] = [
+  ['controller/domain/task.ts', 'protocol/units.ts'],
+  ['controller/scheduler/schedule.ts', 'controller/domain/task.ts'],
+  ['controller/engine/cycle.ts', 'controller/scheduler/schedule.ts'],
+  ['controller/engine/cycle.ts', 'controller/ports/clock.ts'],
+  ['controller/api/server.ts', 'controller/engine/cycle.ts'],
+  ['controller/api/server.ts', 'node_modules/pino/index.js'],
+  ['controller/wire/outbound.ts', 'controller/engine/cycle.ts'],
+  ['controller/adapters/memory-store.ts', 'controller/ports/store.ts'],
+  ['controller/controller.ts', 'controller/adapters/memory-store.ts'],
+  ['gpu-server/server.ts', 'gpu-server/core/outbox.ts'],
+  ['gpu-server/core/outbox.ts', 'controller/ports/clock.ts'],
+  ['simulator/seeded-random.ts', 'controller/ports/random.ts'],
+  ['simulator/seeded-random.ts', 'node_modules/seedrandom/index.js'],
+  ['simulator/world.ts', 'controller/controller.ts'],
+  ['simulator/world.ts', 'gpu-server/core/outbox.ts'],
+  ['simulator/run.ts', 'simulator/world.ts'],
+  ['cli/main.ts', 'simulator/run.ts'],
+  ['cli/main.ts', 'gpu-server/server.ts'],
+  ['ui/app.tsx', 'controller/api/schema/node.ts', 'import type'],
+  ['test/unit/a.test.ts', 'controller/adapters/memory-store.ts'],
+  ['test/unit/a.test.ts', 'node_modules/vitest/index.js'],
+]
+
+let root: string | undefined
+
+afterEach(() => {
+  if (root !== undefined) rmSync(root, { recursive: true })
+  root = undefined
+})
+
+test('every import rule catches an import that breaks it', async () => {
+  const planted = Object.entries(FORBIDDEN).flatMap(([rule, imports]) => imports.map(([from, to]) => ({ rule, from, to })))
+  root = plantProject([...planted.map(({ from, to }) => [from, to] as const), WAY_BACK])
+  const { violations } = await cruiseImports(root)
+  const caught = new Set(violations.map(({ rule, from }) => `${rule}: ${from}`))
+  expect(planted.map(({ rule, from }) => `${rule}: ${from}`).filter((violation) => !caught.has(violation))).toEqual([])
+})
+
+test('the imports that the architecture provides for are let through', async () => {
+  root = plantProject(ALLOWED)
+  const { violations, unseen, importCount } = await cruiseImports(root)
+  expect(violations).toEqual([])
+  expect(unseen).toEqual([])
+  expect(importCount).toBe(ALLOWED.length)
+})
+
+test('every rule of the configuration is among those tried', async () => {
+  const { default: configuration }: { default: { forbidden: { name: string }[] } } = await import(CONFIGURATION)
+  const untried = configuration.forbidden.filter((rule) => !Object.hasOwn(FORBIDDEN, rule.name))
+  expect(untried).toEqual([])
+})
+
+/** A throw-away project of files that hold these imports and nothing else. */
+function plantProject(imports: readonly (readonly [from: string, to: string, keyword?: 'import type'])[]): string {
+  const project = mkdtempSync(join(tmpdir(), 'headroom-imports-'))
+  const files = new Map<string, string>()
+  for (const [from, to, keyword] of imports) {
+    const line = `${keyword ?? 'import'} ${keyword ? '{ it } from ' : ''}'${specifier(from, to)}'\n`
+    files.set(from, `${files.get(from) ?? ''}${line}`)
+    if (to !== 'protocol/not-there.ts') files.set(to, files.get(to) ?? '')
+  }
+  files.set('package.json', JSON.stringify({ dependencies: { pino: '1', seedrandom: '1' }, devDependencies: { vitest: '1' } }))
+  for (const name of ['pino', 'seedrandom', 'vitest'])
+    files.set(`node_modules/${name}/package.json`, JSON.stringify({ name, main: 'index.js' }))
+  for (const [file, content] of files) {
+    mkdirSync(dirname(join(project, file)), { recursive: true })
+    writeFileSync(join(project, file), content)
+  }
+  return project
+}
+
+function specifier(from: string, to: string): string {
+  const packageName = /^node_modules\/([^/]+)/.exec(to)?.[1]
+  return packageName ?? `./${relative(dirname(from), to)}`
+}

@@ -1,0 +1,266 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { byCodeUnits } from '../../controller/domain/order.ts'
+import { classOf } from '../../controller/swap/order.ts'
+import { enactRound, forgetTask, markOf, newGpuRounds } from '../../controller/swap/rounds.ts'
+import { fewestBytesCovering } from '../../controller/swap/subset.ts'
+import { chooseVictims } from '../../controller/swap/victims.ts'
+import type { GpuRounds } from '../../controller/swap/rounds.ts'
+import type { Candidate, VictimChoice } from '../../controller/swap/victims.ts'
+
+interface VectorTask {
+  id: string
+  priority: number
+  vram_mib: number
+  noswap: 0 | 1
+  wants: boolean
+  idle_ms: number
+  swapped_this_round: boolean
+  last_swap_out: number | null
+}
+
+interface VectorCase {
+  name: string
+  tasks: VectorTask[]
+  requester: { id: string; priority: number }
+  shortage_mib: number
+  idle_period_ms: number
+  expect: { victims: string[]; rounds_closed: string[] } | { refusal: string }
+}
+
+interface VectorSequence {
+  tasks: { id: string; vram_mib: number }[]
+  shortage_mib: number
+  decisions: number
+  victims: string[]
+  swap_outs: Record<string, number>
+}
+
+const GB = 1024
+
+describe('chooseVictims as in the vectors', () => {
+  const path = join(process.env.HEADROOM_SHARED ?? join(import.meta.dirname, '../../../shared'), 'vectors/victims.json')
+  if (!existsSync(path)) {
+    const reason = `${path} is not there; HEADROOM_SHARED names the folder that holds vectors/`
+    console.warn(`skipped: ${reason}`)
+    it.skip(reason)
+    return
+  }
+  const vectors = JSON.parse(readFileSync(path, 'utf8')) as { cases: VectorCase[]; sequences: VectorSequence[] }
+
+  it('has cases and sequences to read', () => {
+    expect(vectors.cases.length).toBeGreaterThan(0)
+    expect(vectors.sequences.length).toBeGreaterThan(0)
+  })
+
+  for (const vector of vectors.cases) {
+    it(vector.name, () => {
+      const choice = chooseVictims([{ gpu: 0, missingMib: vector.shortage_mib, candidates: eligibleOf(vector) }])
+      if ('refusal' in vector.expect) return expect(choice.covered).toBe(false)
+      expect(idsOf(choice).sort(byCodeUnits)).toEqual(vector.expect.victims.toSorted(byCodeUnits))
+      expect(closedOf(choice)).toEqual(vector.expect.rounds_closed.map((name) => `0 ${name}`))
+    })
+  }
+
+  for (const [index, vector] of vectors.sequences.entries()) {
+    it(`sequence ${index}: ${vector.decisions} decisions of ${vector.shortage_mib} MiB`, () => {
+      const rounds = newGpuRounds()
+      const victims: string[] = []
+      const swapOuts: Record<string, number> = {}
+      for (let decision = 1; decision <= vector.decisions; decision++) {
+        const candidates = vector.tasks.map((task) => booked(rounds, candidate({ id: task.id, mib: task.vram_mib })))
+        const choice = chooseVictims([{ gpu: 0, missingMib: vector.shortage_mib, candidates }])
+        const ids = idsOf(choice).sort(byCodeUnits)
+        victims.push(ids.join('+'))
+        for (const id of ids) swapOuts[id] = (swapOuts[id] ?? 0) + 1
+        if (choice.covered) enactRound([rounds], choice, decision)
+      }
+      expect(victims).toEqual(vector.victims)
+      expect(swapOuts).toEqual(vector.swap_outs)
+    })
+  }
+})
+
+describe('chooseVictims on one GPU', () => {
+  it('chooses nobody when nothing is missing', () => {
+    expect(chooseVictims([{ gpu: 0, missingMib: 0, candidates: [candidate({})] }])).toEqual({
+      covered: true,
+      victims: [],
+      closedRounds: [],
+    })
+  })
+
+  it('says what it has and needs when the candidates do not cover', () => {
+    const candidates = [candidate({ id: 'a', mib: 3 * GB }), candidate({ id: 'b', mib: 4 * GB })]
+    expect(chooseVictims([{ gpu: 2, missingMib: 8 * GB, candidates }])).toEqual({
+      covered: false,
+      gpu: 2,
+      haveMib: 7 * GB,
+      needMib: 8 * GB,
+    })
+  })
+
+  it('stops after a level that is exactly what is missing', () => {
+    const candidates = [candidate({ id: 'a', mib: 4 * GB }), candidate({ id: 'b', mib: 4 * GB, isSwappedThisRound: true, lastSwapOut: 1 })]
+    expect(chooseVictims([{ gpu: 0, missingMib: 4 * GB, candidates }])).toEqual({
+      covered: true,
+      victims: [{ id: 'a', gpu: 0, class: 'non_p0' }],
+      closedRounds: [],
+    })
+  })
+
+  it('closes the rounds of both classes when both are used up', () => {
+    const swapped = { mib: 4 * GB, isSwappedThisRound: true, lastSwapOut: 1 }
+    const candidates = [candidate({ id: 'p', isP0: true, ...swapped }), candidate({ id: 'n', ...swapped }), candidate({ id: 'm', mib: GB })]
+    const choice = chooseVictims([{ gpu: 0, missingMib: 8 * GB, candidates }])
+    expect(idsOf(choice)).toEqual(['m', 'n', 'p'])
+    expect(closedOf(choice)).toEqual(['0 non_p0', '0 p0'])
+  })
+
+  it('seeks the subset in all the blocks it took, not only in the last', () => {
+    const candidates = [candidate({ id: 'old', mib: 10, lastSwapOut: 1 }), candidate({ id: 'recent', mib: 20, lastSwapOut: 2 })]
+    expect(idsOf(chooseVictims([{ gpu: 0, missingMib: 15, candidates }]))).toEqual(['recent'])
+  })
+
+  it('in collect mode takes everyone when all together do not cover, level by level, oldest first', () => {
+    const candidates = [
+      candidate({ id: 'p', isP0: true }),
+      candidate({ id: 's', isSwappedThisRound: true, lastSwapOut: 9 }),
+      candidate({ id: 'a', lastSwapOut: 4 }),
+      candidate({ id: 'b' }),
+    ]
+    const choice = chooseVictims([{ gpu: 0, missingMib: 80 * GB, candidates }], 'collect')
+    expect(idsOf(choice)).toEqual(['b', 'a', 's', 'p'])
+    expect(closedOf(choice)).toEqual(['0 non_p0'])
+  })
+
+  it('in collect mode chooses as always when they cover', () => {
+    const candidates = [candidate({ id: 'a', mib: 10 * GB }), candidate({ id: 'b', mib: 12 * GB }), candidate({ id: 'c', mib: 14 * GB })]
+    expect(idsOf(chooseVictims([{ gpu: 0, missingMib: 11 * GB, candidates }], 'collect'))).toEqual(['b'])
+  })
+})
+
+describe('chooseVictims on several GPUs', () => {
+  const wide = candidate({ id: 'wide', mib: 8 * GB })
+  const narrow = candidate({ id: 'narrow', mib: 8 * GB, idleMs: 900_000 })
+
+  it('subtracts a victim on every GPU it holds and chooses it once', () => {
+    const choice = chooseVictims([
+      { gpu: 1, missingMib: 8 * GB, candidates: [narrow, wide] },
+      { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
+    ])
+    expect(choice).toEqual({ covered: true, victims: [{ id: 'wide', gpu: 0, class: 'non_p0' }], closedRounds: [] })
+  })
+
+  it('adds only what a GPU misses beyond the victims of those before it', () => {
+    const choice = chooseVictims([
+      { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
+      { gpu: 3, missingMib: 9 * GB, candidates: [wide, narrow] },
+    ])
+    expect(choice.covered && choice.victims.map((victim) => `${victim.id} on ${victim.gpu}`)).toEqual(['wide on 0', 'narrow on 3'])
+  })
+
+  it('swaps nothing out when one of them is not covered', () => {
+    const choice = chooseVictims([
+      { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
+      { gpu: 1, missingMib: 17 * GB, candidates: [wide, narrow] },
+    ])
+    expect(choice).toEqual({ covered: false, gpu: 1, haveMib: 16 * GB, needMib: 17 * GB })
+  })
+
+  it('closes the round of the GPU whose shortage chose the victim, not of the others it holds', () => {
+    const swapped = { ...wide, isSwappedThisRound: true, lastSwapOut: 1 }
+    const choice = chooseVictims([
+      { gpu: 0, missingMib: 8 * GB, candidates: [wide] },
+      { gpu: 1, missingMib: 8 * GB, candidates: [swapped, narrow] },
+    ])
+    expect(closedOf(choice)).toEqual([])
+  })
+})
+
+describe('the subset', () => {
+  it('refuses tasks that do not cover: that is a broken invariant', () => {
+    expect(() => fewestBytesCovering([candidate({ mib: 5 })], 6)).toThrow('broken invariant')
+  })
+
+  it('compares the sorted lists of ids when all else is equal', () => {
+    const tasks = ['d', 'a', 'c', 'b'].map((id, index) => candidate({ id, mib: [7, 4, 6, 3][index] ?? 0 }))
+    expect(
+      fewestBytesCovering(tasks, 10)
+        .map((task) => task.id)
+        .sort(byCodeUnits),
+    ).toEqual(['a', 'c'])
+  })
+})
+
+describe('rounds', () => {
+  const victim = { id: 'a', gpu: 0, class: 'non_p0' as const }
+
+  it('marks a fresh victim in the current round', () => {
+    const rounds = newGpuRounds()
+    enactRound([rounds], { victims: [victim], closedRounds: [] }, 7)
+    expect(booked(rounds, candidate({ id: 'a' }))).toMatchObject({ isSwappedThisRound: true, lastSwapOut: 7 })
+    expect(booked(rounds, candidate({ id: 'newcomer' }))).toMatchObject({ isSwappedThisRound: false, lastSwapOut: null })
+  })
+
+  it('starts the new round with the already swapped victims alone', () => {
+    const rounds = newGpuRounds()
+    enactRound([rounds], { victims: [victim, { ...victim, id: 'c' }], closedRounds: [] }, 1)
+    enactRound([rounds], { victims: [victim, { ...victim, id: 'b' }], closedRounds: [{ gpu: 0, class: 'non_p0' }] }, 2)
+    const swapped = ['a', 'b', 'c'].filter((id) => booked(rounds, candidate({ id })).isSwappedThisRound)
+    expect(swapped).toEqual(['a'])
+    expect(rounds.p0.round).toBe(0)
+  })
+
+  it('lets nobody be swapped twice in a round', () => {
+    const rounds = newGpuRounds()
+    enactRound([rounds], { victims: [victim], closedRounds: [] }, 1)
+    expect(() => enactRound([rounds], { victims: [victim], closedRounds: [] }, 2)).toThrow('swapped twice')
+  })
+
+  it('knows only the GPUs of its node', () => {
+    expect(() => enactRound([], { victims: [victim], closedRounds: [] }, 1)).toThrow('no rounds are kept for GPU 0')
+  })
+
+  it('makes a task it forgot a newcomer', () => {
+    const rounds = newGpuRounds()
+    enactRound([rounds], { victims: [victim], closedRounds: [] }, 1)
+    forgetTask(rounds, 'a')
+    expect(booked(rounds, candidate({ id: 'a' }))).toMatchObject({ isSwappedThisRound: false, lastSwapOut: null })
+  })
+})
+
+function candidate(fields: Partial<Candidate>): Candidate {
+  return { id: 'task', isP0: false, idleMs: 400_000, mib: 8 * GB, isSwappedThisRound: false, lastSwapOut: null, ...fields }
+}
+
+/** The candidate with what the books of its GPU say of it. */
+function booked(rounds: GpuRounds, task: Candidate): Candidate {
+  const state = rounds[classOf(task)]
+  const mark = markOf(state, task.id)
+  return { ...task, isSwappedThisRound: mark.round === state.round, lastSwapOut: mark.lastSwapOut }
+}
+
+/** Eligibility as the vectors mean it; all their tasks are resident. The refusals' `retry_in_ms` is a matter of eligibility, not of the choice. */
+function eligibleOf(vector: VectorCase): Candidate[] {
+  return vector.tasks
+    .filter((task) => task.noswap === 0 && !task.wants && task.idle_ms >= vector.idle_period_ms && task.id !== vector.requester.id)
+    .filter((task) => task.priority !== 0 || vector.requester.priority === 0)
+    .map((task) => ({
+      id: task.id,
+      isP0: task.priority === 0,
+      idleMs: task.idle_ms,
+      mib: task.vram_mib,
+      isSwappedThisRound: task.swapped_this_round,
+      lastSwapOut: task.last_swap_out,
+    }))
+}
+
+function idsOf(choice: VictimChoice): string[] {
+  return choice.covered ? choice.victims.map((victim) => victim.id) : []
+}
+
+function closedOf(choice: VictimChoice): string[] {
+  return choice.covered ? choice.closedRounds.map((closed) => `${closed.gpu} ${closed.class}`) : []
+}
