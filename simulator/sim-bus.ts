@@ -7,16 +7,19 @@ import type { Envelope } from '../protocol/messages.ts'
 import type { DurationMs } from '../protocol/units.ts'
 import type { Bus, Handler, RequestOutcome } from '../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../controller/ports/clock.ts'
-import type { VirtualClock } from './virtual-clock.ts'
+import type { SimClock } from './virtual-clock.ts'
 
 export type BusMode = 'reference' | 'wire'
 
 export interface SimBusOptions {
-  readonly clock: VirtualClock
+  readonly clock: SimClock
   readonly mode: BusMode
   /** One way. */
   readonly delayMs: DurationMs
 }
+
+/** Messages that answer messages: deeper than this they wait for their turn. */
+const MAX_DEPTH = 8
 
 export class SimBus implements Bus {
   readonly #o: SimBusOptions
@@ -24,6 +27,7 @@ export class SimBus implements Bus {
   /** Patterns with one `*`, split around it. */
   #patterns: { readonly head: string; readonly tail: string; readonly handler: Handler }[] = []
   #isDrained = false
+  #depth = 0
   messages = 0
 
   constructor(options: SimBusOptions) {
@@ -41,9 +45,7 @@ export class SimBus implements Bus {
     }
     if (this.#o.delayMs === 0) {
       // Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill the clock.
-      this.#deliver(subject, message, (answer) => {
-        this.#later(() => done({ answered: true, answer: this.#carried(answer) }))
-      })
+      this.#deliver(subject, message, (answer) => done({ answered: true, answer: this.#carried(answer) }))
       return
     }
     let isOver = false
@@ -84,10 +86,17 @@ export class SimBus implements Bus {
     if (this.#isDrained) return
     this.messages += 1
     const carried = this.#carried(message)
-    this.#later(() => {
-      const handler = this.#handlerFor(subject)
-      if (handler !== null) handler(carried, subject, reply)
-    })
+    if (this.#o.delayMs > 0 || this.#depth >= MAX_DEPTH) {
+      this.#later(() => this.#handlerFor(subject)?.(carried, subject, reply))
+      return
+    }
+    // A message that takes no time is heard before its sender goes on.
+    this.#depth += 1
+    try {
+      this.#handlerFor(subject)?.(carried, subject, reply)
+    } finally {
+      this.#depth -= 1
+    }
   }
 
   #handlerFor(subject: string): Handler | null {

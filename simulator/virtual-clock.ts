@@ -6,16 +6,28 @@ import type { Instant } from '../protocol/units.ts'
 import type { CancelTimer, Clock, TimerRank } from '../controller/ports/clock.ts'
 import { RANK_DECISION } from '../controller/ports/clock.ts'
 
-interface Timer {
+/** What the simulated bus and devices need of time; the paced clock of a live fleet has it too. */
+export interface SimClock extends Clock {
+  /** Like `at` for the current instant, without a way back: the hot path. */
+  soon(fn: () => void, rank: TimerRank): void
+  /** Like `at`; the way back is to set the handle's `fn` to null. */
+  schedule(instant: Instant, fn: () => void, rank: TimerRank): TimerHandle
+}
+
+/** A timer that has not run: without a function it never will. */
+export interface TimerHandle {
+  fn: (() => void) | null
+}
+
+interface Timer extends TimerHandle {
   readonly at: Instant
   readonly rank: TimerRank
   readonly order: number
-  fn: (() => void) | null
 }
 
 const RANKS = 4
 
-export class VirtualClock implements Clock {
+export class VirtualClock implements SimClock {
   #now: Instant
   #order = 0
   readonly #heap: Timer[] = []
@@ -34,15 +46,19 @@ export class VirtualClock implements Clock {
   }
 
   at(instant: Instant, fn: () => void, rank: TimerRank = RANK_DECISION): CancelTimer {
-    const timer: Timer = { at: instant, rank, order: this.#order++, fn }
-    if (instant <= this.#now) (this.#due[rank] as Timer[]).push(timer)
-    else this.#push(timer)
+    const timer = this.schedule(instant, fn, rank)
     return () => {
       timer.fn = null
     }
   }
 
-  /** Like `at` for the current instant, without a way back: the simulator's hot path. */
+  schedule(instant: Instant, fn: () => void, rank: TimerRank): TimerHandle {
+    const timer: Timer = { at: instant, rank, order: this.#order++, fn }
+    if (instant <= this.#now) (this.#due[rank] as Timer[]).push(timer)
+    else this.#push(timer)
+    return timer
+  }
+
   soon(fn: () => void, rank: TimerRank): void {
     ;(this.#due[rank] as (() => void)[]).push(fn)
   }

@@ -54,24 +54,26 @@ export class World {
   readonly random: Random
   readonly collector: Collector
   readonly servers = new Map<string, ServerCore>()
-  readonly #plan: WorldPlan
+  readonly plan: WorldPlan
   readonly #journal: Journal | null
   readonly #workload = new OpenWorkload()
   readonly #startedAt: Instant
-  readonly #extraListener: ((events: readonly Event[]) => void) | null
+  readonly #areHeartbeatsElided: boolean
+  readonly #listeners: ((events: readonly Event[]) => void)[] = []
   #arrivals: ArrivalSource | null = null
   #nextArrival: SimTask | null = null
 
   constructor(plan: WorldPlan, options: WorldOptions) {
-    this.#plan = plan
+    this.plan = plan
     this.#startedAt = plan.clock.startMs
-    this.#extraListener = options.onEvents ?? null
+    if (options.onEvents !== undefined) this.#listeners.push(options.onEvents)
     this.clock = new VirtualClock(this.#startedAt)
     this.random = createSeededRandom(options.seed)
     this.bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
     this.collector = new Collector(options.onOutcome ?? null)
     const areHeartbeatsElided = options.areHeartbeatsEnacted !== true
+    this.#areHeartbeatsElided = areHeartbeatsElided
     const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, isForgetful: true })
     this.controller = createController(
       { clock: this.clock, random: this.random, bus: this.bus, store },
@@ -91,6 +93,11 @@ export class World {
     this.clock.run(this.#startedAt, () => false)
     this.#applyNodeSettings()
     this.clock.run(this.#startedAt, () => false)
+  }
+
+  /** Also calls this with every batch of events, after those that asked before. */
+  listen(listener: (events: readonly Event[]) => void): void {
+    this.#listeners.push(listener)
   }
 
   /** Submits this workload as time goes by. */
@@ -127,7 +134,7 @@ export class World {
       collector: this.collector,
       counters: clusterCounters(cluster, this.clock.now()),
       windowMs: this.nowMs,
-      gpus: this.#plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
+      gpus: this.plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
       swaps: cluster.swapTotals,
       jain: cluster.fairness.jain(),
     })
@@ -166,7 +173,7 @@ export class World {
   #applyNodeSettings(): void {
     const { commands } = this.controller
     const members = new Map<string, string[]>()
-    for (const node of this.#plan.nodes) {
+    for (const node of this.plan.nodes) {
       const id = nodeIdFromName(node.name)
       for (const group of node.groups) members.set(group, [...(members.get(group) ?? []), id])
       if (node.overcommitPercent === null && node.safetyReserveMib === null) continue
@@ -211,8 +218,19 @@ export class World {
   #onEvents(events: readonly Event[]): void {
     this.#journal?.record(events)
     this.collector.record(events)
-    for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
-    this.#extraListener?.(events)
+    for (const event of events) {
+      if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
+      else if (event.kind === 'config_changed' || event.kind === 'node_config_changed') this.#tellReserve(event.nodeId)
+    }
+    for (const listener of this.#listeners) listener(events)
+  }
+
+  /** Servers learn the reserve with their next heartbeat; where those are not enacted, at once. Null: all of them. */
+  #tellReserve(nodeId: string | null): void {
+    if (!this.#areHeartbeatsElided) return
+    for (const node of this.controller.views.nodes()) {
+      if (nodeId === null || nodeId === node.id) this.servers.get(node.id)?.keepReserve(node.gpus[0]?.reserveMib ?? 0)
+    }
   }
 }
 

@@ -24,7 +24,6 @@ export const PROBLEMS = {
   too_many_pending: { status: 429, title: 'Too many tasks are pending' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Something went wrong in the controller' },
-  not_ready: { status: 503, title: 'The controller is not ready' },
   store_failed: { status: 503, title: 'The store does not answer' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>
 

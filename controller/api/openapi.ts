@@ -1,5 +1,9 @@
 import { STATUS_CODES } from 'node:http'
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { FastifySchema } from 'fastify'
+import { PROBLEMS, type ProblemCode } from './errors.ts'
+import { PROBLEMS_OF } from './operation.ts'
+import { ProblemRef } from './schema/problem.ts'
 
 /** The document at /api/v1/openapi.json. Shared schemas stand in it once, under their own names. */
 export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
@@ -24,19 +28,32 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
       ],
     },
     convertConstToEnum: false,
-    transform: ({ schema, url }) => ({ schema: { ...schema, response: describeAnswers(schema?.response) }, url }),
+    transform: ({ schema, url }) => ({ schema: documented(schema), url }),
     refResolver: {
       buildLocalReference: (json, _baseUri, _fragment, index) => (typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`),
     },
   }
 }
 
-/** Problems bring their own description; the others get the words of their status. */
-function describeAnswers(responses: unknown): object {
-  const described = Object.entries(responses ?? {}).map(([status, schema]: [string, object]) => {
-    const isEmpty = 'type' in schema && schema.type === 'null'
-    if ('content' in schema || isEmpty) return [status, schema]
+/** The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would slow every start down. */
+function documented(schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] }): FastifySchema {
+  const { [PROBLEMS_OF]: codes = [], response, ...rest } = schema
+  return { ...rest, response: { ...problemResponses(codes), ...successResponses(response ?? {}) } }
+}
+
+function successResponses(responses: object): object {
+  const described = Object.entries(responses).map(([status, schema]: [string, object]) => {
+    if ('type' in schema && schema.type === 'null') return [status, schema]
     return [status, { description: STATUS_CODES[status] ?? status, content: { 'application/json': { schema } } }]
   })
   return Object.fromEntries(described)
+}
+
+function problemResponses(codes: readonly ProblemCode[]): object {
+  const ofStatus = Map.groupBy(codes, (code) => PROBLEMS[code].status)
+  const responses = [...ofStatus].map(([status, ofOne]) => {
+    const description = ofOne.map((code) => `${PROBLEMS[code].title} (${code})`).join('; ')
+    return [status, { description, content: { 'application/problem+json': { schema: ProblemRef } } }]
+  })
+  return Object.fromEntries(responses)
 }

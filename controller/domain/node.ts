@@ -29,12 +29,16 @@ export interface Node {
   readonly collector: QueueEntry | null
   readonly registeredAt: Instant
   readonly lastSeenAt: Instant
-  /** Order of registration: the cheap total order beside the id. */
+  /** Order of registration. */
   readonly ordinal: number
+  /** Position of its id among the ids of all nodes: the order by id, as a number. */
+  readonly rank: number
 }
 
 /** A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and 5). */
 export interface Hold {
+  /** Whose it is: a pool's head, or an entry of the node's queue. */
+  readonly by: 'head' | 'entry'
   readonly task: Task
   /** The class it is queued under: tasks later in the queue order respect the hold. */
   readonly queueClass: number

@@ -6,6 +6,8 @@
  * GPUs are kept this way by free VRAM (value: the largest demand they admit), pending tasks by queue order (value: minus the demand).
  */
 
+import { insertAt, removeAt } from './list-edit.ts'
+
 /** One item's place in an index. Owned by the index while it is in it. */
 export interface IndexEntry<T> {
   readonly item: T
@@ -73,7 +75,7 @@ export class OrderedIndex<T> {
   remove(entry: IndexEntry<T>): void {
     const chunk = entry.chunk
     if (chunk === null) return
-    chunk.entries.splice(this.#positionIn(chunk, entry), 1)
+    removeAt(chunk.entries, this.#positionIn(chunk, entry))
     entry.chunk = null
     this.#size -= 1
     if (chunk.entries.length === 0) this.#chunks.splice(this.#chunks.indexOf(chunk), 1)
@@ -97,6 +99,29 @@ export class OrderedIndex<T> {
       for (const entry of chunk.entries) if (entry.key1 >= key1 && entry.value >= minValue) return entry
     }
     return null
+  }
+
+  /** The largest value among entries with at least these keys; -Infinity when there is none. */
+  maxValueFrom(key1: number, key2: number): number {
+    let max = -Infinity
+    let isFirst = true
+    for (const chunk of this.#chunks) {
+      const last = chunk.entries[chunk.entries.length - 1] as IndexEntry<T>
+      if (chunk.max <= max || isBelow(last, key1, key2)) continue
+      if (isFirst) {
+        for (const entry of chunk.entries) if (entry.value > max && !isBelow(entry, key1, key2)) max = entry.value
+        isFirst = false
+      } else max = chunk.max
+    }
+    return max
+  }
+
+  /** All entries with at least these keys, in order. */
+  *entriesFrom(key1: number, key2: number): Generator<IndexEntry<T>> {
+    for (const chunk of this.#chunks) {
+      if (isBelow(chunk.entries[chunk.entries.length - 1] as IndexEntry<T>, key1, key2)) continue
+      for (const entry of chunk.entries) if (!isBelow(entry, key1, key2)) yield entry
+    }
   }
 
   /** The same, among those after `previous` in order. */
@@ -130,7 +155,7 @@ export class OrderedIndex<T> {
       return
     }
     const chunk = this.#chunks[this.#chunkFor(entry)] as Chunk<T>
-    chunk.entries.splice(this.#lowerBound(chunk, entry), 0, entry)
+    insertAt(chunk.entries, this.#lowerBound(chunk, entry), entry)
     entry.chunk = chunk
     if (entry.value > chunk.max) chunk.max = entry.value
     if (chunk.entries.length > CHUNK_MAX) this.#split(chunk)
@@ -197,8 +222,12 @@ export class OrderedIndex<T> {
   #refreshMax(chunk: Chunk<T>): void {
     const before = chunk.max
     chunk.max = largestOf(chunk.entries)
-    if (before === this.#max) this.#isMaxKnown = false
+    if (before === this.#max && chunk.max < before) this.#isMaxKnown = false
   }
+}
+
+function isBelow<T>(entry: IndexEntry<T>, key1: number, key2: number): boolean {
+  return entry.key1 < key1 || (entry.key1 === key1 && entry.key2 < key2)
 }
 
 function largestOf<T>(entries: readonly IndexEntry<T>[]): number {

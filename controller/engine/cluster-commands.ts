@@ -65,7 +65,10 @@ export function deleteGroup(c: Cluster, id: string, force: boolean, now: Instant
   if (!force) {
     for (const task of c.tasks.values()) {
       if (task.state === 'pending' && task.spec.groups.includes(id)) {
-        return { ok: false, refusal: { code: 'conflict', detail: `pending task ${task.spec.id} targets group ${id}; use force to delete it all the same` } }
+        return {
+          ok: false,
+          refusal: { code: 'conflict', detail: `pending task ${task.spec.id} targets group ${id}; use force to delete it all the same` },
+        }
       }
     }
   }

@@ -40,6 +40,11 @@ export class Cluster implements SchedulingView {
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessBook()
   readonly swapTotals: SwapTotals = { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
+  /** Grows with every task that joins or leaves a pending queue. */
+  queueChanges = 0
+  /** How many of them the last cycle knew. */
+  queueChangesSeen = 0
+  holdsLook: { readonly changes: number; readonly nextAt: Instant | null } = { changes: -1, nextAt: null }
   config: Config
   policy: Policy
   nextTaskSeq = 1
@@ -54,8 +59,11 @@ export class Cluster implements SchedulingView {
   queueUs: Microseconds = 0
   readonly #queues = new Map<string, PendingQueue>()
   readonly #touchedNodes: LiveNode[] = []
+  /** All nodes in the order of their ids. */
+  readonly #byId: LiveNode[] = []
   readonly #staleGpus: LiveGpu[] = []
   #queueSettledAt: Instant
+  #isBetter = false
   #isFeasibilityStale = false
 
   constructor(config: Config, now: Instant, wake: (at: Instant, fn: () => void) => CancelTimer) {
@@ -81,6 +89,20 @@ export class Cluster implements SchedulingView {
     return pool
   }
 
+  /** A node is known from now on. Ranks move up, their order among the others stays, and so do all indexes. */
+  addNode(node: LiveNode): void {
+    this.nodes.set(node.id, node)
+    let low = 0
+    let high = this.#byId.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (byCodeUnits((this.#byId[middle] as LiveNode).id, node.id) < 0) low = middle + 1
+      else high = middle
+    }
+    this.#byId.splice(low, 0, node)
+    for (let rank = low; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank
+  }
+
   /** The node's groups or its existence changed. */
   assignPools(node: LiveNode): void {
     for (const pool of [...node.pools]) {
@@ -89,6 +111,7 @@ export class Cluster implements SchedulingView {
       node.pools.splice(node.pools.indexOf(pool), 1)
     }
     for (const pool of this.pools.values()) if (!node.pools.includes(pool) && belongsTo(node, pool.key)) this.#join(node, pool)
+    this.touchNode(node)
     this.recheckFeasibility()
   }
 
@@ -98,18 +121,24 @@ export class Cluster implements SchedulingView {
     this.recheckFeasibility()
   }
 
-  /** The GPU's books changed: its derived figures, its pools' indexes and its node's queue follow. */
+  /** The GPU's books changed: its derived figures, its pools' indexes and its node's queue follow. Somebody may fit now. */
   touchGpu(gpu: LiveGpu): void {
-    rederive(gpu)
-    if (!gpu.isStale) {
-      gpu.isStale = true
-      this.#staleGpus.push(gpu)
-    }
+    this.lessenGpu(gpu)
+    this.#isBetter = true
     this.touchNode(gpu.node)
   }
 
+  /** The same, when the change can only have made less room: nobody has to be asked again because of it. */
+  lessenGpu(gpu: LiveGpu): void {
+    rederive(gpu)
+    if (gpu.isStale) return
+    gpu.isStale = true
+    this.#staleGpus.push(gpu)
+  }
+
+  /** Its queue has to be looked at, if it has one, or had one whose traces are still there. */
   touchNode(node: LiveNode): void {
-    if (node.isTouched) return
+    if (node.isTouched || (node.queue.length === 0 && node.wakeAt === null && !node.hasEntryHolds)) return
     node.isTouched = true
     this.#touchedNodes.push(node)
   }
@@ -120,19 +149,33 @@ export class Cluster implements SchedulingView {
     return touched
   }
 
-  /** Is there a touched node where somebody waits for bytes? */
-  hasTouchedQueues(): boolean {
-    return this.#touchedNodes.some((node) => node.queue.length > 0)
+  hasTouchedNodes(): boolean {
+    return this.#touchedNodes.length > 0
   }
 
+  isAnybodyWaiting(): boolean {
+    return this.pendingCount > 0 || this.queuedEntries > 0
+  }
+
+  /** Did anything happen since the last cycle that it has to look at? */
+  hasWork(): boolean {
+    return (
+      this.#touchedNodes.length > 0 ||
+      this.queueChanges !== this.queueChangesSeen ||
+      this.#isFeasibilityStale ||
+      (this.#isBetter && this.pendingCount > 0)
+    )
+  }
+
+  /** Tells the pools which GPUs changed. Without anybody pending it can wait. */
   refreshPools(): void {
-    if (this.#staleGpus.length === 0) return
+    this.#isBetter = false
+    if (this.#staleGpus.length === 0 || this.pendingCount === 0) return
     for (const gpu of this.#staleGpus) {
       gpu.isStale = false
       for (const pool of gpu.node.pools) pool.markStale(gpu)
     }
     this.#staleGpus.length = 0
-    for (const pool of this.pools.values()) pool.refresh()
   }
 
   /** Applies the policy, override and reserve to every GPU of a node. */
@@ -149,6 +192,7 @@ export class Cluster implements SchedulingView {
   applyConfig(config: Config, now: Instant): void {
     this.config = config
     this.policy = policyOf(config.fields)
+    this.queueChanges += 1
     for (const pool of this.pools.values()) pool.rebuild(this.policy)
     for (const node of this.nodes.values()) this.applyCapacity(node)
     this.refreshPools()
@@ -175,10 +219,13 @@ export class Cluster implements SchedulingView {
   enqueue(task: LiveTask, now: Instant): void {
     task.queueClass = queueClass(task, this.policy, now)
     this.queueFor(task.spec).add(task)
+    this.queueChanges += 1
   }
 
   dequeue(task: LiveTask): void {
-    task.queue?.remove(task)
+    if (task.queue === null) return
+    task.queue.remove(task)
+    this.queueChanges += 1
   }
 
   /** Its class, shape or demand changed. */
@@ -242,7 +289,6 @@ export class Cluster implements SchedulingView {
   #join(node: LiveNode, pool: Pool): void {
     pool.addNode(node)
     node.pools.push(pool)
-    pool.refresh()
   }
 }
 

@@ -25,7 +25,6 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
   for (let pass = 0; ; pass++) {
     if (pass === MAX_PASSES) throw new Error(`broken invariant: a cycle at ${now} does not settle`)
     for (const node of c.takeTouchedNodes()) {
-      if (node.queue.length === 0 && node.wakeAt === null) continue
       settleOldGrowths(c, node, now)
       serveNode(c, node, now)
       updateEntryHolds(c, node, now)
@@ -34,9 +33,11 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
     holdAt = updatePoolHolds(c, now)
     c.refreshPools()
     placePending(c, now)
-    if (!c.hasTouchedQueues()) break
+    if (!c.hasTouchedNodes()) break
   }
-  return earliest(liftAt, holdAt, isAnybodyWaiting(c) ? c.ripening.nextAt() : null)
+  c.queueChangesSeen = c.queueChanges
+  c.ripening.hasNewHead = false
+  return earliest(liftAt, holdAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
 }
 
 /** Places pending tasks one by one until nothing more fits. */
@@ -68,10 +69,6 @@ function liftAged(c: Cluster, now: Instant): Instant | null {
     }
   }
   return next
-}
-
-function isAnybodyWaiting(c: Cluster): boolean {
-  return c.pendingCount > 0 || c.queuedEntries > 0
 }
 
 function earliest(...instants: readonly (Instant | null)[]): Instant | null {

@@ -9,6 +9,8 @@ import { DEFAULT_CONFIG } from '../domain/config.ts'
 import type { Effect } from '../domain/effect.ts'
 import type { Event } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
+import type { Node } from '../domain/node.ts'
+import type { Task } from '../domain/task.ts'
 import type { Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 import type { Random, RandomStream } from '../ports/random.ts'
@@ -49,6 +51,7 @@ export class Engine implements Commands {
   #fault: unknown = null
   #wakeAt: Instant | null = null
   #cancelWake: (() => void) | null = null
+  #spareTurn: Turn | null = null
   readonly #cycle = (): void => this.#runCycle()
   /** Milliseconds spent deciding and committing, for `timing`; measured only when a stopwatch is given. */
   stopwatch: { start(): void; stop(): void } | null = null
@@ -59,15 +62,24 @@ export class Engine implements Commands {
     const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
     const now = options.clock.now()
     this.cluster = new Cluster({ fields, source: 'environment', revision: 0 }, now, (at, fn) =>
-      options.clock.at(at, () => {
-        fn()
-        this.#planCycle()
-      }, RANK_DECISION),
+      options.clock.at(
+        at,
+        () => {
+          fn()
+          this.#planCycle()
+        },
+        RANK_DECISION,
+      ),
     )
   }
 
   get epoch(): number {
     return this.#epoch
+  }
+
+  /** A turn is on its way to the store. */
+  get isCommitting(): boolean {
+    return this.#isCommitting
   }
 
   get isFaulty(): boolean {
@@ -84,15 +96,15 @@ export class Engine implements Commands {
 
   // ── commands ────────────────────────────────────────────────────────────────
 
-  submitTask(request: TaskRequest, answer: AnswerTo<import('../domain/task.ts').Task>): void {
+  submitTask(request: TaskRequest, answer: AnswerTo<Task>): void {
     this.#answer(submitTask(this.cluster, request, this.#taskIds, this.#now()), answer)
   }
 
-  updateTask(id: string, change: TaskChange, answer: AnswerTo<import('../domain/task.ts').Task>): void {
+  updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void {
     this.#answer(updateTask(this.cluster, id, change, this.#now()), answer)
   }
 
-  cancelTask(id: string, by: string, answer: AnswerTo<import('../domain/task.ts').Task>): void {
+  cancelTask(id: string, by: string, answer: AnswerTo<Task>): void {
     this.#answer(cancelTask(this.cluster, id, by, this.#now()), answer)
   }
 
@@ -100,11 +112,11 @@ export class Engine implements Commands {
     this.#answer(putConfig(this.cluster, change, author, this.#now()), answer)
   }
 
-  putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<import('../domain/node.ts').Node>): void {
+  putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<Node>): void {
     this.#answer(putNodeConfig(this.cluster, nodeId, change, this.#now()), answer)
   }
 
-  setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<import('../domain/node.ts').Node>): void {
+  setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void {
     this.#answer(setCordon(this.cluster, nodeId, isCordoned, this.#now()), answer)
   }
 
@@ -156,13 +168,28 @@ export class Engine implements Commands {
       answer({ ok: false, refusal: { code: 'store_failed', detail: messageOf(this.#fault) } })
       return
     }
-    if (result.ok) this.#whenDurable(() => answer(result), (detail) => answer({ ok: false, refusal: { code: 'store_failed', detail } }))
+    if (result.ok)
+      this.#whenDurable(
+        () => answer(result),
+        (detail) => answer({ ok: false, refusal: { code: 'store_failed', detail } }),
+      )
     else answer(result)
   }
 
-  #whenDurable(done: () => void, failed: (detail: string) => void = () => {}): void {
+  #whenDurable(done: () => void, failed: (detail: string) => void = NOBODY): void {
     this.cluster.recorder.turn.answers.push({ done, failed })
-    this.#planCycle()
+    if (this.cluster.hasWork()) this.#planCycle()
+    else if (!this.#isCyclePlanned) {
+      this.#watchRipening()
+      this.#flush()
+    }
+  }
+
+  /** Without a cycle: somebody who waits must not miss a victim that now ripens earlier than anything before. */
+  #watchRipening(): void {
+    if (!this.cluster.isAnybodyWaiting()) return
+    const at = this.cluster.ripening.nextAt()
+    if (at !== null && (this.#wakeAt === null || at < this.#wakeAt)) this.#planWake(at, this.#now())
   }
 
   #planCycle(): void {
@@ -189,20 +216,29 @@ export class Engine implements Commands {
     this.#cancelWake =
       at === null
         ? null
-        : this.#options.clock.at(Math.max(at, now), () => {
-            this.#wakeAt = null
-            this.#planCycle()
-          }, RANK_DECISION)
+        : this.#options.clock.at(
+            Math.max(at, now),
+            () => {
+              this.#wakeAt = null
+              this.#planCycle()
+            },
+            RANK_DECISION,
+          )
   }
 
   #flush(): void {
     const { recorder } = this.cluster
     const turn = recorder.turn
     if (this.#isCommitting || turn.isEmpty()) return
-    recorder.turn = new Turn()
-    const committed = turn.hasRecords() ? this.#commit(turn) : undefined
+    recorder.turn = this.#spareTurn ?? new Turn()
+    this.#spareTurn = null
+    const mustCommit = this.#options.store.isForgetful === true ? turn.events.length > 0 : turn.hasRecords()
+    const committed = mustCommit ? this.#commit(turn) : undefined
     if (committed === undefined) {
       this.#complete(turn)
+      // Durable at once, and nobody keeps its lists: the next turn but one may have them.
+      turn.clear()
+      this.#spareTurn = turn
       return
     }
     this.#isCommitting = true
@@ -218,12 +254,12 @@ export class Engine implements Commands {
 
   #commit(turn: Turn): Promise<void> | undefined {
     const { recorder } = this.cluster
-    const isForgetful = this.#options.store.isForgetful
+    const isForgetful = this.#options.store.isForgetful === true
     for (const task of turn.dirtyTasks) task.isDirty = false
     for (const node of turn.dirtyNodes) node.isDirty = false
     const batch: Batch = {
-      tasks: isForgetful ? [] : turn.dirtyTasks.map(recordOfTask),
-      nodes: isForgetful ? [] : turn.dirtyNodes.map(recordOfNode),
+      tasks: isForgetful ? NO_RECORDS : turn.dirtyTasks.map(recordOfTask),
+      nodes: isForgetful ? NO_RECORDS : turn.dirtyNodes.map(recordOfNode),
       forgottenNodeIds: turn.forgottenNodeIds,
       groups: turn.groups,
       deletedGroupIds: turn.deletedGroupIds,
@@ -253,6 +289,9 @@ export class Engine implements Commands {
     this.#options.onFault(fault)
   }
 }
+
+const NO_RECORDS: readonly never[] = []
+const NOBODY = (): void => {}
 
 function messageOf(fault: unknown): string {
   return fault instanceof Error ? fault.message : String(fault)

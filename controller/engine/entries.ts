@@ -11,10 +11,20 @@ export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant)
   placement.entry = join(c, 'swap_in', placement.task, placement.gpus, placement.demandMib, now)
 }
 
-/** The server holds an allocation that would take the task to `mib` per GPU. */
+/** The server holds an allocation that would take the task to `mib` per GPU. One that is not resident has to return for it first. */
 export function askForGrowth(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
+  placement.heldGrowth = { mib, askedAt: now }
+  if (placement.residency === 'resident') resumeGrowth(c, placement)
+  else if (placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
+}
+
+/** The task is resident: what the server holds for it is asked for, unless its demand covers that by now. */
+export function resumeGrowth(c: Cluster, placement: LivePlacement): void {
+  const held = placement.heldGrowth
+  if (held === null) return
   if (placement.entry !== null) dropEntry(c, placement.entry)
-  placement.entry = join(c, 'growth', placement.task, placement.gpus, mib - placement.demandMib, now)
+  if (held.mib <= placement.demandMib) placement.heldGrowth = null
+  else placement.entry = join(c, 'growth', placement.task, placement.gpus, held.mib - placement.demandMib, held.askedAt)
 }
 
 /** A pending task stands in the node's queue: owning its bytes while victims leave, or waiting there to become the collector. */

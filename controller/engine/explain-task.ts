@@ -1,8 +1,133 @@
-import type { Instant } from '../../protocol/units.ts'
+/** Gathers what an explanation is made from (`scheduler/explain.ts`) out of the live cluster. On demand only; decides nothing. */
+import type { Instant, Mib } from '../../protocol/units.ts'
+import type { Node } from '../domain/node.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
+import { explainAssigned, explainPending, explainReturn } from '../scheduler/explain.ts'
+import { placeAlone } from '../scheduler/explain-place.ts'
+import { surveyPool } from '../scheduler/explain-survey.ts'
+import type { Queued } from '../scheduler/queue.ts'
+import { byQueueOrder } from '../scheduler/queue.ts'
+import type { Plan } from '../scheduler/schedule.ts'
+import { searchDemandMib } from '../scheduler/shape.ts'
+import { besideOthersMib, freeForMib, shortMib } from '../swap/bytes.ts'
+import { eligibleOn, nextEligibleAt } from '../swap/eligible.ts'
+import { inReturnOrder } from '../swap/resume.ts'
+import { decideEntry } from '../swap/swap.ts'
 import type { Cluster } from './cluster.ts'
-import type { LiveTask } from './live.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from './live.ts'
+import type { Pool } from './pool.ts'
 
-export function explainTask(_c: Cluster, _task: LiveTask, _now: Instant): WaitExplanation | null {
-  return null
+/** Tasks before one in its pool are counted so far; the position of one farther back is given as this plus 1. */
+export const MAX_COUNTED_AHEAD = 10_000
+
+/** Why the task waits, as things are now; null when it does not wait. */
+export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
+  const { placement } = task
+  if (placement !== null) {
+    if (placement.startedAt === null) return explainAssigned(placement)
+    return placement.entry === null ? null : explainEntry(c, placement.entry, now)
+  }
+  if (task.state !== 'pending') return null
+  if (task.claim?.owns === true) return explainEntry(c, task.claim, now)
+  return explainWait(c, task, now)
+}
+
+// ── a pending task ────────────────────────────────────────────────────────────
+
+function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation {
+  c.refreshPools()
+  const { pool, shape } = c.queueFor(task.spec)
+  const { noswap } = task.spec
+  const demandMib = searchDemandMib(task.spec)
+  const queued: Queued = { task, queueClass: task.queueClass }
+  const plan = task.isHeld ? null : placeAlone(queued, shape, pool, c.policy)
+  return explainPending({
+    queued,
+    shape,
+    policy: c.policy,
+    now,
+    missingGroups: task.spec.groups.filter((id) => !c.groups.has(id)),
+    emptyGroups: task.spec.groups.filter((id) => c.groups.get(id)?.nodeIds.length === 0),
+    survey: surveyPool(pool.nodes, { shape, noswap, demandMib, maxTasksPerGpu: c.policy.maxTasksPerGpu }),
+    plan,
+    isPlanCovered: plan !== null && isCovered(c, task, plan, now),
+    retryAtOn: (nodes: readonly Node[]) =>
+      nextEligibleAt(
+        nodes.flatMap((node) => node.gpus),
+        task,
+        c.policy,
+        now,
+      ),
+    queuePosition: task.queue === null ? null : positionOf(c, queued, pool),
+  })
+}
+
+/** What the cycle would find when it claims the plan's GPUs. */
+function isCovered(c: Cluster, task: LiveTask, plan: Plan, now: Instant): boolean {
+  if (plan.when === 'now') return true
+  const gpus = plan.gpus as readonly LiveGpu[]
+  const node = plan.node as LiveNode
+  const entry: LiveEntry = {
+    kind: 'placement',
+    task,
+    node,
+    gpus,
+    needMib: task.spec.vramMib,
+    askedAt: task.spec.submittedAt,
+    owns: false,
+    isCollector: false,
+    retryAt: null,
+  }
+  const { kind } = decideEntry(entry, gpus, c.policy, now, false)
+  return kind === 'swap_out' || kind === 'wait'
+}
+
+/** From 1. Tasks that can never fit are no heads and are not counted. */
+function positionOf(c: Cluster, queued: Queued, pool: Pool): number {
+  let ahead = 0
+  for (const queue of c.queues) {
+    if (queue.pool !== pool || queue.size === 0) continue
+    const largestMib = pool.largestEverMib(queue.shape)
+    for (const task of queue.tasks()) {
+      if (task === queued.task || byQueueOrder(queued, { task, queueClass: task.queueClass }) < 0) break
+      if (searchDemandMib(task.spec) > largestMib) continue
+      ahead += 1
+      if (ahead > MAX_COUNTED_AHEAD) return MAX_COUNTED_AHEAD + 1
+    }
+  }
+  return ahead + 1
+}
+
+// ── an entry of a node's queue ────────────────────────────────────────────────
+
+function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanation {
+  const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
+  const isShort = decision.kind === 'not_covered'
+  const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
+  const reachOn = (gpu: LiveGpu) => {
+    const eligibleMib = eligibleOn(gpu, entry.task, now, hostFreeMib).reduce((sum, candidate) => sum + candidate.mib, 0)
+    return entry.needMib - shortMib(gpu, entry) + eligibleMib
+  }
+  const distance = (gpu: LiveGpu) => (decision.kind === 'impossible' ? besideOthersMib(gpu, entry) : reachOn(gpu))
+  const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
+  const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
+  const before = gpu.owners.slice(0, entry.owns ? gpu.owners.indexOf(entry) : gpu.owners.length)
+  return explainReturn({
+    entry,
+    now,
+    standing: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
+    gpu,
+    needMib: heldMib + entry.needMib,
+    besideOthersMib: besideOthersMib(gpu, entry),
+    freeMib: heldMib + freeForMib(gpu, entry),
+    reachMib: heldMib + reachOn(gpu),
+    keptMib: sumOfNeeds(before),
+    keptFor: before[0] ?? null,
+    retryAt: isShort ? decision.retryAt : null,
+    entriesBefore: inReturnOrder(entry.node.queue, c.policy, now).indexOf(entry),
+  })
+}
+
+function sumOfNeeds(entries: readonly LiveEntry[]): Mib {
+  return entries.reduce((sum, entry) => sum + entry.needMib, 0)
 }

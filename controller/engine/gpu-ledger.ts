@@ -1,5 +1,6 @@
 /** The books of one GPU: every figure of semantics section 1, changed in one place. The caller settles the meter first where it matters. */
 import type { Mib, Percent } from '../../protocol/units.ts'
+import { removeAt } from '../domain/list-edit.ts'
 import { commitLimitMib, residentCapacityMib } from '../domain/vram.ts'
 import { hostPromiseMib } from '../scheduler/feasible.ts'
 import { movingOutForMib } from '../swap/bytes.ts'
@@ -34,7 +35,7 @@ export function addPlacement(gpu: LiveGpu, placement: LivePlacement): void {
 export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
   const at = gpu.placements.indexOf(placement)
   if (at < 0) throw new Error(`broken invariant: task ${placement.task.spec.id} is not on GPU ${gpu.index} of ${gpu.node.id}`)
-  gpu.placements.splice(at, 1)
+  removeAt(gpu.placements, at)
   if (isInVram(placement)) addResident(gpu, placement, -placement.demandMib)
   if (placement.residency === 'swapping_out') gpu.movingOutMib -= placement.demandMib
   if (gpu.exclusiveTask === placement.task) gpu.exclusiveTask = null
@@ -58,7 +59,12 @@ export function removeClaim(gpu: LiveGpu, entry: LiveEntry): void {
 }
 
 /** Residency as the ledger sees it: in VRAM (resident, moving either way, or just placed) or not. */
-export function changeResidency(gpu: LiveGpu, placement: LivePlacement, from: LivePlacement['residency'], to: LivePlacement['residency']): void {
+export function changeResidency(
+  gpu: LiveGpu,
+  placement: LivePlacement,
+  from: LivePlacement['residency'],
+  to: LivePlacement['residency'],
+): void {
   const mib = placement.demandMib
   if (from === 'swapped_out' && to !== 'swapped_out') addResident(gpu, placement, mib)
   if (from !== 'swapped_out' && to === 'swapped_out') addResident(gpu, placement, -mib)

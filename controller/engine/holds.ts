@@ -3,10 +3,12 @@
  * where it misses the least (semantics 4), an old entry of a node's queue holds its own (semantics 5).
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
-import { isPlaceable, commitRoomMib, largestEverMib } from '../scheduler/feasible.ts'
+import type { Hold } from '../domain/node.ts'
+import { isPlaceable, isRefusedBy, commitRoomMib, largestEverMib } from '../scheduler/feasible.ts'
 import type { Queued } from '../scheduler/queue.ts'
 import { byQueueOrder } from '../scheduler/queue.ts'
 import { byGpuId } from '../scheduler/score.ts'
+import { missesOnlyBytes } from '../scheduler/schedule.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import type { Cluster } from './cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from './live.ts'
@@ -17,14 +19,31 @@ import type { Pool } from './pool.ts'
 /** What a pool's head holds at present. */
 export interface PoolHold {
   readonly task: LiveTask
+  readonly hold: Hold
   readonly gpus: readonly LiveGpu[]
   /** What it misses on the worst of them when it was last looked at. */
   readonly missingMib: Mib
-  readonly poolVersion: number
+  readonly nearVersion: number
 }
 
-/** Brings every pool's hold up to date; answers the next instant at which time alone gives a head one. */
+/**
+ * Brings every pool's hold up to date; answers the next instant at which time alone gives a head one. Nothing is looked at again while
+ * no queue, no node's nearness and no head's age has changed.
+ */
 export function updatePoolHolds(c: Cluster, now: Instant): Instant | null {
+  const last = c.holdsLook
+  let changes = c.queueChanges
+  for (const pool of c.pools.values()) changes += pool.nearVersion + pool.membershipVersion
+  if (last.changes === changes && (last.nextAt === null || now < last.nextAt)) return last.nextAt
+  const nextAt = renewAll(c, now)
+  // Renewing may itself create an index of nearness and queue entries: what counts is the state it leaves.
+  changes = c.queueChanges
+  for (const pool of c.pools.values()) changes += pool.nearVersion + pool.membershipVersion
+  c.holdsLook = { changes, nextAt }
+  return nextAt
+}
+
+function renewAll(c: Cluster, now: Instant): Instant | null {
   if (c.policy.strategy === 'fifo' || c.pendingCount === 0) {
     for (const pool of [...c.poolHolds.keys()]) release(c, pool)
     return null
@@ -47,55 +66,62 @@ export function updatePoolHolds(c: Cluster, now: Instant): Instant | null {
 
 /** The aged entries of one node hold their GPUs; the others do not. */
 export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void {
+  const mayHold = node.queue.some((entry) => now - entry.askedAt >= c.policy.reservationAfterMs)
+  if (!mayHold && !node.hasEntryHolds) return
   const holding = new Set<LiveEntry>()
   for (const entry of node.queue) {
     if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue
     if (!isBehindP0Only(entry)) holding.add(entry)
   }
+  node.hasEntryHolds = holding.size > 0
   for (const gpu of node.gpus) {
-    const wanted = [...holding].filter((entry) => entry.gpus.includes(gpu))
-    const present = gpu.holds.filter((hold) => hold.task.placement !== null)
-    const isSame = present.length === wanted.length && wanted.every((entry, i) => present[i]?.task === entry.task)
+    const wanted = [...holding].filter((entry) => entry.gpus.includes(gpu)).map(entryHold)
+    const present = gpu.holds.filter((hold) => hold.by === 'entry')
+    const isSame = present.length === wanted.length && wanted.every((hold, i) => isSameHold(present[i], hold))
     if (isSame) continue
-    const others = gpu.holds.filter((hold) => hold.task.placement === null)
-    const fresh = wanted.map((entry) => ({
-      task: entry.task,
-      queueClass: entry.task.spec.priority,
-      mib: entry.needMib,
-      isExclusive: false,
-    }))
-    gpu.holds = [...fresh, ...others]
-    c.touchGpu(gpu)
+    const others = gpu.holds.filter((hold) => hold.by === 'head')
+    setHolds(c, gpu, [...wanted, ...others])
   }
+}
+
+function entryHold({ task, needMib }: LiveEntry): Hold {
+  return { by: 'entry', task, queueClass: task.spec.priority, mib: needMib, isExclusive: false }
 }
 
 function renew(c: Cluster, pool: Pool, holder: Queued): void {
   const task = holder.task as LiveTask
+  const hold = headHold(holder)
   const present = c.poolHolds.get(pool)
-  if (present?.task === task && present.poolVersion === pool.version) return
+  const isSame = present !== undefined && isSameHold(present.hold, hold)
+  if (isSame && present.nearVersion === pool.nearVersion) return
   const best = leastMissing(pool, task)
-  if (present !== undefined && present.task === task && present.gpus.every((gpu) => pool.nodes.has(gpu.node) && isPlaceable(gpu.node))) {
+  if (isSame && present.gpus.every((gpu) => pool.nodes.has(gpu.node) && isPlaceable(gpu.node))) {
     const missingMib = missingOn(present.gpus, task)
     if (best === null || missingMib <= best.missingMib) {
-      standInQueue(c, task, present.gpus, missingMib)
-      c.poolHolds.set(pool, { ...present, missingMib, poolVersion: pool.version })
+      standInQueue(c, task, present.gpus)
+      c.poolHolds.set(pool, { ...present, missingMib, nearVersion: pool.nearVersion })
       return
     }
   }
   release(c, pool)
   if (best === null) return
-  const hold = { task, queueClass: holder.queueClass, mib: searchDemandMib(task.spec), isExclusive: task.spec.gpuMode === 'exclusive' }
-  for (const gpu of best.gpus) {
-    gpu.holds = [...gpu.holds, hold]
-    c.touchGpu(gpu)
-  }
-  standInQueue(c, task, best.gpus, best.missingMib)
-  c.poolHolds.set(pool, { task, ...best, poolVersion: pool.version })
+  for (const gpu of best.gpus) setHolds(c, gpu, [...gpu.holds, hold])
+  standInQueue(c, task, best.gpus)
+  c.poolHolds.set(pool, { task, hold, ...best, nearVersion: pool.nearVersion })
+}
+
+function headHold({ task, queueClass }: Queued): Hold {
+  return { by: 'head', task, queueClass, mib: searchDemandMib(task.spec), isExclusive: task.spec.gpuMode === 'exclusive' }
+}
+
+/** Its class may rise with its wait, and both may be changed while it waits. */
+function isSameHold(a: Hold | undefined, b: Hold): boolean {
+  return a?.task === b.task && a.queueClass === b.queueClass && a.mib === b.mib
 }
 
 /** Where only bytes are missing, the head stands in the node's queue too, so that it may become the collector there. */
-function standInQueue(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], missingMib: Mib): void {
-  if (missingMib === 0 && task.spec.gpuMode === 'shared' && task.claim === null) askForPlacement(c, task, gpus, task.spec.vramMib)
+function standInQueue(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[]): void {
+  if (task.claim === null && missesOnlyBytes(task, gpus, c.policy.maxTasksPerGpu)) askForPlacement(c, task, gpus, task.spec.vramMib)
 }
 
 function release(c: Cluster, pool: Pool): void {
@@ -103,10 +129,20 @@ function release(c: Cluster, pool: Pool): void {
   if (hold === undefined) return
   c.poolHolds.delete(pool)
   for (const gpu of hold.gpus) {
-    gpu.holds = gpu.holds.filter((each) => each.task !== hold.task)
-    c.touchGpu(gpu)
+    setHolds(
+      c,
+      gpu,
+      gpu.holds.filter((each) => each !== hold.hold),
+    )
   }
   if (hold.task.claim !== null && !hold.task.claim.owns) dropEntry(c, hold.task.claim)
+}
+
+/** Who may use the GPU changes, whatever it admits: blocked queues look again. */
+function setHolds(c: Cluster, gpu: LiveGpu, holds: Hold[]): void {
+  gpu.holds = holds
+  for (const pool of gpu.node.pools) pool.version += 1
+  c.touchGpu(gpu)
 }
 
 /** The node, and its GPUs, where the task misses the least: the pool yields nodes in that order. */
@@ -119,7 +155,7 @@ function leastMissing(pool: Pool, task: LiveTask): { gpus: readonly LiveGpu[]; m
 }
 
 function nearestOnNode(node: LiveNode, task: LiveTask): readonly LiveGpu[] | null {
-  if (!isPlaceable(node)) return null
+  if (!isPlaceable(node) || isRefusedBy(task, node)) return null
   const demand = searchDemandMib(task.spec)
   const gpus = node.gpus
     .filter((gpu) => largestEverMib(gpu) >= demand)

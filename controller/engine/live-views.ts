@@ -74,7 +74,8 @@ function taskCounters(task: LiveTask, now: Instant): Counters {
 function countsOf(c: Cluster): TaskCounts {
   const open = { pending: 0, assigned: 0, running: 0, unreachable: 0 }
   for (const task of c.tasks.values()) {
-    if (task.state === 'pending' || task.state === 'assigned' || task.state === 'running' || task.state === 'unreachable') open[task.state] += 1
+    if (task.state === 'pending' || task.state === 'assigned' || task.state === 'running' || task.state === 'unreachable')
+      open[task.state] += 1
   }
   return { ...open, ...c.finished }
 }

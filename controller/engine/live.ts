@@ -49,8 +49,12 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   isSharing: boolean
   /** The instant it is in the ripening heap for; null when it is not. */
   ripensAt: Instant | null
+  /** Its place in that heap. */
+  ripeningPosition: number
   /** A stop was ordered; the node's word is awaited. */
   isStopping: boolean
+  /** An allocation that the server holds: the task would take `mib` per GPU. Not answered yet, or granted for its return. */
+  heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
 }
 
 export interface LiveEntry extends Mutable<QueueEntry> {
@@ -80,6 +84,8 @@ export interface LiveNode extends Mutable<Node> {
   /** Number of its last snapshot (heartbeat or hello) in this boot. */
   snapshotSeq: number
   pools: Pool[]
+  /** Aged entries of its queue hold some of its GPUs. */
+  hasEntryHolds: boolean
   /** Its queue has to be looked at in the next cycle. */
   isTouched: boolean
   /** When its queue is looked at again for time's sake alone. */
@@ -143,7 +149,9 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     computeUs: 0,
     isSharing: false,
     ripensAt: null,
+    ripeningPosition: -1,
     isStopping: false,
+    heldGrowth: null,
   }
 }
 

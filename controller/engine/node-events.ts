@@ -45,7 +45,7 @@ export function applyWants(c: Cluster, placement: LivePlacement, wantsGpu: boole
   if (placement.startedAt === null) return
   changeWants(c, placement, wantsGpu, idleMs, now)
   if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
-  if (!wantsGpu && placement.entry?.kind === 'swap_in') dropEntry(c, placement.entry)
+  if (!wantsGpu && placement.heldGrowth === null && placement.entry?.kind === 'swap_in') dropEntry(c, placement.entry)
 }
 
 function applyFinished(

@@ -1,12 +1,15 @@
 /** A node's queue of those that wait for bytes: in which order they are served, and how a decision is enacted. */
 import type { Instant } from '../../protocol/units.ts'
 import type { EventValue } from '../domain/event.ts'
+import { isPlaceable } from '../scheduler/feasible.ts'
+import { missesOnlyBytes } from '../scheduler/schedule.ts'
+import { shapeOf } from '../scheduler/shape.ts'
 import { couldLeaveMib } from '../swap/eligible.ts'
 import { shortMib } from '../swap/bytes.ts'
 import { enactRound } from '../swap/rounds.ts'
 import type { EntryDecision } from '../swap/swap.ts'
 import { decideEntry } from '../swap/swap.ts'
-import { inReturnOrder, nextCollector } from '../swap/resume.ts'
+import { couldEverBeResident, inReturnOrder, nextCollector } from '../swap/resume.ts'
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
 import { dropEntry, letGo, own } from './entries.ts'
@@ -29,6 +32,7 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
 function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   // A placement that owns nothing is the pending queue's business; here it only waits to become the collector.
   if (entry.kind === 'placement' && !entry.owns) return false
+  if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
   const decision = decideEntry(entry, entry.gpus, c.policy, now, entry.isCollector)
   entry.retryAt = decision.kind === 'not_covered' ? decision.retryAt : null
   switch (decision.kind) {
@@ -44,9 +48,13 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
       if (makeRoomOfCollector(c, entry, now)) return true
       return entry.owns ? loseHold(c, entry, now) : false
     case 'impossible':
-      if (refuseHopelessGrowth(c, entry, now)) return true
       return entry.owns ? loseHold(c, entry, now) : false
   }
+}
+
+/** The node was closed, fell silent or changed groups: a task that has not started there goes elsewhere. */
+function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
+  return isPlaceable(node) && c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
 }
 
 /** Its bytes are free: the task starts, returns or grows. */
@@ -62,6 +70,7 @@ function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   dropEntry(c, entry)
   if (entry.kind === 'growth') {
     const mib = placement.demandMib + needMib
+    placement.heldGrowth = null
     grow(c, placement, mib, now)
     c.recorder.turn.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: null })
     return true
@@ -147,9 +156,7 @@ function loseHold(c: Cluster, entry: LiveEntry, now: Instant): boolean {
 function makeRoomOfCollector(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   const collector = entry.node.collector
   if (collector === null || collector === entry || entry.task.spec.priority !== 0 || collector.task.spec.priority === 0) return false
-  if (!isCoveredWithout(c, entry, collector, now)) return false
-  letGo(c, collector)
-  return true
+  return isCoveredWithout(c, entry, collector, now) && loseHold(c, collector, now)
 }
 
 function isCoveredWithout(c: Cluster, entry: LiveEntry, other: LiveEntry, now: Instant): boolean {
@@ -160,34 +167,28 @@ function isCoveredWithout(c: Cluster, entry: LiveEntry, other: LiveEntry, now: I
   return decision.kind !== 'not_covered' && decision.kind !== 'impossible'
 }
 
-/** A growth that has waited `reservation_after_seconds` and can never be: refused. */
-function refuseHopelessGrowth(c: Cluster, entry: LiveEntry, now: Instant): boolean {
-  const placement = entry.task.placement
-  if (entry.kind !== 'growth' || placement === null || now - entry.askedAt < c.policy.reservationAfterMs) return false
-  refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
-  return true
-}
-
 /**
- * A growth that has waited `reservation_after_seconds`: a noswap task is refused; a swappable one becomes a victim itself, and the entry its
- * swap-in with the larger demand (semantics 1, "growth").
+ * A growth that has waited `reservation_after_seconds`: one that can never be, or of a noswap task, is refused; a swappable task becomes
+ * a victim itself, and returns with the larger demand (semantics 1, "growth").
  */
 export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void {
   for (const entry of [...node.queue]) {
     const placement = entry.task.placement
     if (entry.kind !== 'growth' || placement === null || now - entry.askedAt < c.policy.reservationAfterMs) continue
     if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)
-    else if (placement.residency === 'resident' && !entry.owns) {
-      const mib = placement.demandMib + entry.needMib
-      dropEntry(c, entry)
-      orderSwapOut(c, placement, null, now)
-      grow(c, placement, mib, now)
-      c.recorder.turn.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: 'after_return' })
-    }
+    else if (!couldEverBeResident(entry)) refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
+    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) orderSwapOut(c, placement, null, now)
   }
 }
 
+function mayLeaveToReturnGrown(placement: LivePlacement, now: Instant): boolean {
+  const { node, demandMib, gpus } = placement
+  const isRoomInHost = node.hostUsedMib + demandMib * gpus.length <= node.hostSwapMib
+  return placement.residency === 'resident' && now >= placement.backOffUntil && isRoomInHost
+}
+
 function refuseGrowth(c: Cluster, entry: LiveEntry, placement: LivePlacement, reason: string, now: Instant): void {
+  placement.heldGrowth = null
   dropEntry(c, entry)
   c.recorder.taskEvent(now, 'growth_refused', placement.task, placement.node.id, { attempt: placement.attempt, reason })
   c.recorder.turn.effects.push({ kind: 'refuse_growth', ...addressOf(placement), mib: placement.demandMib, reason })
@@ -196,7 +197,9 @@ function refuseGrowth(c: Cluster, entry: LiveEntry, placement: LivePlacement, re
 /** The oldest that has waited long begins to collect: it owns all its bytes, and victims leave as they ripen. */
 function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   if (node.collector !== null) return false
-  const entry = nextCollector(node.queue, c.policy, now) as LiveEntry | null
+  const { maxTasksPerGpu } = c.policy
+  const mayCollect = node.queue.filter((entry) => entry.kind !== 'placement' || missesOnlyBytes(entry.task, entry.gpus, maxTasksPerGpu))
+  const entry = nextCollector(mayCollect, c.policy, now) as LiveEntry | null
   if (entry === null) return false
   entry.isCollector = true
   node.collector = entry
@@ -208,8 +211,8 @@ function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
 function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   let next = Infinity
   for (const entry of node.queue) {
-    for (const after of [c.policy.swapInAgingMs, c.policy.reservationAfterMs]) {
-      const at = entry.askedAt + after
+    const backOffUntil = entry.kind === 'growth' ? (entry.task.placement?.backOffUntil ?? 0) : 0
+    for (const at of [entry.askedAt + c.policy.swapInAgingMs, entry.askedAt + c.policy.reservationAfterMs, backOffUntil]) {
       if (at > now && at < next) next = at
     }
   }
@@ -217,10 +220,13 @@ function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   if (wakeAt === node.wakeAt) return
   node.cancelWake?.()
   node.wakeAt = wakeAt
-  node.cancelWake = wakeAt === null ? null : c.wake(wakeAt, () => {
-    node.wakeAt = null
-    c.touchNode(node)
-  })
+  node.cancelWake =
+    wakeAt === null
+      ? null
+      : c.wake(wakeAt, () => {
+          node.wakeAt = null
+          c.touchNode(node)
+        })
 }
 
 /** Only P0 holders that it may not swap stand in its way: such an entry holds no GPU back (semantics 5, second exception). */

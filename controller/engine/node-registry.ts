@@ -69,7 +69,7 @@ export function setStatus(c: Cluster, node: LiveNode, status: LiveNode['status']
 
 /** After a (re)start of the controller or a change of groups. */
 export function adoptNode(c: Cluster, node: LiveNode): void {
-  c.nodes.set(node.id, node)
+  c.addNode(node)
   node.groups = groupsNaming(c.groups.values(), node.id)
   c.applyCapacity(node)
   c.assignPools(node)
@@ -156,7 +156,7 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   if (placement.startedAt === null && report.residency !== 'none') started(c, placement, report.wants_gpu, now)
   if (report.generation > placement.generation && (report.residency === 'resident' || report.residency === 'swapped_out')) {
     placement.generation = report.generation
-    setResidency(c, placement, report.residency, 'snapshot', now)
+    setResidency(c, placement, report.residency, null, now)
   }
   if (report.wants_gpu !== placement.wantsGpu) applyWants(c, placement, report.wants_gpu, report.idle_ms, now)
   if (placement.residency === 'swapped_out' && placement.wantsGpu) askForSwapIn(c, placement, now)

@@ -14,7 +14,7 @@ export class PendingQueue implements ShapeQueue {
   readonly pool: Pool
   readonly #index = new OrderedIndex<LiveTask>((a, b) => byCodeUnits(a.spec.id, b.spec.id))
   readonly #aside = new Set<LiveTask>()
-  #blockedAtPoolVersion = -1
+  #blockedAtVersion = -1
   #isChanged = true
 
   constructor(shape: Shape, pool: Pool) {
@@ -47,6 +47,19 @@ export class PendingQueue implements ShapeQueue {
     return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
   }
 
+  nextWithin(previous: Queued, demandMib: Mib): Queued | null {
+    let entry = (previous.task as LiveTask).queueEntry
+    if (demandMib <= 0 || entry === null) return null
+    do entry = this.#index.nextAtLeast(entry, -demandMib)
+    while (entry !== null && this.#aside.has(entry.item))
+    return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
+  }
+
+  headWithin(demandMib: Mib): Queued | null {
+    const entry = demandMib > 0 ? this.#index.firstAtLeast(-demandMib) : null
+    return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
+  }
+
   /** The first task of each class whose demand is at most this: at most one a class, in queue order. */
   classHeads(demandMib: Mib): Queued[] {
     const heads: Queued[] = []
@@ -58,16 +71,20 @@ export class PendingQueue implements ShapeQueue {
   }
 
   isBlocked(): boolean {
-    return !this.#isChanged && this.#blockedAtPoolVersion === this.pool.version
+    return this.size === 0 || (!this.#isChanged && this.#blockedAtVersion === this.pool.versionFor(this.shape))
   }
 
   markBlocked(): void {
-    this.#blockedAtPoolVersion = this.pool.version
+    this.#blockedAtVersion = this.pool.versionFor(this.shape)
     this.#isChanged = false
   }
 
   setAside(task: LiveTask): void {
     this.#aside.add(task)
+  }
+
+  isSetAside(task: LiveTask): boolean {
+    return this.#aside.has(task)
   }
 
   /** A new cycle may try again those that were set aside; says whether there were any. */

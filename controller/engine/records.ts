@@ -92,9 +92,11 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     registeredAt: record.registeredAt,
     lastSeenAt: record.lastSeenAt,
     ordinal: record.ordinal,
+    rank: 0,
     boot: { counter: record.bootCounter, random: record.bootRandom },
     snapshotSeq: 0,
     pools: [],
+    hasEntryHolds: false,
     isTouched: false,
     wakeAt: null,
     cancelWake: null,
@@ -155,6 +157,38 @@ function classRound(gpu: LiveGpu, spec: TaskSpec): LiveGpu['rounds']['p0'] {
 }
 
 function specOf(record: TaskRecord): TaskSpec {
-  const { id, seq, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, labels, owner, command, maxRuntimeMs, onNodeLoss, submittedAt } = record
-  return { id, seq, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, labels, owner, command, maxRuntimeMs, onNodeLoss, submittedAt }
+  const {
+    id,
+    seq,
+    name,
+    vramMib,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    labels,
+    owner,
+    command,
+    maxRuntimeMs,
+    onNodeLoss,
+    submittedAt,
+  } = record
+  return {
+    id,
+    seq,
+    name,
+    vramMib,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    labels,
+    owner,
+    command,
+    maxRuntimeMs,
+    onNodeLoss,
+    submittedAt,
+  }
 }

@@ -6,6 +6,8 @@ import type { LivePlacement } from './live.ts'
 
 export class RipeningHeap {
   #heap: LivePlacement[] = []
+  /** Since the last cycle somebody has become the next to ripen: a planned look may be too late. */
+  hasNewHead = false
 
   /** The earliest instant at which somebody may ripen; null when nobody waits to. */
   nextAt(): Instant | null {
@@ -17,9 +19,13 @@ export class RipeningHeap {
     const at = ripeAt(placement, cluster.policy)
     const isRipe = at !== null && at <= now
     if (isRipe !== placement.isRipe) setRipe(cluster, placement, isRipe)
-    if (at === null || isRipe || placement.ripensAt !== null) return
+    if (at === null || isRipe) return
+    const before = placement.ripensAt
+    // One that ripens later than its place says goes back when its time comes; one that ripens earlier moves up now.
+    if (before !== null && before <= at) return
     placement.ripensAt = at
-    this.#push(placement)
+    if (before === null) this.#heap.push(placement)
+    this.#moveUp(placement, before === null ? this.#heap.length - 1 : placement.ripeningPosition)
   }
 
   /** Moves everybody whose time has come. An entry that is early (its task was busy meanwhile) goes back with its new instant. */
@@ -38,17 +44,22 @@ export class RipeningHeap {
     for (const task of cluster.tasks.values()) if (task.placement !== null) this.update(cluster, task.placement, now)
   }
 
-  #push(placement: LivePlacement): void {
-    const heap = this.#heap
-    let at = heap.length
-    heap.push(placement)
+  #moveUp(placement: LivePlacement, from: number): void {
+    let at = from
     while (at > 0) {
       const parent = (at - 1) >>> 1
-      if (!ripensBefore(placement, heap[parent] as LivePlacement)) break
-      heap[at] = heap[parent] as LivePlacement
+      const other = this.#heap[parent] as LivePlacement
+      if (!ripensBefore(placement, other)) break
+      this.#put(other, at)
       at = parent
     }
-    heap[at] = placement
+    this.#put(placement, at)
+    if (at === 0) this.hasNewHead = true
+  }
+
+  #put(placement: LivePlacement, at: number): void {
+    this.#heap[at] = placement
+    placement.ripeningPosition = at
   }
 
   #pop(): void {
@@ -61,10 +72,10 @@ export class RipeningHeap {
       if (child >= heap.length) break
       if (child + 1 < heap.length && ripensBefore(heap[child + 1] as LivePlacement, heap[child] as LivePlacement)) child += 1
       if (!ripensBefore(heap[child] as LivePlacement, last)) break
-      heap[at] = heap[child] as LivePlacement
+      this.#put(heap[child] as LivePlacement, at)
       at = child
     }
-    heap[at] = last
+    this.#put(last, at)
   }
 }
 
@@ -81,6 +92,7 @@ export function setRipe(cluster: Cluster, placement: LivePlacement, isRipe: bool
   for (const gpu of placement.gpus) {
     if (placement.task.spec.priority === 0) gpu.ripeP0Mib += mib
     else gpu.ripeMib += mib
-    cluster.touchGpu(gpu)
+    if (isRipe) cluster.touchGpu(gpu)
+    else cluster.lessenGpu(gpu)
   }
 }

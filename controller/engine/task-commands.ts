@@ -119,6 +119,7 @@ function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof ad
   for (const other of gpu.placements) {
     if (other !== placement && other.noswap === 0 && other.demandMib > largest) largest = other.demandMib
   }
+  for (const claim of gpu.claims) if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
   return {
     physicalMib: gpu.physicalMib,
     reserveMib: gpu.reserveMib,
@@ -133,8 +134,8 @@ function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof ad
 
 function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instant): void {
   const { placement } = task
-  const wasRipe = placement !== null && placement.isRipe
-  if (placement !== null && wasRipe) setRipe(c, placement, false)
+  // Its class and what it is counted under change together.
+  if (placement?.isRipe === true) setRipe(c, placement, false)
   if (task.claim !== null) dropEntry(c, task.claim)
   c.dequeue(task)
   c.endWait(task, now)
@@ -152,7 +153,8 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
     c.beginWait(task, now)
     return
   }
-  if (wasRipe) setRipe(c, placement, true)
+  c.ripening.update(c, placement, now)
+  c.touchNode(placement.node)
   if (change.noswap !== undefined) setNoswap(c, placement, change.noswap, now)
   if (placement.startedAt === null) c.beginWait(task, now)
 }

@@ -5,13 +5,14 @@
 import type { Instant, Mib, NoSwap } from '../../protocol/units.ts'
 import type { FinalState, Residency } from '../domain/task.ts'
 import { addSharer, removeSharer, settle } from '../metrics/meter.ts'
+import { besideNoswapMib } from '../scheduler/feasible.ts'
 import { forgetTask } from '../swap/rounds.ts'
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
 import { addPlacement, changeNoswap, changeResidency, growPlacement, refreshLargestSwappable, removePlacement } from './gpu-ledger.ts'
 import type { LiveGpu, LivePlacement, LiveTask } from './live.ts'
 import { newLivePlacement } from './live.ts'
-import { dropEntry } from './entries.ts'
+import { askForSwapIn, dropEntry, resumeGrowth } from './entries.ts'
 import { setRipe } from './ripening.ts'
 
 /** pending → assigned: attempt + 1, GPUs committed, `start` ordered (R2). */
@@ -27,7 +28,7 @@ export function assign(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], whe
   task.placement = placement
   for (const gpu of gpus) {
     addPlacement(gpu, placement)
-    c.touchGpu(gpu)
+    c.lessenGpu(gpu)
   }
   const node = placement.node
   const indexes = gpus.map((gpu) => gpu.index)
@@ -120,16 +121,43 @@ export function setResidency(c: Cluster, placement: LivePlacement, to: Residency
   placement.residency = to
   for (const gpu of placement.gpus) changeResidency(gpu, placement, from, to)
   countHostMemory(placement, from, to)
-  if (to === 'resident') {
+  // A swap-out that was called off has interrupted nothing.
+  if (to === 'resident' && from !== 'swapping_out') {
     placement.residentSince = now
-    if (from === 'swapping_in') placement.idleSince = now
+    placement.idleSince = now
   }
   if (to !== 'swapping_out') placement.leavesFor = null
   endMeterChange(placement, now)
   c.ripening.update(c, placement, now)
   countSwaps(c, placement, from, to)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
-  c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, { residency: to, generation: placement.generation, because })
+  c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, {
+    residency: to,
+    generation: placement.generation,
+    because,
+  })
+  if (placement.heldGrowth === null) return
+  if (to === 'resident') resumeGrowth(c, placement)
+  else if (to === 'swapped_out') askForReturnGrown(c, placement, now)
+}
+
+/** With an allocation held it does not stay away: it returns with what it asked for if that can ever be resident (semantics 1, "growth"). */
+function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): void {
+  const { heldGrowth, demandMib } = placement
+  if (heldGrowth === null) return
+  const isPossible = placement.gpus.every((gpu) => heldGrowth.mib <= besideNoswapMib(gpu))
+  if (heldGrowth.mib > demandMib && isPossible) {
+    grow(c, placement, heldGrowth.mib, now)
+    c.recorder.turn.effects.push({
+      kind: 'grant',
+      nodeId: placement.node.id,
+      taskId: placement.task.spec.id,
+      attempt: placement.attempt,
+      mib: heldGrowth.mib,
+      reason: 'after_return',
+    })
+  }
+  askForSwapIn(c, placement, now)
 }
 
 /** d grows to `mib` per GPU. */

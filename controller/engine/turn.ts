@@ -18,18 +18,25 @@ export class Turn {
   /** Answers to clients and acknowledgements to nodes. */
   readonly answers: { readonly done: () => void; readonly failed: (detail: string) => void }[] = []
 
+  readonly #lists: readonly { length: number }[] = [
+    this.dirtyTasks,
+    this.dirtyNodes,
+    this.forgottenNodeIds,
+    this.groups,
+    this.deletedGroupIds,
+    this.events,
+    this.effects,
+    this.answers,
+  ]
+
   isEmpty(): boolean {
-    return (
-      this.events.length === 0 &&
-      this.effects.length === 0 &&
-      this.answers.length === 0 &&
-      this.dirtyTasks.length === 0 &&
-      this.dirtyNodes.length === 0 &&
-      this.groups.length === 0 &&
-      this.deletedGroupIds.length === 0 &&
-      this.forgottenNodeIds.length === 0 &&
-      this.config === null
-    )
+    return this.config === null && this.#lists.every((list) => list.length === 0)
+  }
+
+  /** Ready for the next turn; what it held belongs to whoever took it. */
+  clear(): void {
+    for (const list of this.#lists) if (list.length > 0) list.length = 0
+    this.config = null
   }
 
   /** True when there is something to make durable. */

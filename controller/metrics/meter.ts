@@ -2,6 +2,7 @@
  * The growing counters of one GPU, and how an instant's demand is split (semantics 6). `settle` is called before anything changes on the
  * GPU, so that between two calls everything is constant; integer microseconds, no remainder is lost.
  */
+import { insertAt, removeAt } from '../domain/list-edit.ts'
 import type { Instant, Microseconds } from '../../protocol/units.ts'
 
 /** Somebody resident who wants the GPU. */
@@ -60,11 +61,10 @@ export function settle(meter: GpuMeter, now: Instant): void {
 export function addSharer(meter: GpuMeter, sharer: Sharer): void {
   let at = meter.sharers.length
   while (at > 0 && (meter.sharers[at - 1] as Sharer).submissionNumber > sharer.submissionNumber) at -= 1
-  meter.sharers.splice(at, 0, sharer)
+  insertAt(meter.sharers, at, sharer)
 }
 
 /** After `settle`: it no longer does. */
 export function removeSharer(meter: GpuMeter, sharer: Sharer): void {
-  const at = meter.sharers.indexOf(sharer)
-  if (at >= 0) meter.sharers.splice(at, 1)
+  removeAt(meter.sharers, meter.sharers.indexOf(sharer))
 }

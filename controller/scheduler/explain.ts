@@ -1,50 +1,100 @@
-import type { Instant, Mib } from '../../protocol/units.ts'
+/**
+ * Why does a task wait? Exactly one primary reason, the first that holds in the order of WAIT_REASONS, and the others (semantics 4).
+ *
+ * A reason that each node answers for itself holds for the task when no node is left once those with it, or with an earlier one, are taken
+ * away: one node that is offline or full does not hide that another lacks only a victim. What keeps it out of some nodes is a secondary
+ * reason. Nothing is decided here: whether the task fits is what `schedule.ts` answers for it alone.
+ */
+import type { Mib } from '../../protocol/units.ts'
+import type { Gpu, Node } from '../domain/node.ts'
+import type { PendingFacts } from './explain-facts.ts'
+import type { WaitExplanation, WaitReason } from './explain-reasons.ts'
+import { sentenceOfPending } from './explain-sentence.ts'
+import { kthLargest, rankOf } from './explain-survey.ts'
+import type { Tallies } from './explain-tally.ts'
+import { addObstacle, copyOfTallies, detailOf, secondaryOf, tallyOf } from './explain-tally.ts'
+import { isRefusedBy } from './feasible.ts'
+import { admissibleMib } from './schedule.ts'
+import { searchDemandMib } from './shape.ts'
 
-/** Why a task waits, in the order of precedence: the first that holds is the primary reason (semantics 4). */
-export const WAIT_REASONS = [
-  'HELD',
-  'GROUP_NOT_FOUND',
-  'GROUP_EMPTY',
-  'NEVER_FITS',
-  'EXCEEDS_NODE_GPU_COUNT',
-  'NO_NODES',
-  'NODES_OFFLINE',
-  'NODES_CORDONED',
-  'MAX_TASKS_PER_GPU',
-  'OWNER_LIMIT',
-  'SWAP_SPACE_EXHAUSTED',
-  'RESIDENCY_IMPOSSIBLE',
-  'WAITING_VRAM',
-  'WAITING_PHYSICAL_VRAM',
-  'NEVER_RESIDENT',
-  'WOULD_STRAND',
-  'FRAGMENTED',
-  'WAITING_EXCLUSIVE_GPU',
-  'NO_ELIGIBLE_VICTIM',
-  'SWAPPING_OUT_FOR_YOU',
-  'AWAITING_NODE_ACK',
-  'RESERVED_FOR_ANOTHER',
-  'QUEUED_BEHIND',
-] as const
-export type WaitReason = (typeof WAIT_REASONS)[number]
+export { explainAssigned, explainReturn } from './explain-return.ts'
+export type { EntryFacts, PendingFacts } from './explain-facts.ts'
+export { WAIT_REASONS } from './explain-reasons.ts'
+export type { ReasonDetail, WaitExplanation, WaitReason } from './explain-reasons.ts'
 
-export interface ReasonDetail {
-  readonly reason: WaitReason
-  /** Nodes it concerns, by id; at most 20 are named. */
-  readonly nodeIds: readonly string[]
-  readonly nodeCount: number
-  /** The best of these nodes: what the task could have there, and what it needs. */
-  readonly haveMib: Mib | null
-  readonly needMib: Mib | null
+/** A pending task that owns no bytes. One that does is explained by its entry (`explainReturn`). */
+export function explainPending(facts: PendingFacts): WaitExplanation {
+  const tallies = copyOfTallies(facts.survey.tallies)
+  const ofTask = reasonOfTheTask(facts, tallies)
+  const ofNodes = reasonOfTheNodes(facts, tallies)
+  const primary = ofTask ?? ofNodes ?? 'QUEUED_BEHIND'
+  const tally = tallyOf(tallies, primary)
+  const victims = tallies.get('NO_ELIGIBLE_VICTIM')
+  const retryAt = victims === undefined ? null : facts.retryAtOn(victims.nearest.map((obstacle) => obstacle.node))
+  return {
+    primary: detailOf(primary, tally),
+    secondary: secondaryOf(tallies, primary),
+    sentence: sentenceOfPending(primary, tally, facts, retryAt),
+    retryAt,
+    queuePosition: facts.queuePosition,
+  }
 }
 
-export interface WaitExplanation {
-  readonly primary: ReasonDetail
-  readonly secondary: readonly ReasonDetail[]
-  /** One sentence for people, with the numbers. */
-  readonly sentence: string
-  /** NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null when none ever will, or for other reasons. */
-  readonly retryAt: Instant | null
-  /** Place in the pending queue, from 1; null for a placed task. */
-  readonly queuePosition: number | null
+/** What would keep it out of every node: it is held, its groups lead nowhere, or no node has registered. */
+function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | null {
+  const { task } = facts.queued
+  const { missingGroups, emptyGroups } = facts
+  if (task.isHeld) tallyOf(tallies, 'HELD')
+  if (missingGroups.length > 0) tallyOf(tallies, 'GROUP_NOT_FOUND')
+  if (emptyGroups.length > 0) tallyOf(tallies, 'GROUP_EMPTY')
+  const isLost = task.spec.groups.length > 0 && missingGroups.length + emptyGroups.length === task.spec.groups.length
+  const hasNoNodes = facts.survey.nodeCount === 0 && !isLost
+  if (hasNoNodes) tallyOf(tallies, 'NO_NODES')
+  if (task.isHeld) return 'HELD'
+  if (isLost) return missingGroups.length > 0 ? 'GROUP_NOT_FOUND' : 'GROUP_EMPTY'
+  return hasNoNodes ? 'NO_NODES' : null
+}
+
+/** The reason at which no node is left; QUEUED_BEHIND when the task fits; null when there is no node. */
+function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | null {
+  const { survey, plan, policy, queuePosition } = facts
+  if (policy.strategy === 'fifo' && queuePosition !== null && queuePosition > 1) tallyOf(tallies, 'QUEUED_BEHIND')
+  if (plan !== null && facts.isPlanCovered) {
+    addLate(facts, tallies, 'QUEUED_BEHIND', plan.node, admittedOn(plan.node, facts))
+    return 'QUEUED_BEHIND'
+  }
+  let { latest } = survey
+  for (const node of survey.passing) {
+    const reason = lateReason(node, facts)
+    if (reason === null) continue
+    addLate(facts, tallies, reason, node, reason === 'RESERVED_FOR_ANOTHER' ? admittedOn(node, facts) : null)
+    if (latest === null || rankOf(reason) > rankOf(latest)) latest = reason
+  }
+  return latest
+}
+
+/** A node that the survey found nothing against, and that the scheduler does not take all the same; null when it was not asked about. */
+function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
+  const { plan, queued, shape } = facts
+  if (isRefusedBy(queued.task, node)) return 'AWAITING_NODE_ACK'
+  const hasHolds = node.gpus.some((gpu) => gpu.holds.length > 0)
+  if (plan !== null) {
+    if (plan.node !== node) return null
+    return hasHolds ? 'RESERVED_FOR_ANOTHER' : 'NO_ELIGIBLE_VICTIM'
+  }
+  if (hasHolds) return 'RESERVED_FOR_ANOTHER'
+  // Its GPUs admit the task one by one, but together they would promise more host memory than there is.
+  return shape.gpuCount > 1 ? 'SWAP_SPACE_EXHAUSTED' : 'QUEUED_BEHIND'
+}
+
+function addLate(facts: PendingFacts, tallies: Tallies, reason: WaitReason, node: Node, haveMib: Mib | null): void {
+  const needMib = haveMib === null ? null : searchDemandMib(facts.queued.task.spec)
+  addObstacle(tallies, reason, { node, haveMib, needMib, nearness: haveMib ?? 0, isFirst: true })
+}
+
+/** What the node's best GPUs admit of this task, holds of tasks before it left alone. */
+function admittedOn(node: Node, { queued, shape, policy }: PendingFacts): Mib {
+  const admitted = (gpu: Gpu) =>
+    Math.max(admissibleMib(gpu, queued, shape, 'now', policy), admissibleMib(gpu, queued, shape, 'after_swap', policy))
+  return Math.max(0, kthLargest(node.gpus.map(admitted), shape.gpuCount))
 }

@@ -25,8 +25,14 @@ export function largestNowMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: numbe
 
 /** The largest demand that fits once every ripe victim a request of this class may take has left. */
 export function largestAfterSwapMib(gpu: Gpu, kind: RequestKind, isP0: boolean, maxTasksPerGpu: number): Mib {
+  const mib = largestButForBytesMib(gpu, kind, maxTasksPerGpu)
+  return mib === NOTHING ? NOTHING : Math.min(mib, reachMib(gpu, isP0))
+}
+
+/** The largest demand for which nothing but bytes is missing: swappable tasks hold them, whether they may leave now or not. */
+export function largestButForBytesMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
   if (kind === 'exclusive' || !hasSeat(gpu, maxTasksPerGpu)) return NOTHING
-  const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), reachMib(gpu, isP0), hostRoomMib(gpu, kind))
+  const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostRoomMib(gpu, kind))
   return kind === 'noswap' ? Math.min(room, strandRoomMib(gpu)) : room
 }
 

@@ -6,13 +6,13 @@ import type { Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy, Policy } from '../domain/config.ts'
 import type { Gpu, Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
-import { isRefusedBy, largestAfterSwapMib, largestNowMib, NOTHING } from './feasible.ts'
+import { isRefusedBy, largestAfterSwapMib, largestButForBytesMib, largestNowMib, NOTHING } from './feasible.ts'
 import type { Queued } from './queue.ts'
 import { byQueueOrder } from './queue.ts'
 import type { When } from './score.ts'
 import { byGpuId, byNodeId, nodeScoreOf, scoreOf } from './score.ts'
-import type { Shape } from './shape.ts'
-import { searchDemandMib } from './shape.ts'
+import type { RequestKind, Shape } from './shape.ts'
+import { kindOf, searchDemandMib } from './shape.ts'
 
 /** One pool's GPUs, indexed by what they admit. GPUs with holds are kept apart: what they admit depends on who asks. */
 export interface PoolView {
@@ -22,10 +22,23 @@ export interface PoolView {
   gpusFor(shape: Shape, when: When, demandMib: Mib): Iterable<Gpu>
   /** The nodes without holds with enough such GPUs, in score order. */
   nodesFor(shape: Shape, when: When, demandMib: Mib): Iterable<Node>
-  /** GPUs that somebody has a hold on. */
-  readonly heldGpus: ReadonlySet<Gpu>
+  /** What GPUs with holds offer, now or after a swap. */
+  holds(shape: Shape): HeldOffers
+  /** The GPUs with holds that offer this task so much, in any order. Single-GPU shapes only. */
+  heldGpusFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Iterable<Gpu>
+  /** The nodes with held GPUs that do, in any order. */
+  heldNodesFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Iterable<Node>
   /** The largest demand that could ever fit there, down nodes included. */
   largestEverMib(shape: Shape): Mib
+}
+
+/** Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of them. */
+export interface HeldOffers {
+  readonly isEmpty: boolean
+  /** The largest demand offered to anybody. */
+  maxMib(): Mib
+  /** The largest demand offered to this task; it never grows towards the end of the queue. */
+  maxFrom(queued: Queued): Mib
 }
 
 /** The pending tasks of one shape in queue order. */
@@ -34,12 +47,17 @@ export interface ShapeQueue {
   readonly pool: PoolView
   /** The first task in order whose demand is at most this; those set aside in this cycle are skipped. */
   firstWithin(demandMib: Mib): Queued | null
+  /** The first task in order whose demand is at most this, set aside or not. */
+  headWithin(demandMib: Mib): Queued | null
+  /** The same, among those after `previous`. */
+  nextWithin(previous: Queued, demandMib: Mib): Queued | null
   /** True when neither its pool nor the queue has changed since it was last found blocked. */
   isBlocked(): boolean
   /** Remembers that nothing of it fits as things are. */
   markBlocked(): void
   /** This task cannot be placed in this cycle although the figures say so (refused by the node, host memory of several GPUs, victims). */
   setAside(task: Task): void
+  isSetAside(task: Task): boolean
 }
 
 export interface SchedulingView {
@@ -67,7 +85,7 @@ function nextInOrder(view: SchedulingView): Plan | null {
     let from: ShapeQueue | null = null
     for (const queue of view.queues) {
       if (queue.isBlocked()) continue
-      const candidate = firstFitting(queue, view.policy)
+      const candidate = firstFitting(queue)
       if (candidate === null) queue.markBlocked()
       else if (first === null || byQueueOrder(candidate, first) < 0) [first, from] = [candidate, queue]
     }
@@ -82,17 +100,24 @@ function nextInOrder(view: SchedulingView): Plan | null {
 function nextInFifo(view: SchedulingView): Plan | null {
   const heads = new Map<PoolView, { head: Queued; queue: ShapeQueue }>()
   for (const queue of view.queues) {
-    const head = queue.firstWithin(queue.pool.largestEverMib(queue.shape))
+    const head = queue.headWithin(queue.pool.largestEverMib(queue.shape))
     const other = heads.get(queue.pool)
     if (head !== null && (other === undefined || byQueueOrder(head, other.head) < 0)) heads.set(queue.pool, { head, queue })
   }
-  let best: { head: Queued; queue: ShapeQueue } | null = null
-  for (const one of heads.values()) {
-    if (searchDemandMib(one.head.task.spec) > fittingMib(one.queue)) continue
-    if (best === null || byQueueOrder(one.head, best.head) < 0) best = one
+  let best: Plan | null = null
+  let first: Queued | null = null
+  for (const { head, queue } of heads.values()) {
+    if (first !== null && byQueueOrder(head, first) >= 0) continue
+    if (queue.isSetAside(head.task) || !mayFit(head, queue)) continue
+    const plan = placeFor(head, queue, view.policy)
+    if (plan !== null) [best, first] = [plan, head]
   }
-  if (best === null) return null
-  return placeFor(best.head, best.queue, view.policy)
+  return best
+}
+
+/** What held GPUs leave is found out by trying. */
+function mayFit({ task }: Queued, queue: ShapeQueue): boolean {
+  return !queue.pool.holds(queue.shape).isEmpty || searchDemandMib(task.spec) <= fittingMib(queue)
 }
 
 /** The largest demand of this shape that fits now or after a swap, held GPUs left out. */
@@ -100,24 +125,22 @@ function fittingMib(queue: ShapeQueue): Mib {
   return Math.max(queue.pool.largestMib(queue.shape, 'now'), queue.pool.largestMib(queue.shape, 'after_swap'))
 }
 
-/** The first task of a queue that the figures admit, on free GPUs or on held ones that it may use. */
-function firstFitting(queue: ShapeQueue, policy: Policy): Queued | null {
+/** The first task of a queue that the figures admit: on GPUs without holds, or in what holds leave to it. */
+function firstFitting(queue: ShapeQueue): Queued | null {
+  const head = queue.firstWithin(Infinity)
+  // The usual case: the head fits somewhere now, and what would fit after a swap need not be known.
+  if (head === null || searchDemandMib(head.task.spec) <= queue.pool.largestMib(queue.shape, 'now')) return head
   const free = queue.firstWithin(fittingMib(queue))
-  if (queue.pool.heldGpus.size === 0) return free
-  const held = queue.firstWithin(largestOnHeld(queue, policy))
-  if (held === null || (free !== null && byQueueOrder(free, held) <= 0)) return free
-  return placeFor(held, queue, policy) === null ? free : held
-}
-
-/** The largest demand that held GPUs would admit if their holds did not count; an upper bound for who may be tried there. */
-function largestOnHeld(queue: ShapeQueue, policy: Policy): Mib {
-  let largest = NOTHING
-  const { kind, isP0 } = queue.shape
-  for (const gpu of queue.pool.heldGpus) {
-    const now = largestNowMib(gpu, kind, policy.maxTasksPerGpu)
-    largest = Math.max(largest, now, largestAfterSwapMib(gpu, kind, isP0, policy.maxTasksPerGpu))
+  const held = queue.pool.holds(queue.shape)
+  if (held.isEmpty) return free
+  // Who is offered less than it needs passes the search on: to those after it that need no more than what is offered from there on.
+  for (let next = queue.firstWithin(held.maxMib()); next !== null;) {
+    if (free !== null && byQueueOrder(free, next) <= 0) return free
+    const offeredMib = held.maxFrom(next)
+    if (searchDemandMib(next.task.spec) <= offeredMib) return next
+    next = queue.nextWithin(next, offeredMib)
   }
-  return largest
+  return free
 }
 
 /** The GPUs for one task: where it fits now, else where it fits after a swap. */
@@ -142,15 +165,15 @@ function oneGpu(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): 
     best = gpu
     break
   }
-  for (const gpu of queue.pool.heldGpus) {
-    if (admissibleMib(gpu, queued, queue.shape, when, policy) < demand || isRefusedBy(queued.task, gpu.node)) continue
+  for (const gpu of queue.pool.heldGpusFor(queue.shape, when, queued, demand)) {
+    if (isRefusedBy(queued.task, gpu.node)) continue
     if (best === null || byScore(gpu, best, when, policy.strategy) < 0) best = gpu
   }
   return best === null ? null : { node: best.node, gpus: [best] }
 }
 
 function severalGpus(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): Place | null {
-  for (const node of nodesInOrder(queue, when, searchDemandMib(queued.task.spec), policy.strategy)) {
+  for (const node of nodesInOrder(queued, queue, when, policy.strategy)) {
     if (isRefusedBy(queued.task, node)) continue
     const gpus = gpusOnNode(node, queued, queue.shape, when, policy)
     if (gpus !== null) return { node, gpus }
@@ -158,11 +181,12 @@ function severalGpus(queued: Queued, queue: ShapeQueue, when: When, policy: Poli
   return null
 }
 
-/** Nodes of the index and nodes with held GPUs, merged by score. */
-function* nodesInOrder(queue: ShapeQueue, when: When, demandMib: Mib, strategy: PlacementStrategy): Generator<Node> {
-  const held = [...new Set([...queue.pool.heldGpus].map((gpu) => gpu.node))].sort((a, b) => byNodeScore(a, b, when, strategy))
+/** Nodes that admit it without touching a hold, and nodes with held GPUs that offer it enough, merged by score. */
+function* nodesInOrder(queued: Queued, queue: ShapeQueue, when: When, strategy: PlacementStrategy): Generator<Node> {
+  const demand = searchDemandMib(queued.task.spec)
+  const held = [...queue.pool.heldNodesFor(queue.shape, when, queued, demand)].sort((a, b) => byNodeScore(a, b, when, strategy))
   let nextHeld = 0
-  for (const node of queue.pool.nodesFor(queue.shape, when, demandMib)) {
+  for (const node of queue.pool.nodesFor(queue.shape, when, demand)) {
     for (; nextHeld < held.length; nextHeld++) {
       const other = held[nextHeld] as Node
       if (byNodeScore(other, node, when, strategy) > 0) break
@@ -180,17 +204,26 @@ function gpusOnNode(node: Node, queued: Queued, shape: Shape, when: When, policy
   const now = fitting('now').sort((a, b) => byScore(a, b, 'now', policy.strategy))
   const later = when === 'now' ? [] : fitting('after_swap').filter((gpu) => !now.includes(gpu))
   const chosen = [...now, ...later.sort((a, b) => byScore(a, b, when, policy.strategy))].slice(0, shape.gpuCount)
-  return chosen.length === shape.gpuCount && hasHostRoom(chosen, demand, shape) ? chosen : null
+  return chosen.length === shape.gpuCount && hasHostRoom(chosen, demand, shape.kind) ? chosen : null
+}
+
+/** Would the task be admitted on these GPUs of one node if only enough of the swappable tasks there left? */
+export function missesOnlyBytes(task: Task, gpus: readonly Gpu[], maxTasksPerGpu: number): boolean {
+  const kind = kindOf(task.spec)
+  const demand = searchDemandMib(task.spec)
+  const [first] = gpus
+  if (first === undefined || isRefusedBy(task, first.node)) return false
+  return gpus.every((gpu) => largestButForBytesMib(gpu, kind, maxTasksPerGpu) >= demand) && hasHostRoom(gpus, demand, kind)
 }
 
 /** Several GPUs of one node draw on the same host memory: their promises count together (SWAP_SPACE_EXHAUSTED). */
-function hasHostRoom(gpus: readonly Gpu[], demandMib: Mib, shape: Shape): boolean {
+function hasHostRoom(gpus: readonly Gpu[], demandMib: Mib, kind: RequestKind): boolean {
   const node = (gpus[0] as Gpu).node
   let promised = node.hostPromisedMib
   for (const gpu of gpus) {
     const committed = gpu.noswapMib + gpu.swappableMib
     const before = committed > gpu.capacityMib ? gpu.swappableMib : 0
-    const swappable = gpu.swappableMib + (shape.kind === 'swappable' ? demandMib : 0)
+    const swappable = gpu.swappableMib + (kind === 'swappable' ? demandMib : 0)
     promised += (committed + demandMib > gpu.capacityMib ? swappable : 0) - before
   }
   return promised <= node.hostSwapMib || promised === node.hostPromisedMib

@@ -1,5 +1,4 @@
 /** Which of several GPUs that admit a task is taken (semantics 1, "Admission"). */
-import { byCodeUnits, firstDifference } from '../domain/order.ts'
 import type { PlacementStrategy } from '../domain/config.ts'
 import type { Gpu, Node } from '../domain/node.ts'
 import { afterMovesMib, commitRoomMib } from './feasible.ts'
@@ -38,11 +37,10 @@ export function nodeScoreOf(node: Node, when: When, strategy: PlacementStrategy)
 }
 
 /** Ties between equal scores: node id, then GPU index. */
-export const byGpuId = firstDifference<Gpu>(
-  (a, b) => byCodeUnits(a.node.id, b.node.id),
-  (a, b) => a.index - b.index,
-)
+export function byGpuId(a: Gpu, b: Gpu): number {
+  return a.node.rank - b.node.rank || a.index - b.index
+}
 
 export function byNodeId(a: Node, b: Node): number {
-  return byCodeUnits(a.id, b.id)
+  return a.rank - b.rank
 }

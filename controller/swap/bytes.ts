@@ -37,9 +37,14 @@ export function movingOutForMib(gpu: Gpu, owner: QueueEntry): Mib {
   return mib
 }
 
-/** The most an entry could ever have on a GPU while noswap tasks and foreign memory stay: C − N of the others. */
+/**
+ * The most an entry could ever have on a GPU while noswap tasks and foreign memory stay: C − N of the others. A noswap task that grows
+ * leaves the largest swappable one room to return (semantics section 1, "growth").
+ */
 export function besideOthersMib(gpu: Gpu, entry: QueueEntry): Mib {
-  const own = entry.task.placement?.noswap === 1 ? entry.task.placement.demandMib : 0
+  const placement = entry.task.placement?.noswap === 1 ? entry.task.placement : null
+  const own = placement?.demandMib ?? 0
+  const stranded = entry.kind === 'growth' && placement !== null ? gpu.largestSwappableMib : 0
   const claimed = entry.kind === 'placement' && entry.owns && entry.task.spec.noswap === 1 ? entry.needMib : 0
-  return gpu.capacityMib - gpu.noswapMib + own + claimed
+  return gpu.capacityMib - gpu.noswapMib + own + claimed - stranded
 }

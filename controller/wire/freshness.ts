@@ -10,9 +10,9 @@ export const COMMAND_TTL_MS: DurationMs = 15_000
 export const SUSPECT_AFTER_MS: DurationMs = 15_000
 
 interface LastWord {
-  readonly boot: Boot
-  readonly sentMono: number
-  readonly receivedAt: Instant
+  boot: Boot
+  sentMono: number
+  receivedAt: Instant
 }
 
 export class Freshness {
@@ -25,7 +25,13 @@ export class Freshness {
   }
 
   heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): void {
-    this.#words.set(nodeId, { boot, sentMono, receivedAt: now })
+    const word = this.#words.get(nodeId)
+    if (word === undefined) this.#words.set(nodeId, { boot, sentMono, receivedAt: now })
+    else {
+      word.boot = boot
+      word.sentMono = sentMono
+      word.receivedAt = now
+    }
   }
 
   /** What a command to the node must carry; null for a node that never spoke. */

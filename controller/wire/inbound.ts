@@ -1,6 +1,6 @@
 /** Messages of nodes become calls of the engine; the answers go out once what they say is durable. */
 import type { AttemptRef, ControllerBody, Envelope, NodeSettings } from '../../protocol/messages.ts'
-import { everyNode, nodeIdOf } from '../../protocol/subjects.ts'
+import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { LiveNode } from '../engine/live.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
@@ -29,8 +29,8 @@ export function listenToNodes(o: InboundOptions): () => void {
 
 function receive(o: InboundOptions, op: 'hello' | 'heartbeat' | 'events', message: Envelope, subject: string, reply: Reply): void {
   const { body } = message
-  const nodeId = nodeIdOf(subject)
-  if (body.op !== op || nodeId === null || body.node_id !== nodeId) return refuse(o, nodeId, 'wrong_sender', reply)
+  if (body.op !== op || !speaksFor(subject, body.node_id)) return refuse(o, nodeIdOf(subject), 'wrong_sender', reply)
+  const nodeId = body.node_id
   const node = o.engine.cluster.nodes.get(nodeId)
   if (node !== undefined && message.boot.counter < node.boot.counter) {
     reply(o.envelope({ op: 'state_reset', counter_above: node.boot.counter }))
@@ -52,6 +52,14 @@ function receive(o: InboundOptions, op: 'hello' | 'heartbeat' | 'events', messag
     o.engine.heartbeat(node, body, message.seq, (stop) => reply(o.envelope(leaseFor(o, node, stop))))
   }
 }
+
+/** `gpu.v1.node.<node_id>.<verb>`: the payload names the node that the subject names. */
+function speaksFor(subject: string, nodeId: string): boolean {
+  const at = DEFAULT_PREFIX.length + 6
+  return subject.startsWith(nodeId, at) && subject.charCodeAt(at + nodeId.length) === DOT
+}
+
+const DOT = 46
 
 function leaseFor(o: InboundOptions, node: LiveNode, stop: readonly AttemptRef[]): ControllerBody {
   return { op: 'lease', settings: settingsFor(o, node.id), stop }

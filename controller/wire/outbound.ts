@@ -71,10 +71,14 @@ export class Outbound {
   }
 
   #again(effect: Effect, messageId: string | null, retryMs: DurationMs): void {
-    this.#o.clock.at(this.#o.clock.now() + retryMs, () => {
-      if (this.#o.isCurrent(effect)) this.#request(effect, messageId, Math.min(2 * retryMs, RETRY_MAX_MS))
-      else this.#next(effect.taskId)
-    }, RANK_MESSAGE)
+    this.#o.clock.at(
+      this.#o.clock.now() + retryMs,
+      () => {
+        if (this.#o.isCurrent(effect)) this.#request(effect, messageId, Math.min(2 * retryMs, RETRY_MAX_MS))
+        else this.#next(effect.taskId)
+      },
+      RANK_MESSAGE,
+    )
   }
 
   #next(taskId: string): void {

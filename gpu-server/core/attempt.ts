@@ -1,5 +1,5 @@
 import type { Instant, Mib, NoSwap, OnNodeLoss } from '../../protocol/units.ts'
-import type { StartCommand, TaskReport, WireResidency } from '../../protocol/messages.ts'
+import type { StartCommand, SwapCommand, TaskReport, WireResidency } from '../../protocol/messages.ts'
 
 /** One attempt that lives on this server. */
 export interface Attempt {
@@ -7,16 +7,26 @@ export interface Attempt {
   readonly attempt: number
   readonly gpus: readonly number[]
   readonly onNodeLoss: OnNodeLoss
+  /** Its demand on each GPU: as started, or what it was granted since. */
   vramMib: Mib
+  /** What the ledger counts for it on each GPU; less than the demand while a granted growth waits until it is back in VRAM. */
+  residentMib: Mib
+  /** What the ledger counts for it in host memory, all GPUs together. */
+  hostMib: Mib
+  /** The allocation that the device holds would take it to this on each GPU; null when none is held. */
+  heldMib: Mib | null
   noswap: NoSwap
   residency: WireResidency
   /** Counts residency changes that were completed; the start makes it 1. */
   generation: number
+  /** The swap that was obeyed last. */
+  lastSwap: Pick<SwapCommand, 'op' | 'generation'> | null
   wantsGpu: boolean
   lastUseAt: Instant
   isStartAcknowledged: boolean
-  isStopping: boolean
   isFrozen: boolean
+  /** Why this server is ending it; null while it is not. */
+  endsAs: 'stopped' | 'lease_ended' | null
 }
 
 export function newAttempt(command: StartCommand, now: Instant): Attempt {
@@ -26,14 +36,18 @@ export function newAttempt(command: StartCommand, now: Instant): Attempt {
     gpus: command.gpus,
     onNodeLoss: command.on_node_loss,
     vramMib: command.vram_mib,
+    residentMib: 0,
+    hostMib: 0,
+    heldMib: null,
     noswap: command.noswap,
     residency: 'none',
     generation: 0,
+    lastSwap: null,
     wantsGpu: false,
     lastUseAt: now,
     isStartAcknowledged: false,
-    isStopping: false,
     isFrozen: false,
+    endsAs: null,
   }
 }
 

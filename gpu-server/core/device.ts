@@ -16,7 +16,7 @@ export type Launched = { readonly error: string } | { readonly error: null; read
 /** `done`: as ordered. The others leave the task where it was. */
 export type SwapOutcome = 'done' | 'woke_while_locked' | 'copy_failed' | 'no_vram' | 'no_host_memory'
 
-/** What a device tells of its tasks, at any time. */
+/** What a device tells of its tasks, at any time. It is not called back inside a report. */
 export interface DeviceListener {
   exited(taskId: string, attempt: number, exitCode: number | null, detail: string | null): void
   gpuWanted(taskId: string, attempt: number): void
@@ -31,18 +31,20 @@ export interface DeviceListener {
  * answered with `copy_failed`, and `stop` of it does nothing.
  */
 export interface Device {
+  /** As they are now, in the order of their indexes, from 0 without gaps. */
   gpus(): readonly GpuReport[]
+  /** Reports go to the latest listener only. */
   observe(listener: DeviceListener): void
   launch(request: LaunchRequest, done: (launched: Launched) => void): void
   /** Moves all its bytes on all its GPUs to host memory and frees the VRAM. */
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
   /** Brings them back. */
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void
-  /** Stops it from running, its bytes stay where they are; the lease is over (R4). */
+  /** Stops it from running, its bytes stay where they are; the lease is over (R4). One that is being launched does not begin to run. */
   freeze(taskId: string, attempt: number): void
   thaw(taskId: string, attempt: number): void
-  /** Ends it; nothing of it is left when `exited` comes. */
+  /** Ends it, frozen or not. Asked once; nothing of it is left when `exited` comes, or the launch has failed. */
   stop(taskId: string, attempt: number): void
-  /** The held allocation goes through, or fails. */
+  /** The held allocation goes through, or fails. Granted only while the task is resident. */
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void
 }

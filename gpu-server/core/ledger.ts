@@ -1,46 +1,73 @@
-/** What is in VRAM and in host memory on this server, by its own count: it refuses whatever would break the reserve (R12). */
+/**
+ * What is in VRAM and in host memory on this server, by its own count: it refuses whatever would break the reserve (R12). Each attempt
+ * carries what is counted for it, so that leaving gives back exactly what entering took.
+ */
 import type { Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
+import type { Attempt } from './attempt.ts'
 
 export class Ledger {
+  readonly #gpus: () => readonly GpuReport[]
   readonly #residentMib: Mib[]
-  readonly #gpus: readonly GpuReport[]
   readonly #hostSwapMib: Mib
   #hostUsedMib = 0
-  reserveMib: Mib
+  /** Kept free on each GPU. */
+  reserveMib: Mib = 0
 
-  constructor(gpus: readonly GpuReport[], hostSwapMib: Mib, reserveMib: Mib) {
+  /** @param gpus the GPUs as they are at the time of asking: foreign memory comes and goes. */
+  constructor(gpus: () => readonly GpuReport[], hostSwapMib: Mib) {
     this.#gpus = gpus
-    this.#residentMib = gpus.map(() => 0)
+    this.#residentMib = gpus().map(() => 0)
     this.#hostSwapMib = hostSwapMib
-    this.reserveMib = reserveMib
   }
 
-  has(gpu: number): boolean {
-    return gpu in this.#residentMib
+  /** Are these GPUs of this server, at least one, and none twice? */
+  hasAll(gpus: readonly number[]): boolean {
+    for (let place = 0; place < gpus.length; place++) {
+      const gpu = gpus[place] as number
+      if (this.#residentMib[gpu] === undefined || gpus.indexOf(gpu) !== place) return false
+    }
+    return gpus.length > 0
   }
 
   /** Would `mib` more on each of these GPUs keep the reserve? */
   fits(gpus: readonly number[], mib: Mib): boolean {
-    return gpus.every((gpu) => {
-      const report = this.#gpus[gpu]
-      return report !== undefined && (this.#residentMib[gpu] ?? 0) + mib <= report.physical_mib - report.foreign_mib - this.reserveMib
-    })
+    const reports = this.#gpus()
+    for (const gpu of gpus) {
+      const report = reports[gpu]
+      const resident = this.#residentMib[gpu]
+      if (report === undefined || resident === undefined) return false
+      if (resident + mib > report.physical_mib - report.foreign_mib - this.reserveMib) return false
+    }
+    return true
   }
 
   fitsHost(mib: Mib): boolean {
     return this.#hostUsedMib + mib <= this.#hostSwapMib
   }
 
-  addResident(gpus: readonly number[], mib: Mib): void {
-    for (const gpu of gpus) this.#residentMib[gpu] = (this.#residentMib[gpu] ?? 0) + mib
+  /** `mib` more on each of its GPUs. */
+  enterVram(attempt: Attempt, mib: Mib): void {
+    attempt.residentMib += mib
+    this.#count(attempt.gpus, mib)
   }
 
-  addHost(mib: Mib): void {
+  leaveVram(attempt: Attempt): void {
+    this.#count(attempt.gpus, -attempt.residentMib)
+    attempt.residentMib = 0
+  }
+
+  enterHost(attempt: Attempt, mib: Mib): void {
+    attempt.hostMib += mib
     this.#hostUsedMib += mib
   }
 
-  residentMib(gpu: number): Mib {
-    return this.#residentMib[gpu] ?? 0
+  leaveHost(attempt: Attempt): void {
+    this.#hostUsedMib -= attempt.hostMib
+    attempt.hostMib = 0
+  }
+
+  #count(gpus: readonly number[], mib: Mib): void {
+    for (const gpu of gpus) this.#residentMib[gpu] = (this.#residentMib[gpu] as Mib) + mib
   }
 }

@@ -5,11 +5,12 @@ export const MAX_SEEN_TASKS = 65_536
 
 export class SeenAttempts {
   readonly #highest: Map<string, number>
-  /** Those that were refused or stopped before they started. */
-  readonly #burned = new Map<string, number>()
+  /** Of these tasks the highest was refused or stopped before it started. */
+  readonly #burned: Map<string, number>
 
-  constructor(known: ReadonlyMap<string, number>) {
-    this.#highest = new Map(known)
+  constructor(highest: ReadonlyMap<string, number>, burned: ReadonlyMap<string, number>) {
+    this.#highest = new Map(highest)
+    this.#burned = new Map(burned)
   }
 
   /** 0 when none was seen. */
@@ -37,8 +38,8 @@ export class SeenAttempts {
     this.#burned.set(taskId, attempt)
   }
 
-  /** The live map: whoever keeps it keeps what is true now. */
-  all(): ReadonlyMap<string, number> {
-    return this.#highest
+  /** The live maps: whoever keeps them keeps what is true now. */
+  all(): { readonly highest: ReadonlyMap<string, number>; readonly burned: ReadonlyMap<string, number> } {
+    return { highest: this.#highest, burned: this.#burned }
   }
 }

@@ -4,59 +4,52 @@
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
-import type { CancelTimer } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Device, DeviceListener, Launched, LaunchRequest, SwapOutcome } from '../../gpu-server/core/device.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
-import type { VirtualClock } from '../virtual-clock.ts'
+import type { SimClock, TimerHandle } from '../virtual-clock.ts'
+import { ComputeSharing } from './compute-sharing.ts'
+import type { Runner } from './compute-sharing.ts'
 import { swapDurationMs } from './swap-profiles.ts'
 import { WorkCursor } from './work-cursor.ts'
 import type { Workload } from './workload.ts'
 
-interface Process {
+interface Process extends Runner {
   readonly taskId: string
   readonly attempt: number
-  readonly gpus: readonly number[]
   readonly cursor: WorkCursor
   readonly startedAt: Instant
   vramMib: Mib
   isBusy: boolean
   isResident: boolean
   isFrozen: boolean
-  isCopying: boolean
-  /** It counts among those that share its GPUs. */
+  /** It is among those that share its GPUs. */
   isRunning: boolean
-  /** GPU work left in this busy step, microseconds on an idle GPU. */
-  leftUs: number
-  settledAt: Instant
-  /** How many microseconds of its work are done in `divisor` microseconds of time: η(k) permille over 1000 × k, at its slowest GPU. */
-  rate: number
-  divisor: number
-  idleSince: Instant
-  cancel: CancelTimer | null
-  cancelGrowth: CancelTimer | null
+  idleTimer: TimerHandle | null
+  growthTimer: TimerHandle | null
   nextGrowth: number
+  /** A step of growth that came due while it was not resident: it allocates once it is back. */
+  isGrowthDue: boolean
 }
 
 export class SimulatedDevice implements Device {
-  readonly #clock: VirtualClock
+  readonly #clock: SimClock
   readonly #node: ScenarioNode
   readonly #workload: Workload
   readonly #gpus: readonly GpuReport[]
   readonly #processes = new Map<string, Process>()
-  /** Those that run on each GPU. */
-  readonly #running: Process[][]
+  readonly #sharing: ComputeSharing
   /** Until when each GPU's copy engine is taken. */
   readonly #transferUntil: Instant[]
   #listener: DeviceListener | null = null
 
-  constructor(clock: VirtualClock, node: ScenarioNode, workload: Workload) {
+  constructor(clock: SimClock, node: ScenarioNode, workload: Workload) {
     this.#clock = clock
     this.#node = node
     this.#workload = workload
     const indexes = Array.from({ length: node.gpuCount }, (_, index) => index)
     this.#gpus = indexes.map((index) => ({ index, model: node.gpu.model, physical_mib: node.gpu.vramMib, foreign_mib: 0 }))
-    this.#running = indexes.map(() => [])
+    this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille)
     this.#transferUntil = indexes.map(() => 0)
   }
 
@@ -80,16 +73,15 @@ export class SimulatedDevice implements Device {
       isBusy: false,
       isResident: true,
       isFrozen: false,
-      isCopying: false,
       isRunning: false,
       leftUs: 0,
-      settledAt: now,
-      rate: 0,
-      divisor: 1,
-      idleSince: now,
-      cancel: null,
-      cancelGrowth: null,
+      mark: 0,
+      timer: null,
+      onDone: () => this.#stepDone(process),
+      idleTimer: null,
+      growthTimer: null,
       nextGrowth: 0,
+      isGrowthDue: false,
     }
     this.#processes.set(request.taskId, process)
     this.#clock.soon(() => {
@@ -115,13 +107,10 @@ export class SimulatedDevice implements Device {
         process.isResident = true
         this.#share(process)
         done('woke_while_locked')
+        this.#growIfDue(process)
         return
       }
-      process.isCopying = true
-      this.#afterTransfer(process, 'out', () => {
-        process.isCopying = false
-        done('done')
-      })
+      this.#afterTransfer(process, 'out', () => done('done'))
     }
     if (beginsAt <= this.#clock.now()) copy()
     else this.#clock.at(beginsAt, copy, RANK_DEVICE)
@@ -130,12 +119,11 @@ export class SimulatedDevice implements Device {
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
-    process.isCopying = true
     this.#afterTransfer(process, 'in', () => {
-      process.isCopying = false
       process.isResident = true
       this.#share(process)
       done('done')
+      this.#growIfDue(process)
     })
   }
 
@@ -171,15 +159,18 @@ export class SimulatedDevice implements Device {
     if (step.kind === 'busy') {
       process.isBusy = true
       process.leftUs = step.ms * 1000
-      process.settledAt = now
       this.#share(process)
       return true
     }
     process.isBusy = false
-    process.idleSince = now
-    this.#share(process)
-    process.cancel = this.#clock.at(now + step.ms, () => this.#advance(process), RANK_DEVICE)
+    process.idleTimer = this.#clock.schedule(now + step.ms, () => this.#advance(process), RANK_DEVICE)
     return true
+  }
+
+  /** GPU work is done: it no longer shares. */
+  #stepDone(process: Process): void {
+    process.isRunning = false
+    this.#advance(process)
   }
 
   /** A step is over: the next one, and what there is to tell about it. */
@@ -198,70 +189,20 @@ export class SimulatedDevice implements Device {
     this.#processes.delete(process.taskId)
     process.isBusy = false
     this.#share(process)
-    process.cancel?.()
-    process.cancelGrowth?.()
+    if (process.idleTimer !== null) process.idleTimer.fn = null
+    if (process.growthTimer !== null) process.growthTimer.fn = null
     this.#listener?.exited(process.taskId, process.attempt, exitCode, detail)
   }
 
   // ── sharing ─────────────────────────────────────────────────────────────────
 
-  /** Whether it runs may have changed: everybody on its GPUs is settled and gets a new rate. */
+  /** Whether it runs may have changed. */
   #share(process: Process): void {
     const isRunning = process.isBusy && process.isResident && !process.isFrozen
-    if (isRunning === process.isRunning) {
-      if (isRunning) this.#repace(process)
-      return
-    }
-    const now = this.#clock.now()
-    if (!isRunning) this.#settle(process, now)
-    for (const gpu of process.gpus) for (const other of this.#running[gpu] as Process[]) this.#settle(other, now)
+    if (isRunning === process.isRunning) return
     process.isRunning = isRunning
-    process.settledAt = now
-    for (const gpu of process.gpus) {
-      const running = this.#running[gpu] as Process[]
-      if (isRunning) running.push(process)
-      else running.splice(running.indexOf(process), 1)
-    }
-    if (!isRunning && process.isBusy) {
-      process.cancel?.()
-      process.cancel = null
-    }
-    for (const gpu of process.gpus) for (const other of this.#running[gpu] as Process[]) this.#repace(other)
-  }
-
-  #settle(process: Process, now: Instant): void {
-    if (!process.isRunning) return
-    const us = (now - process.settledAt) * 1000
-    if (us > 0) process.leftUs = Math.max(0, process.leftUs - Math.floor((us * process.rate) / process.divisor))
-    process.settledAt = now
-  }
-
-  /** Sets its rate by its slowest GPU and the timer for the end of its step. */
-  #repace(process: Process): void {
-    let rate = 1000
-    let divisor = 0
-    for (const gpu of process.gpus) {
-      const count = (this.#running[gpu] as Process[]).length
-      const efficiency = this.#efficiencyPermille(count)
-      const slower = 1000 * count
-      if (divisor === 0 || efficiency * divisor < rate * slower) [rate, divisor] = [efficiency, slower]
-    }
-    process.rate = rate
-    process.divisor = divisor
-    process.cancel?.()
-    const ms = Math.ceil(Math.ceil((process.leftUs * divisor) / rate) / 1000)
-    process.cancel = this.#clock.at(this.#clock.now() + ms, () => this.#stepDone(process), RANK_DEVICE)
-  }
-
-  #stepDone(process: Process): void {
-    this.#settle(process, this.#clock.now())
-    if (process.leftUs > 0) this.#repace(process)
-    else this.#advance(process)
-  }
-
-  #efficiencyPermille(count: number): number {
-    const table = this.#node.gpu.efficiencyPermille
-    return table[Math.min(count, table.length) - 1] ?? 1000
+    if (isRunning) this.#sharing.add(process)
+    else this.#sharing.remove(process)
   }
 
   // ── transfers ───────────────────────────────────────────────────────────────
@@ -288,9 +229,20 @@ export class SimulatedDevice implements Device {
     }
     const step = steps[process.nextGrowth]
     if (step === undefined) return
-    process.nextGrowth += 1
     const at = Math.max(this.#clock.now(), process.startedAt + step[0])
-    process.cancelGrowth = this.#clock.at(at, () => this.#listener?.allocationWanted(process.taskId, process.attempt, step[1]), RANK_DEVICE)
+    const due = (): void => {
+      process.isGrowthDue = true
+      this.#growIfDue(process)
+    }
+    process.growthTimer = this.#clock.schedule(at, due, RANK_DEVICE)
+  }
+
+  /** Only a process that is in VRAM allocates. */
+  #growIfDue(process: Process): void {
+    if (!process.isGrowthDue || !process.isResident) return
+    process.isGrowthDue = false
+    const step = this.#workload.allocStepsOf(process.taskId)[process.nextGrowth++]
+    if (step !== undefined) this.#listener?.allocationWanted(process.taskId, process.attempt, step[1])
   }
 
   // ── small things ────────────────────────────────────────────────────────────

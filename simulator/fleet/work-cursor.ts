@@ -4,9 +4,7 @@ import type { Work } from '../trace/trace-format.ts'
 
 /** busy: GPU work of so many ms. idle: none until that offset. done: it ends. */
 export type Step =
-  | { readonly kind: 'busy'; readonly ms: DurationMs }
-  | { readonly kind: 'idle'; readonly ms: DurationMs }
-  | { readonly kind: 'done' }
+  { readonly kind: 'busy'; readonly ms: DurationMs } | { readonly kind: 'idle'; readonly ms: DurationMs } | { readonly kind: 'done' }
 
 const DONE: Step = { kind: 'done' }
 
@@ -33,7 +31,7 @@ export class WorkCursor {
   }
 
   #phase(phases: ReadonlyArray<readonly [DurationMs, DurationMs]>): Step {
-    for (; this.#next < phases.length; ) {
+    for (; this.#next < phases.length;) {
       const [busyMs, idleMs] = phases[this.#next] as readonly [DurationMs, DurationMs]
       if (!this.#isIdleNext) {
         this.#isIdleNext = true

@@ -12,6 +12,9 @@ export interface TaskOutcome {
   readonly aloneMs: DurationMs | null
 }
 
+/** A task that has not ended. */
+export type OpenOutcome = Omit<TaskOutcome, 'finishedAt' | 'state'>
+
 interface OpenTask {
   readonly submittedAt: Instant
   startedAt: Instant | null
@@ -39,6 +42,11 @@ export class Collector {
 
   get unfinished(): number {
     return this.#open.size
+  }
+
+  /** Tasks that have not ended, in the order of submission. */
+  *open(): IterableIterator<OpenOutcome> {
+    for (const [id, task] of this.#open) yield { id, ...task }
   }
 
   submittedTask(id: string, at: Instant, aloneMs: DurationMs | null): void {

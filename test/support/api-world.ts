@@ -266,6 +266,7 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     registeredAt: now,
     lastSeenAt: now,
     ordinal,
+    rank: ordinal,
   }
 }
 

@@ -46,6 +46,8 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
     await inspect(db, path)
     setUp(db, path, settings.maxPages)
     const migrated = await migrate(kyselyOf(db), path, Date.now())
+    // What a crash left in the log goes into the file now, so that the log does not grow from crash to crash.
+    db.pragma('wal_checkpoint(truncate)')
     const lines = isNew ? [`made ${path}`] : []
     if (migrated.from !== migrated.to) lines.push(`${path}: schema ${migrated.from} → ${migrated.to}`)
     return { db, lines, close }
@@ -112,6 +114,4 @@ function setUp(db: Database.Database, path: string, maxPages: number | null): vo
   if (journal !== 'wal' || db.pragma('synchronous', { simple: true }) !== 2) {
     throw new StoreFault(`${path} lies on a file system without shared memory (journal ${String(journal)}): name a local data directory`)
   }
-  // What a crash left in the log goes into the file now, so that the log does not grow from crash to crash.
-  db.pragma('wal_checkpoint(truncate)')
 }

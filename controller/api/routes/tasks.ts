@@ -67,13 +67,14 @@ const DEFAULT_LIMIT = 50
 
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
 export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  /** The open task. Throws when there is none: 409 for a final one, 404 else. */
+  /** The open task. Throws when there is none: 409 for one that has ended, 404 else. */
   async function open(id: string): Promise<Task> {
     const task = views.openTask(id)
     if (task !== undefined) return task
     const record = await views.stored.task(id)
-    if (record === null || !isFinal(record.state)) throw notFound('task', id)
-    throw new ApiProblem('conflict', `The task is ${record.state}; it changes no more.`)
+    if (record === null) throw notFound('task', id)
+    // The store may be a moment behind: what is open there and not in memory is ending now.
+    throw new ApiProblem('conflict', `The task ${isFinal(record.state) ? `is ${record.state}` : 'has just ended'}; it changes no more.`)
   }
 
   app.post('/tasks', { schema: submitTask }, async ({ body }, reply) => {

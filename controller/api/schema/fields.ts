@@ -1,5 +1,6 @@
 /** The building blocks of request and response schemas. */
 import { Type, type Static, type TObject, type TProperties, type TSchema, type TSchemaOptions, type TUnsafe } from 'typebox'
+import { ID_LIMIT } from '../limits.ts'
 
 /** A whole number in a range, both ends included. */
 export function integer(minimum: number, maximum: number, options: TSchemaOptions = {}) {
@@ -75,5 +76,5 @@ export function closed<P extends TProperties>(properties: P, options: TSchemaOpt
 
 /** A path parameter: any text that could be an id. */
 export function pathId(description: string) {
-  return Type.String({ maxLength: 200, description })
+  return Type.String({ maxLength: ID_LIMIT, description })
 }

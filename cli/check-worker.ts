@@ -1,0 +1,5 @@
+/** The worker thread of `sim check`. */
+import { runCheckTask } from './check-run.ts'
+import { serveJobs } from './serve-jobs.ts'
+
+serveJobs(runCheckTask)

@@ -1,0 +1,67 @@
+/** How far a command is, on stderr: a bar on a terminal, a line at every tenth otherwise. Nothing for what is done within two seconds. */
+
+const SILENT_MS = 2_000
+const BAR_STEPS = 1_000
+
+/** How far the work is, 0 to 1; may be called often. */
+export type OnProgress = (fraction: number) => void
+
+/** @param label what is going on, in a word or two */
+export async function withProgress<T>(
+  label: string,
+  work: (onProgress: OnProgress) => Promise<T>,
+  stream: NodeJS.WriteStream = process.stderr,
+): Promise<T> {
+  const startedAt = performance.now()
+  const painter = stream.isTTY ? await barPainter(label, stream) : linePainter(label, stream)
+  let isPainting = false
+  try {
+    return await work((fraction) => {
+      if (!isPainting && performance.now() - startedAt < SILENT_MS) return
+      isPainting = true
+      painter.paint(Math.min(1, Math.max(0, fraction)))
+    })
+  } finally {
+    if (isPainting) painter.end()
+  }
+}
+
+interface Painter {
+  paint(fraction: number): void
+  end(): void
+}
+
+async function barPainter(label: string, stream: NodeJS.WriteStream): Promise<Painter> {
+  const { default: cliProgress } = await import('cli-progress')
+  const bar = new cliProgress.SingleBar({
+    format: `${label} {bar} {percentage} % | {duration_formatted} so far`,
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+    hideCursor: true,
+    clearOnComplete: true,
+    stream,
+  })
+  let shown = -1
+  return {
+    paint(fraction) {
+      const step = Math.floor(fraction * BAR_STEPS)
+      if (shown === -1) bar.start(BAR_STEPS, step)
+      else if (step !== shown) bar.update(step)
+      shown = step
+    },
+    end: () => bar.stop(),
+  }
+}
+
+function linePainter(label: string, stream: NodeJS.WriteStream): Painter {
+  let shown = 0
+  return {
+    paint(fraction) {
+      const tenth = Math.floor(fraction * 10 + 1e-9)
+      if (tenth <= shown) return
+      shown = tenth
+      stream.write(`${label}: ${tenth * 10} %\n`)
+    },
+    end() {},
+  }
+}

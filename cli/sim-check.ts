@@ -1,0 +1,90 @@
+/** `headroom sim check [FILES…]`. */
+import { existsSync, globSync } from 'node:fs'
+import { loadScenario } from '../simulator/scenario/load.ts'
+import type { Assertions } from '../simulator/scenario/assertions.ts'
+import { differencesOf } from '../simulator/report/compare.ts'
+import { expectedFileOf, expectedOf } from './check-run.ts'
+import type { CheckAnswer, CheckTask } from './check-run.ts'
+import { EXIT_DIGEST_MISMATCH, EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
+import { withProgress } from './progress.ts'
+import { writeJson } from './run-folder.ts'
+import { runInWorkers } from './worker-pool.ts'
+import { workerUrl } from './worker-url.ts'
+
+export interface SimCheckOptions {
+  readonly update?: boolean
+  readonly jobs: number
+  readonly json?: boolean
+}
+
+type Verdict = 'ok' | 'recorded' | 'unrecorded' | 'mismatch' | 'failed'
+
+interface Checked extends CheckAnswer {
+  readonly verdict: Verdict
+}
+
+const DEFAULT_FILES = 'scenarios/*.scenario.yaml'
+
+export async function simCheck(files: readonly string[], options: SimCheckOptions): Promise<number> {
+  const tasks = (files.length > 0 ? files : defaultFiles()).map((file): CheckTask => ({ file }))
+  const answers = await withProgress('sim check', (onProgress) =>
+    runInWorkers<CheckTask, CheckAnswer>(workerUrl('check-worker'), tasks, { threads: options.jobs, onProgress }),
+  )
+  const checked = answers.map((answer): Checked => ({ ...answer, verdict: verdictOn(answer, options.update === true) }))
+  for (const { verdict, file, result } of checked)
+    if (verdict === 'recorded' && result !== null) writeJson(expectedFileOf(file), expectedOf(result))
+  process.stdout.write(options.json === true ? `${JSON.stringify(checked.map(jsonOf), null, 2)}\n` : checked.map(textOf).join(''))
+  return exitCodeOf(checked)
+}
+
+/** Those that assert something or have a recorded digest: the others (a demonstration, say) are there to be looked at. */
+function defaultFiles(): string[] {
+  const found = globSync(DEFAULT_FILES).sort((a, b) => (a < b ? -1 : 1))
+  const files = found.filter((file) => existsSync(expectedFileOf(file)) || assertsSomething(loadScenario(file).scenario.assertions))
+  if (files.length === 0) throw new UsageError(`no ${DEFAULT_FILES} here asserts anything: name the scenarios to check`)
+  return files
+}
+
+function assertsSomething({ always, eventually, sometimes, final }: Assertions): boolean {
+  return always.length + eventually.length + sometimes.length + final.length > 0
+}
+
+function verdictOn({ result, violations, expected }: CheckAnswer, isUpdate: boolean): Verdict {
+  if (violations.length > 0 || result === null) return 'failed'
+  if (isUpdate) return 'recorded'
+  if (expected === null) return 'unrecorded'
+  return expected.digest === result.digest ? 'ok' : 'mismatch'
+}
+
+function textOf(checked: Checked): string {
+  const { verdict, file, scenario, result, violations, expected } = checked
+  switch (verdict) {
+    case 'ok':
+      return `ok        ${scenario}\n`
+    case 'recorded':
+      return `recorded  ${scenario}: ${expectedFileOf(file)}\n`
+    case 'unrecorded':
+      return `ok        ${scenario} (no digest is recorded: \`headroom sim check --update ${file}\` does)\n`
+    case 'mismatch':
+      return [
+        `MISMATCH  ${scenario}: the digest is ${result?.digest}, recorded is ${expected?.digest}\n`,
+        ...differencesOf(expected, result).map((difference) => `            ${difference}\n`),
+        `          repeat: headroom sim check ${file}\n`,
+      ].join('')
+    case 'failed':
+      return [
+        `FAILED    ${scenario}\n`,
+        ...violations.map((violation) => `            ${violation}\n`),
+        `          repeat: headroom sim check ${file}\n`,
+      ].join('')
+  }
+}
+
+function jsonOf({ file, scenario, verdict, result, violations, expected }: Checked): unknown {
+  return { file, scenario, verdict, digest: result?.digest ?? null, expected_digest: expected?.digest ?? null, violations, result }
+}
+
+function exitCodeOf(checked: readonly Checked[]): number {
+  if (checked.some(({ verdict }) => verdict === 'failed')) return EXIT_FAILED
+  return checked.some(({ verdict }) => verdict === 'mismatch') ? EXIT_DIGEST_MISMATCH : EXIT_OK
+}

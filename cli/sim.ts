@@ -1,0 +1,107 @@
+/** The `sim` commands: their options. What they do is loaded when one is called. */
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import { decimal, integerRange, MAX_SEED, mib, time, whole } from './option-values.ts'
+import type { SimCheckOptions } from './sim-check.ts'
+import type { SimReplayOptions } from './sim-replay.ts'
+import type { SimRunOptions } from './sim-run.ts'
+import type { SimSweepOptions } from './sim-sweep.ts'
+
+const MAX_PERCENT = 1000
+const MAX_JOBS = 1024
+const MAX_NODES = 20_000
+/** More than a scenario allows: the oracles of gang scheduling put a whole cluster into one node. */
+const MAX_GPUS_PER_NODE = 8192
+const MAX_GPUS = 1024
+const MAX_VRAM_MIB = 16_777_216
+const MAX_RESERVE_MIB = 1_048_576
+const MAX_IDLE_SECONDS = 86_400
+const MAX_TIME_SCALE = 1_000_000
+/** As in controller/domain/config.ts and simulator/fleet/swap-profiles.ts; a test holds them equal. */
+export const STRATEGIES = ['best_fit', 'spread', 'fifo']
+export const SWAP_PROFILE_CHOICES = ['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'cli-exec']
+
+export function addSimCommands(program: Command, setExit: (code: number) => void): void {
+  const sim = program.command('sim').description('the production controller in virtual time, on a modelled fleet')
+  addRun(sim, setExit)
+  addSweep(sim, setExit)
+  addReplay(sim, setExit)
+  addCheck(sim, setExit)
+}
+
+function addRun(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('run')
+    .description('one run of a scenario')
+    .argument('<file>', 'a scenario')
+    .option('--seed <n>', "in place of the scenario's", whole(0, MAX_SEED))
+    .option('--until <time>', 'no arrival after (36h)', time)
+    .option('--overcommit <percent>', 'the default VRAM overcommit', whole(0, MAX_PERCENT))
+    .option('--wire', 'carry every message through the codec')
+    .option('--enact-heartbeats', 'send also the heartbeats that change nothing')
+    .option('--out <folder>', 'result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
+    .option('--json', 'the result as JSON on stdout')
+    .action(async (file: string, options: SimRunOptions) => {
+      const { simRun } = await import('./sim-run.ts')
+      setExit(await simRun(file, options))
+    })
+}
+
+function addSweep(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('sweep')
+    .description('the same scenario at several overcommit percentages')
+    .argument('<file>', 'a scenario')
+    .option('--overcommit <a..b:step>', "the percentages; else the scenario's sweep", integerRange(0, MAX_PERCENT))
+    .option('--seeds <a..b>', "the seeds of each percentage; else the scenario's", integerRange(0, MAX_SEED))
+    .option('--jobs <n>', 'runs at a time; else one for each core', whole(1, MAX_JOBS))
+    .option('--out <folder>', 'result.json, summary.csv, timing.json')
+    .option('--json', 'every run and the summary as JSON on stdout')
+    .action(async (file: string, options: SimSweepOptions) => {
+      const { simSweep } = await import('./sim-sweep.ts')
+      setExit(await simSweep(file, options))
+    })
+}
+
+function addReplay(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('replay')
+    .description('a trace on a fleet given here')
+    .argument('<trace>', 'a trace (.trace.jsonl, gzip allowed)')
+    .option('--nodes <n>', 'nodes, all alike', whole(1, MAX_NODES))
+    .option('--gpus-per-node <n>', 'GPUs of each', whole(1, MAX_GPUS_PER_NODE))
+    .option('--vram-mib <mib>', 'VRAM of each GPU', mib(1, MAX_VRAM_MIB))
+    .option('--nodes-file <file>', 'an openb list of nodes instead')
+    .option('--vram-map <model=mib,…>', 'VRAM of GPU models in that list')
+    .option('--overcommit <percent>', 'VRAM overcommit', whole(0, MAX_PERCENT), 0)
+    .addOption(new Option('--strategy <name>', 'placement strategy').choices(STRATEGIES).default('best_fit'))
+    .addOption(new Option('--swap <profile>', 'how fast GPUs swap').choices(SWAP_PROFILE_CHOICES).default('stock-driver'))
+    .option('--safety-reserve-mib <mib>', 'what stays free on each GPU', mib(0, MAX_RESERVE_MIB))
+    .option('--idle-swap-out <seconds>', 'idle for so long, a task may be swapped out', whole(1, MAX_IDLE_SECONDS))
+    .option('--seed <n>', 'of all random numbers', whole(0, MAX_SEED), 1)
+    .option('--time-scale <x>', 'arrivals lie this many times as far apart', decimal(0, MAX_TIME_SCALE), 1)
+    .option('--sample <p>', 'take each task with this probability', decimal(0, 1), 1)
+    .option('--max-gpus <n>', 'leave out tasks of more GPUs', whole(1, MAX_GPUS))
+    .option('--until <time>', 'no arrival after (36h)', time)
+    .option('--wire', 'carry every message through the codec')
+    .option('--out <folder>', 'result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
+    .option('--json', 'the result as JSON on stdout')
+    .action(async (file: string, options: SimReplayOptions) => {
+      const { simReplay } = await import('./sim-replay.ts')
+      setExit(await simReplay(file, options))
+    })
+}
+
+function addCheck(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('check')
+    .description('run scenarios with their assertions, and hold their digests against the recorded ones')
+    .argument('[files...]', 'scenarios; else every scenarios/*.scenario.yaml that asserts something or has a recorded digest')
+    .option('--update', 'record the digests that came out')
+    .option('--jobs <n>', 'scenarios at a time', whole(1, MAX_JOBS), 2)
+    .option('--json', 'as JSON on stdout')
+    .action(async (files: string[], options: SimCheckOptions) => {
+      const { simCheck } = await import('./sim-check.ts')
+      setExit(await simCheck(files, options))
+    })
+}

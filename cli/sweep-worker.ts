@@ -1,0 +1,5 @@
+/** The worker thread of `sim sweep`. */
+import { serveJobs } from './serve-jobs.ts'
+import { runSweepTask } from './sweep-run.ts'
+
+serveJobs(runSweepTask)

@@ -1,0 +1,130 @@
+/**
+ * What held GPUs leave to whom. Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of them.
+ * So a GPU with n holds gives n + 1 offers, each a demand and the last task in queue order that it stands for. For tasks on several GPUs the
+ * offers are those of a node. Kept lazily: a unit that changed is looked at when somebody asks.
+ */
+import type { Mib } from '../../protocol/units.ts'
+import type { Hold } from '../domain/node.ts'
+import type { IndexEntry } from '../domain/ordered-index.ts'
+import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
+import { NOTHING } from '../scheduler/feasible.ts'
+import type { Queued } from '../scheduler/queue.ts'
+import { byQueueOrder } from '../scheduler/queue.ts'
+import type { LiveGpu } from './live.ts'
+
+/** GPUs that are offered together: one GPU, or all of a node. */
+export type Unit = readonly LiveGpu[]
+
+interface Offer {
+  readonly unit: Unit
+  readonly order: number
+}
+
+/** Whom the last offer of a unit stands for: everybody. */
+const EVERYBODY = Number.MAX_SAFE_INTEGER
+
+export class HoldIndex {
+  readonly #offers = new OrderedIndex<Offer>((a, b) => a.order - b.order)
+  readonly #byUnit = new Map<Unit, IndexEntry<Offer>[]>()
+  readonly #stale = new Set<Unit>()
+  readonly #gpuCount: number
+  readonly #wholeMib: (gpu: LiveGpu) => Mib
+  #nextOrder = 0
+
+  /** @param wholeMib what a GPU admits, its holds left aside */
+  constructor(gpuCount: number, wholeMib: (gpu: LiveGpu) => Mib) {
+    this.#gpuCount = gpuCount
+    this.#wholeMib = wholeMib
+  }
+
+  get isEmpty(): boolean {
+    return this.#byUnit.size === 0 && this.#stale.size === 0
+  }
+
+  /** Its holds, or what its GPUs admit, changed. */
+  touch(unit: Unit): void {
+    if (this.#byUnit.has(unit) || unit.some((gpu) => gpu.holds.length > 0)) this.#stale.add(unit)
+  }
+
+  /** The unit is no longer of this pool. */
+  drop(unit: Unit): void {
+    this.#stale.delete(unit)
+    this.#remove(unit)
+  }
+
+  /** The largest demand offered to anybody. */
+  maxMib(): Mib {
+    this.#refresh()
+    return Math.max(NOTHING, this.#offers.maxValue())
+  }
+
+  /** The largest demand offered to this task. */
+  maxFrom(queued: Queued): Mib {
+    this.#refresh()
+    return Math.max(NOTHING, this.#offers.maxValueFrom(queued.queueClass, queued.task.spec.seq))
+  }
+
+  /** The units that offer this task so much. */
+  *unitsFor(queued: Queued, demandMib: Mib): Generator<Unit> {
+    this.#refresh()
+    const seen = new Set<Unit>()
+    for (const entry of this.#offers.entriesFrom(queued.queueClass, queued.task.spec.seq)) {
+      if (entry.value < demandMib || seen.has(entry.item.unit)) continue
+      seen.add(entry.item.unit)
+      yield entry.item.unit
+    }
+  }
+
+  #refresh(): void {
+    if (this.#stale.size === 0) return
+    for (const unit of this.#stale) {
+      this.#remove(unit)
+      if (unit.some((gpu) => gpu.holds.length > 0)) this.#add(unit)
+    }
+    this.#stale.clear()
+  }
+
+  #add(unit: Unit): void {
+    const holders = holdersOn(unit)
+    const entries: IndexEntry<Offer>[] = []
+    for (let seen = 0; seen <= holders.length; seen++) {
+      const next = holders[seen]
+      const entry = newIndexEntry<Offer>({ unit, order: this.#nextOrder++ })
+      const mib = this.#leftMib(unit, holders[seen - 1] ?? null)
+      if (mib <= 0) continue
+      this.#offers.set(entry, next?.queueClass ?? EVERYBODY, next?.task.spec.seq ?? 0, mib)
+      entries.push(entry)
+    }
+    this.#byUnit.set(unit, entries)
+  }
+
+  #remove(unit: Unit): void {
+    const entries = this.#byUnit.get(unit)
+    if (entries === undefined) return
+    for (const entry of entries) this.#offers.remove(entry)
+    this.#byUnit.delete(unit)
+  }
+
+  /** What enough of these GPUs admit to a task that sees the holds up to and including `last`'s. */
+  #leftMib(unit: Unit, last: Hold | null): Mib {
+    if (unit.length < this.#gpuCount) return NOTHING
+    const left = unit.map((gpu) => this.#wholeMib(gpu) - (last === null ? 0 : keptMib(gpu.holds, last)))
+    return left.length === 1 ? (left[0] as Mib) : (left.sort((a, b) => b - a)[this.#gpuCount - 1] as Mib)
+  }
+}
+
+/** Everybody with a hold on some of these GPUs, in queue order. */
+function holdersOn(unit: Unit): readonly Hold[] {
+  const [only] = unit
+  if (unit.length === 1 && only !== undefined && only.holds.length < 2) return only.holds
+  const holds = new Map<Hold['task'], Hold>()
+  for (const gpu of unit) for (const hold of gpu.holds) holds.set(hold.task, hold)
+  return [...holds.values()].sort(byQueueOrder)
+}
+
+/** Holds on one GPU do not add up: who holds it is served one after the other. */
+function keptMib(holds: readonly Hold[], last: Hold): Mib {
+  let kept = 0
+  for (const hold of holds) if (byQueueOrder(hold, last) <= 0) kept = Math.max(kept, hold.isExclusive ? Infinity : hold.mib)
+  return kept
+}

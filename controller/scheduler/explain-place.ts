@@ -1,0 +1,54 @@
+/** Where the scheduler would put one task if it were the only one that waits: the decision itself, asked without a queue. */
+import type { Mib } from '../../protocol/units.ts'
+import type { Policy } from '../domain/config.ts'
+import type { Queued } from './queue.ts'
+import type { Plan, PoolView, ShapeQueue } from './schedule.ts'
+import { nextPlacement } from './schedule.ts'
+import type { Shape } from './shape.ts'
+import { searchDemandMib } from './shape.ts'
+
+/** Null when it fits nowhere as things are. The pool's indexes must be up to date. */
+export function placeAlone(queued: Queued, shape: Shape, pool: PoolView, policy: Policy): Plan | null {
+  return nextPlacement({ queues: [new QueueOfOne(queued, shape, pool)], policy })
+}
+
+class QueueOfOne implements ShapeQueue {
+  readonly shape: Shape
+  readonly pool: PoolView
+  readonly #queued: Queued
+  #isAside = false
+
+  constructor(queued: Queued, shape: Shape, pool: PoolView) {
+    this.#queued = queued
+    this.shape = shape
+    this.pool = pool
+  }
+
+  firstWithin(demandMib: Mib): Queued | null {
+    return this.#isAside || searchDemandMib(this.#queued.task.spec) > demandMib ? null : this.#queued
+  }
+
+  nextWithin(): Queued | null {
+    return null
+  }
+
+  headWithin(demandMib: Mib): Queued | null {
+    return searchDemandMib(this.#queued.task.spec) > demandMib ? null : this.#queued
+  }
+
+  isBlocked(): boolean {
+    return this.#isAside
+  }
+
+  markBlocked(): void {
+    this.#isAside = true
+  }
+
+  setAside(): void {
+    this.#isAside = true
+  }
+
+  isSetAside(): boolean {
+    return this.#isAside
+  }
+}

@@ -1,0 +1,50 @@
+import type { Instant, Mib } from '../../protocol/units.ts'
+
+/** Why a task waits, in the order of precedence: the first that holds is the primary reason (semantics 4). */
+export const WAIT_REASONS = [
+  'HELD',
+  'GROUP_NOT_FOUND',
+  'GROUP_EMPTY',
+  'NEVER_FITS',
+  'EXCEEDS_NODE_GPU_COUNT',
+  'NO_NODES',
+  'NODES_OFFLINE',
+  'NODES_CORDONED',
+  'MAX_TASKS_PER_GPU',
+  'OWNER_LIMIT',
+  'SWAP_SPACE_EXHAUSTED',
+  'RESIDENCY_IMPOSSIBLE',
+  'WAITING_VRAM',
+  'WAITING_PHYSICAL_VRAM',
+  'NEVER_RESIDENT',
+  'WOULD_STRAND',
+  'FRAGMENTED',
+  'WAITING_EXCLUSIVE_GPU',
+  'NO_ELIGIBLE_VICTIM',
+  'SWAPPING_OUT_FOR_YOU',
+  'AWAITING_NODE_ACK',
+  'RESERVED_FOR_ANOTHER',
+  'QUEUED_BEHIND',
+] as const
+export type WaitReason = (typeof WAIT_REASONS)[number]
+
+export interface ReasonDetail {
+  readonly reason: WaitReason
+  /** Nodes it concerns, by id; at most 20 are named. */
+  readonly nodeIds: readonly string[]
+  readonly nodeCount: number
+  /** The best of these nodes: what the task could have there, and what it needs. */
+  readonly haveMib: Mib | null
+  readonly needMib: Mib | null
+}
+
+export interface WaitExplanation {
+  readonly primary: ReasonDetail
+  readonly secondary: readonly ReasonDetail[]
+  /** One sentence for people, with the numbers. */
+  readonly sentence: string
+  /** NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null when none ever will, or for other reasons. */
+  readonly retryAt: Instant | null
+  /** Place in the pending queue, from 1; null for a placed task. */
+  readonly queuePosition: number | null
+}

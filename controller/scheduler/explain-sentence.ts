@@ -1,0 +1,153 @@
+/** Why a pending task waits as one sentence for people, with the numbers; and the words that other explanations share. */
+import type { Instant, Mib } from '../../protocol/units.ts'
+import type { Gpu } from '../domain/node.ts'
+import type { Placement, Task } from '../domain/task.ts'
+import type { PendingFacts } from './explain-facts.ts'
+import type { WaitReason } from './explain-reasons.ts'
+import type { Tally } from './explain-tally.ts'
+
+/** So many names stand in a sentence; the others are counted. */
+const MAX_NAMES = 3
+
+export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: PendingFacts, retryAt: Instant | null): string {
+  const { spec } = facts.queued.task
+  const needs = `needs ${needInWords(facts)}`
+  const best = bestInWords(tally)
+  const have = inMib(tally.nearest[0]?.haveMib)
+  switch (reason) {
+    case 'HELD':
+      return 'Held by an operator: it is not placed before it is released.'
+    case 'GROUP_NOT_FOUND':
+      return `Targets ${groupsInWords(facts.missingGroups)}, which ${facts.missingGroups.length === 1 ? 'does' : 'do'} not exist.`
+    case 'GROUP_EMPTY':
+      return `Targets ${groupsInWords(facts.emptyGroups)}, to which no node belongs.`
+    case 'NEVER_FITS':
+      return `Can never fit: ${needs}; ${best} offers ${have} (physical VRAM minus the reserve).`
+    case 'EXCEEDS_NODE_GPU_COUNT':
+      return `Can never fit: needs ${spec.gpuCount} GPUs of one node; ${best} has ${tally.nearest[0]?.nearness ?? 0}.`
+    case 'NO_NODES':
+      return spec.groups.length === 0
+        ? 'Waits for a node: none that belongs to no group has registered.'
+        : `Waits for a node: none of ${groupsInWords(spec.groups)} has registered.`
+    case 'NODES_OFFLINE':
+      return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} offline.`
+    case 'NODES_CORDONED':
+      return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} cordoned.`
+    case 'MAX_TASKS_PER_GPU':
+      return `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold less than max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
+    case 'SWAP_SPACE_EXHAUSTED':
+      return have === 'nothing'
+        ? `Waits for host memory to swap to: ${needs}; together these GPUs of ${nodesInWords(tally)} would promise more than there is.`
+        : `Waits for host memory to swap to: ${needs}; with what is left of it ${best} takes ${have}.`
+    case 'WAITING_VRAM':
+      return `Waits for VRAM: ${needs}; ${best} has ${have} of commit room left.`
+    case 'WAITING_PHYSICAL_VRAM':
+      return `Waits for physical VRAM: ${needs}, never swapped out; ${best} has ${have} free.${victimsInWords(tally, facts, retryAt)}`
+    case 'NEVER_RESIDENT':
+      return `Waits for noswap tasks or foreign memory to leave: ${needs}; ${best} has ${have} beside them.`
+    case 'WOULD_STRAND':
+      return `Waits so that a placed task can return: ${needs}, never swapped out; ${best} can spare ${have}.`
+    case 'FRAGMENTED':
+      return `Waits for VRAM in one piece: ${needs}; ${best} has enough in sum, but no more than ${have} ${spec.gpuCount === 1 ? 'on one GPU' : 'on each of so many GPUs'}.`
+    case 'WAITING_EXCLUSIVE_GPU':
+      return exclusiveInWords(tally, facts)
+    case 'NO_ELIGIBLE_VICTIM':
+      return `Waits for a victim: ${needs}; ${best} has ${have} free or held by tasks that may leave.${victimsInWords(tally, facts, retryAt)}`
+    case 'AWAITING_NODE_ACK':
+      return `Refused by ${nodesInWords(tally)}; it may go there again after the next report.`
+    case 'RESERVED_FOR_ANOTHER':
+      return `Waits behind a task that waits longer: ${needs}; beside what is kept for ${holderInWords(tally, facts)}, ${best} has ${have}.`
+    case 'QUEUED_BEHIND':
+      return queuedInWords(facts)
+    case 'OWNER_LIMIT':
+    case 'RESIDENCY_IMPOSSIBLE':
+    case 'SWAPPING_OUT_FOR_YOU':
+      throw new Error(`broken invariant: ${reason} is no reason of a pending task without bytes`)
+  }
+}
+
+/** `GPU 0, 3 of a100-2`. */
+export function gpusInWords(gpus: readonly Gpu[]): string {
+  return `GPU ${gpus.map((gpu) => gpu.index).join(', ')} of ${gpus[0]?.node.name ?? 'no node'}`
+}
+
+export function inMib(mib: Mib | null | undefined): string {
+  return mib === null || mib === undefined ? 'nothing' : `${Math.max(0, mib)} MiB`
+}
+
+/** When the next victim may leave these GPUs; who stays there when none ever will as things are. */
+export function nextVictimInWords(gpus: readonly Gpu[], requester: Task, now: Instant, retryAt: Instant | null): string {
+  if (retryAt !== null) return ` The next one may leave in ${Math.ceil((retryAt - now) / 1000)} s.`
+  const holder = largestProtected(gpus, requester)
+  if (holder === null) return ' No other may leave as things are.'
+  return ` ${holder.task.spec.name} (P0) holds ${inMib(holder.demandMib)} there and leaves for P0 tasks only.`
+}
+
+/** The P0 task with the most bytes that this requester may not swap out. */
+function largestProtected(gpus: readonly Gpu[], requester: Task): Placement | null {
+  if (requester.spec.priority === 0) return null
+  let largest: Placement | null = null
+  for (const gpu of gpus) {
+    for (const placement of gpu.placements) {
+      const isProtected = placement.task.spec.priority === 0 && placement.noswap === 0 && placement.residency === 'resident'
+      if (isProtected && placement.demandMib > (largest?.demandMib ?? 0)) largest = placement
+    }
+  }
+  return largest
+}
+
+function victimsInWords(tally: Tally, { queued, now }: PendingFacts, retryAt: Instant | null): string {
+  return nextVictimInWords(tally.nearest[0]?.node.gpus ?? [], queued.task, now, retryAt)
+}
+
+function needInWords({ queued }: PendingFacts): string {
+  const { vramMib, gpuCount } = queued.task.spec
+  const what = vramMib === 0 ? 'all VRAM' : inMib(vramMib)
+  return gpuCount === 1 ? `${what} on one GPU` : `${what} on each of ${gpuCount} GPUs of one node`
+}
+
+/** `the best of 4 nodes, a100-2,`, or the one there is. */
+function bestInWords({ nodeCount, nearest }: Tally): string {
+  const name = nearest[0]?.node.name ?? 'none'
+  return nodeCount === 1 ? name : `the best of ${nodeCount} nodes, ${name},`
+}
+
+/** `a, b, c and 4 more nodes`. */
+function nodesInWords({ nodeCount, nearest }: Tally): string {
+  const names = nearest.slice(0, MAX_NAMES).map((obstacle) => obstacle.node.name)
+  const more = nodeCount - names.length
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function areOrIs({ nodeCount }: Tally): string {
+  return nodeCount === 1 ? 'is' : 'are'
+}
+
+function groupsInWords(groups: readonly string[]): string {
+  const names = groups.slice(0, MAX_NAMES).join(', ')
+  const more = groups.length - MAX_NAMES
+  return `${groups.length === 1 ? 'group' : 'groups'} ${names}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function exclusiveInWords(tally: Tally, facts: PendingFacts): string {
+  const { gpuMode, gpuCount } = facts.queued.task.spec
+  if (gpuMode === 'shared')
+    return `Waits for an exclusive task to end: needs ${needInWords(facts)}; those of ${nodesInWords(tally)} are taken whole.`
+  const [best] = tally.nearest
+  const whole = gpuCount === 1 ? 'a GPU' : `${gpuCount} GPUs of one node`
+  return `Waits for ${whole} without any other task: ${bestInWords(tally)} comes nearest, with ${inMib(best?.haveMib)} of ${inMib(best?.needMib)} not taken.`
+}
+
+function holderInWords(tally: Tally, { queued }: PendingFacts): string {
+  for (const gpu of tally.nearest[0]?.node.gpus ?? []) {
+    for (const hold of gpu.holds) if (hold.task !== queued.task) return hold.task.spec.name
+  }
+  return 'another task'
+}
+
+function queuedInWords({ plan, policy, queuePosition }: PendingFacts): string {
+  const ahead = (queuePosition ?? 1) - 1
+  const fits = plan === null ? 'Waits' : `Fits ${gpusInWords(plan.gpus)}`
+  if (policy.strategy !== 'fifo' || ahead === 0) return `${fits}: it is looked at in the next cycle.`
+  return `${fits}, but ${ahead} ${ahead === 1 ? 'task comes' : 'tasks come'} before it, and its pool is served in strict order.`
+}

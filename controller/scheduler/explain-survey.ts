@@ -1,0 +1,234 @@
+/**
+ * What keeps a demand out of each node of a pool. Every rule of `feasible.ts` is looked at by itself, so that a node can name several
+ * reasons; a node with none takes the demand, holds and refusals aside. One pass over the pool's GPUs, on demand only.
+ */
+import type { Mib, NoSwap } from '../../protocol/units.ts'
+import type { Gpu, Node } from '../domain/node.ts'
+import type { WaitReason } from './explain-reasons.ts'
+import { WAIT_REASONS } from './explain-reasons.ts'
+import type { Tallies } from './explain-tally.ts'
+import { addObstacle } from './explain-tally.ts'
+import { besideNoswapMib, commitRoomMib, hostRoomMib, isEmpty, largestEverMib, NOTHING, reachMib } from './feasible.ts'
+import type { Shape } from './shape.ts'
+
+/** What of a task decides where it fits; tasks that agree in it share a survey. */
+export interface Request {
+  readonly shape: Shape
+  /** Of an exclusive task: whether missing room is physical VRAM or a place to return to. */
+  readonly noswap: NoSwap
+  /** d, at least 1. */
+  readonly demandMib: Mib
+  readonly maxTasksPerGpu: number
+}
+
+export interface Survey {
+  readonly nodeCount: number
+  readonly tallies: Tallies
+  /**
+   * The latest of the nodes' first reasons: when the nodes that fall at each reason are taken away in order, the last of them fall here.
+   * Null when none falls.
+   */
+  readonly latest: WaitReason | null
+  /** Nodes that nothing keeps it out of. */
+  readonly passing: readonly Node[]
+}
+
+export function surveyPool(nodes: Iterable<Node>, request: Request): Survey {
+  const rules = rulesFor(request)
+  const tallies: Tallies = new Map()
+  const passing: Node[] = []
+  let latest: WaitReason | null = null
+  let nodeCount = 0
+  const scratch: Scratch = { roomsMib: rules.map(() => []), jointMib: [] }
+  for (const node of nodes) {
+    nodeCount += 1
+    const found = obstaclesOn(node, request, rules, scratch)
+    let isFirst = true
+    for (const { reason, haveMib, needMib, nearness } of found) {
+      addObstacle(tallies, reason, { node, haveMib, needMib, nearness, isFirst })
+      if (isFirst && reason !== latest && (latest === null || rankOf(reason) > rankOf(latest))) latest = reason
+      isFirst = false
+    }
+    if (isFirst) passing.push(node)
+  }
+  return { nodeCount, tallies, latest, passing }
+}
+
+/** Place in the order of precedence. */
+export function rankOf(reason: WaitReason): number {
+  return WAIT_REASONS.indexOf(reason)
+}
+
+interface Found {
+  readonly reason: WaitReason
+  readonly haveMib: Mib | null
+  readonly needMib: Mib | null
+  readonly nearness: number
+}
+
+/** One rule of admission as a number: the largest demand that it alone allows on a GPU. */
+interface Rule {
+  readonly reason: WaitReason
+  readonly roomMib: (gpu: Gpu) => Mib
+  readonly isAboutBytes: boolean
+  /** When the sum over the node's GPUs would do, the reason is FRAGMENTED instead. */
+  readonly isSummed: boolean
+}
+
+/** One node's figures, by rule and GPU; the arrays are used again for the next node. */
+interface Scratch {
+  readonly roomsMib: readonly Mib[][]
+  /** What all rules together allow on each GPU. */
+  readonly jointMib: Mib[]
+}
+
+/** In the order of precedence. Victims, exclusive tasks in the way and holds are looked at only where these leave enough GPUs. */
+function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
+  const rule = (reason: WaitReason, roomMib: (gpu: Gpu) => Mib, isSummed = false): Rule => ({
+    reason,
+    roomMib,
+    isAboutBytes: true,
+    isSummed,
+  })
+  const whereItStays: WaitReason = noswap === 1 ? 'WAITING_PHYSICAL_VRAM' : 'NEVER_RESIDENT'
+  if (shape.kind === 'exclusive') return [rule(whereItStays, (gpu) => gpu.capacityMib)]
+  const seatMib = (gpu: Gpu) => (gpu.placements.length + gpu.claims.length < maxTasksPerGpu ? Infinity : NOTHING)
+  const shared: readonly Rule[] = [
+    { reason: 'MAX_TASKS_PER_GPU', roomMib: seatMib, isAboutBytes: false, isSummed: false },
+    rule('SWAP_SPACE_EXHAUSTED', (gpu) => hostRoomMib(gpu, shape.kind)),
+    rule('WAITING_VRAM', commitRoomMib, true),
+    rule(whereItStays, besideNoswapMib),
+  ]
+  return shape.kind === 'swappable' ? shared : [...shared, rule('WOULD_STRAND', strandedRoomMib)]
+}
+
+/** In order of precedence; none when the node takes the demand, holds and refusals aside. */
+function obstaclesOn(node: Node, request: Request, rules: readonly Rule[], scratch: Scratch): readonly Found[] {
+  const never = neverThere(node, request)
+  if (never.length > 0) return never
+  if (node.status !== 'up') return [notAboutBytes('NODES_OFFLINE')]
+  if (node.isCordoned) return [notAboutBytes('NODES_CORDONED')]
+  lookAtGpus(node.gpus, rules, scratch)
+  const fallen = fallenRules(node.gpus, request, rules, scratch)
+  return fallen.length > 0 ? fallen : occupied(node.gpus, request, scratch)
+}
+
+/** What even an empty node lacks. */
+function neverThere({ gpus }: Node, { shape, demandMib }: Request): readonly Found[] {
+  const k = shape.gpuCount
+  let suitable = 0
+  for (const gpu of gpus) if (largestEverMib(gpu) >= demandMib) suitable += 1
+  if (suitable >= k) return NONE
+  const found: Found[] = []
+  const most = Math.min(k, gpus.length)
+  if (suitable < most) found.push(bytes('NEVER_FITS', kthLargest(gpus.map(largestEverMib), most), demandMib))
+  if (gpus.length < k) found.push({ reason: 'EXCEEDS_NODE_GPU_COUNT', haveMib: null, needMib: null, nearness: gpus.length })
+  return found
+}
+
+function lookAtGpus(gpus: readonly Gpu[], rules: readonly Rule[], { roomsMib, jointMib }: Scratch): void {
+  jointMib.length = gpus.length
+  for (let at = 0; at < rules.length; at++) {
+    const { roomMib } = rules[at] as Rule
+    const rooms = roomsMib[at] as Mib[]
+    rooms.length = gpus.length
+    for (let i = 0; i < gpus.length; i++) {
+      const mib = roomMib(gpus[i] as Gpu)
+      rooms[i] = mib
+      if (at === 0 || mib < (jointMib[i] as Mib)) jointMib[i] = mib
+    }
+  }
+}
+
+/** The rules that fewer GPUs pass than are asked for; FRAGMENTED when each could be met, but not on so many GPUs at once. */
+function fallenRules(gpus: readonly Gpu[], { shape, demandMib }: Request, rules: readonly Rule[], scratch: Scratch): readonly Found[] {
+  const jointMib = kthLargest(scratch.jointMib, shape.gpuCount)
+  if (jointMib >= demandMib) return NONE
+  const found: Found[] = []
+  let isInPieces = false
+  for (let at = 0; at < rules.length; at++) {
+    const { reason, isAboutBytes, isSummed } = rules[at] as Rule
+    const rooms = scratch.roomsMib[at] as Mib[]
+    const roomMib = kthLargest(rooms, shape.gpuCount)
+    if (roomMib >= demandMib) continue
+    if (isSummed && gpus.length > 1 && sumOf(rooms) >= shape.gpuCount * demandMib) isInPieces = true
+    else found.push(isAboutBytes ? bytes(reason, roomMib, demandMib) : notAboutBytes(reason))
+  }
+  if (isInPieces || found.length === 0) found.push(bytes('FRAGMENTED', jointMib, demandMib))
+  return found
+}
+
+/** Where the rules leave enough GPUs: others hold them, whole, or in bytes that may not leave yet. */
+function occupied(gpus: readonly Gpu[], { shape, demandMib }: Request, { jointMib }: Scratch): readonly Found[] {
+  const k = shape.gpuCount
+  const isExclusive = shape.kind === 'exclusive'
+  const open = gpus.filter((gpu, i) => (jointMib[i] as Mib) >= demandMib && (isExclusive ? isEmpty(gpu) : gpu.exclusiveTask === null))
+  if (open.length < k) {
+    const suitable = gpus.filter((_, i) => (jointMib[i] as Mib) >= demandMib)
+    return [isExclusive ? nearestToEmpty(suitable, k) : bytes('WAITING_EXCLUSIVE_GPU', 0, demandMib)]
+  }
+  if (isExclusive) return NONE
+  const reachedMib = kthLargest(
+    open.map((gpu) => reachMib(gpu, shape.isP0)),
+    k,
+  )
+  if (reachedMib >= demandMib) return NONE
+  const victims = bytes('NO_ELIGIBLE_VICTIM', reachedMib, demandMib)
+  if (shape.kind === 'swappable') return [victims]
+  const freeMib = kthLargest(
+    open.map((gpu) => gpu.freeMib),
+    k,
+  )
+  return [bytes('WAITING_PHYSICAL_VRAM', freeMib, demandMib), victims]
+}
+
+/** An exclusive task needs all of a GPU: of the k where others have taken the least, what is left where they have taken most. */
+function nearestToEmpty(gpus: readonly Gpu[], k: number): Found {
+  const takenMib = (gpu: Gpu) => gpu.noswapMib + gpu.swappableMib
+  const nearest = gpus.toSorted((a, b) => takenMib(a) - takenMib(b) || a.index - b.index)[k - 1]
+  return nearest === undefined
+    ? notAboutBytes('WAITING_EXCLUSIVE_GPU')
+    : bytes('WAITING_EXCLUSIVE_GPU', nearest.capacityMib - takenMib(nearest), nearest.capacityMib)
+}
+
+/** A noswap task must leave the largest swappable one room to return. */
+function strandedRoomMib(gpu: Gpu): Mib {
+  return gpu.largestSwappableMib === 0 ? Infinity : besideNoswapMib(gpu) - gpu.largestSwappableMib
+}
+
+const NONE: readonly Found[] = []
+
+function bytes(reason: WaitReason, haveMib: Mib, needMib: Mib): Found {
+  return { reason, haveMib: Math.max(0, haveMib), needMib, nearness: haveMib - needMib }
+}
+
+function notAboutBytes(reason: WaitReason): Found {
+  return { reason, haveMib: null, needMib: null, nearness: 0 }
+}
+
+function sumOf(roomsMib: readonly Mib[]): Mib {
+  let sum = 0
+  for (const mib of roomsMib) sum += Math.max(0, mib)
+  return sum
+}
+
+/** What each of the best k has at least; NOTHING when there are fewer, or none is asked for. */
+export function kthLargest(mibs: readonly Mib[], k: number): Mib {
+  if (k < 1 || mibs.length < k) return NOTHING
+  if (k === 1) return largestOf(mibs)
+  // The best k so far, best first: k is a handful, and most are not among them.
+  const best: Mib[] = []
+  for (const mib of mibs) {
+    if (best.length === k && mib <= (best[k - 1] as Mib)) continue
+    let at = best.length === k ? k - 1 : best.length
+    for (; at > 0 && (best[at - 1] as Mib) < mib; at--) best[at] = best[at - 1] as Mib
+    best[at] = mib
+  }
+  return best[k - 1] as Mib
+}
+
+function largestOf(mibs: readonly Mib[]): Mib {
+  let largest = -Infinity
+  for (const mib of mibs) if (mib > largest) largest = mib
+  return largest
+}

@@ -1,0 +1,130 @@
+/** What the controller orders, and what it is answered: obeyed, refused, or what is known of the attempt (R3, R7, R12). */
+import type { Body, Command, CommandResult, Envelope, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
+import type { Attempt } from './attempt.ts'
+import type { Growths } from './growths.ts'
+import type { Parts } from './parts.ts'
+import type { Runs } from './runs.ts'
+import type { Swaps } from './swaps.ts'
+
+export class Commands {
+  readonly #parts: Parts
+  readonly #runs: Runs
+  readonly #swaps: Swaps
+  readonly #growths: Growths
+
+  constructor(parts: Parts, runs: Runs, swaps: Swaps, growths: Growths) {
+    this.#parts = parts
+    this.#runs = runs
+    this.#swaps = swaps
+    this.#growths = growths
+  }
+
+  /** Whatever the answer says is durable when it is returned (R1). */
+  answer({ epoch }: Envelope, command: Command): CommandResult {
+    const refusal = this.#refusalOf(epoch, command)
+    if (refusal !== null) return this.#refuse(command, refusal)
+    if (command.op === 'start') return this.#start(command)
+    const attempt = this.#parts.tasks.find(command.task_id, command.attempt)
+    return attempt === null ? this.#whatIsKnown(command) : this.#obey(command, attempt)
+  }
+
+  /** R3: obeyed only for the newest epoch, for this boot, and in time by this server's own clock. */
+  #refusalOf(epoch: number, command: Command): RefusalReason | null {
+    const { durable, envelopes } = this.#parts
+    const { boot } = durable
+    if (durable.isOfOldController(epoch)) return 'stale_epoch'
+    if (command.node_boot.counter !== boot.counter || command.node_boot.random !== boot.random) return 'other_boot'
+    if (envelopes.mono() > command.valid_until_mono) return 'expired'
+    return durable.accepts(epoch) ? null : 'disk_failed'
+  }
+
+  /**
+   * A start that is refused burns its attempt. One of an attempt that was seen before is a duplicate, and is answered with what became of
+   * it, whatever is wrong with the message: `refused` would send a running task to another node (R7).
+   */
+  #refuse(command: Command, reason: RefusalReason): CommandResult {
+    if (command.op !== 'start') return this.#result(command, 'refused', reason)
+    if (command.attempt <= this.#parts.durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
+    return this.#burn(command, reason)
+  }
+
+  #start(command: StartCommand): CommandResult {
+    const { durable } = this.#parts
+    if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
+    const refusal = this.#refusalToStart(command)
+    if (refusal !== null) return this.#burn(command, refusal)
+    if (!durable.markSeen(command.task_id, command.attempt)) return this.#result(command, 'refused', 'disk_failed')
+    this.#runs.launch(command)
+    return this.#result(command, 'accepted', null)
+  }
+
+  /** R3, R12: a run lease, no older attempt that still lives, GPUs of this server, VRAM and reserve that fit. */
+  #refusalToStart({ task_id, gpus, vram_mib }: StartCommand): RefusalReason | null {
+    const { durable, envelopes, lease, ledger, tasks } = this.#parts
+    if (!lease.holds(envelopes.mono())) return 'no_lease'
+    if (tasks.ofTask(task_id) !== null) return 'old_attempt'
+    if (!ledger.hasAll(gpus)) return 'unknown_gpu'
+    if (!ledger.fits(gpus, vram_mib)) return 'no_vram'
+    // A snapshot has no room for more (R11), and what is missing from one counts as lost (R6).
+    return tasks.size + durable.outbox.finishedCount < MAX_ATTEMPTS_PER_NODE ? null : 'no_host_memory'
+  }
+
+  #obey(command: Exclude<Command, StartCommand>, attempt: Attempt): CommandResult {
+    switch (command.op) {
+      case 'stop':
+        this.#runs.stop(attempt, 'stopped')
+        return this.#result(command, 'accepted', null)
+      case 'swap_out':
+        return this.#swapped(command, this.#swaps.swapOut(command, attempt))
+      case 'swap_in':
+        return this.#swapped(command, this.#swaps.swapIn(command, attempt))
+      case 'grant':
+        return this.#swapped(command, this.#growths.grant(attempt, command.mib))
+      case 'refuse_growth':
+        this.#growths.refuse(attempt, command.mib)
+        return this.#result(command, 'accepted', null)
+      case 'set_noswap':
+        attempt.noswap = command.noswap
+        return this.#result(command, 'accepted', null)
+    }
+  }
+
+  #swapped(command: Command, refusal: RefusalReason | null): CommandResult {
+    return this.#result(command, refusal === null ? 'accepted' : 'refused', refusal)
+  }
+
+  /** R7. An attempt that was never seen is burned, so that it can't begin once the controller has been told so. */
+  #whatIsKnown(command: Command): CommandResult {
+    const { durable, tasks } = this.#parts
+    const { task_id, attempt } = command
+    if (tasks.find(task_id, attempt) !== null) return this.#result(command, 'running', null)
+    if (durable.outbox.hasFinished(task_id, attempt)) return this.#result(command, 'finished', null)
+    if (durable.seen.isBurned(task_id, attempt)) return this.#result(command, 'never_seen', null)
+    if (attempt <= durable.seen.highest(task_id)) return this.#result(command, 'gone', null)
+    return durable.burn(task_id, attempt) ? this.#result(command, 'never_seen', null) : this.#result(command, 'refused', 'disk_failed')
+  }
+
+  #burn(command: StartCommand, reason: RefusalReason): CommandResult {
+    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)
+    return this.#result(command, 'refused', isDurable ? reason : 'disk_failed')
+  }
+
+  #result(command: Command, outcome: CommandResult['outcome'], reason: RefusalReason | null): CommandResult {
+    const { task_id, attempt } = command
+    const living = this.#parts.tasks.find(task_id, attempt)
+    return {
+      op: 'result',
+      task_id,
+      attempt,
+      outcome,
+      reason,
+      residency: living?.residency ?? 'none',
+      generation: living?.generation ?? 0,
+    }
+  }
+}
+
+export function isCommand(body: Body): body is Command {
+  return 'valid_until_mono' in body
+}

@@ -1,0 +1,41 @@
+/** What every message of this server carries: its boot, a number that grows, its own monotonic time (R3, R4, R6). */
+import type { Boot, Envelope, NodeBody } from '../../protocol/messages.ts'
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import type { DurableState } from './durable-state.ts'
+
+export class Envelopes {
+  readonly #clock: Clock
+  readonly #durable: DurableState
+  readonly #startedAt: Instant
+  #boot: Boot
+  #seq = 0
+
+  constructor(clock: Clock, durable: DurableState) {
+    this.#clock = clock
+    this.#durable = durable
+    this.#startedAt = clock.now()
+    this.#boot = durable.boot
+  }
+
+  /** Milliseconds since this server started. */
+  mono(): number {
+    return this.#clock.now() - this.#startedAt
+  }
+
+  instantOf(mono: number): Instant {
+    return this.#startedAt + mono
+  }
+
+  /** A body with a copy of the task table must be made in the same turn: number and copy belong together (R6). */
+  seal<B extends NodeBody>(body: B): Envelope<B> {
+    const { boot, highestEpoch } = this.#durable
+    if (boot !== this.#boot) {
+      this.#boot = boot
+      this.#seq = 0
+    }
+    const seq = ++this.#seq
+    return { v: PROTOCOL_VERSION, id: `${boot.counter}.${seq}`, sent_mono: this.mono(), boot, seq, epoch: highestEpoch, body }
+  }
+}

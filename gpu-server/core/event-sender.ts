@@ -1,0 +1,98 @@
+/** Sends the outbox, one message at a time, and repeats each with the same id until it is acknowledged (R1, R8). */
+import type { Envelope, NodeEvent, NodeEvents } from '../../protocol/messages.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Bus, RequestOutcome } from '../../controller/ports/bus.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
+import type { RandomStream } from '../../controller/ports/random.ts'
+import type { DurableState } from './durable-state.ts'
+import type { Envelopes } from './envelopes.ts'
+import { ANSWER_WITHIN_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
+
+export interface EventSenderOptions {
+  readonly nodeId: string
+  readonly subject: string
+  readonly bus: Bus
+  readonly clock: Clock
+  readonly random: RandomStream
+  readonly durable: DurableState
+  readonly envelopes: Envelopes
+  readonly onAcknowledged: (events: readonly NodeEvent[]) => void
+  /** An answer that is no acknowledgement. */
+  readonly onOtherAnswer: (asked: Envelope, answer: Envelope) => void
+}
+
+export class EventSender {
+  readonly #o: EventSenderOptions
+  /** The controller knows this boot: events sent before would be refused. */
+  #isOpen = false
+  #isPlanned = false
+  /** A message is under way, or waits to be repeated. */
+  #isSending = false
+  readonly #flush = (): void => this.#send(RETRY_FIRST_MS)
+
+  constructor(options: EventSenderOptions) {
+    this.#o = options
+  }
+
+  open(): void {
+    this.#isOpen = true
+    this.plan()
+  }
+
+  close(): void {
+    this.#isOpen = false
+  }
+
+  /** Sends what is in the outbox at the end of this instant, unless a message is under way. */
+  plan(): void {
+    if (this.#isPlanned || this.#isSending || !this.#isOpen || this.#o.durable.outbox.isEmpty) return
+    this.#isPlanned = true
+    this.#o.clock.at(this.#o.clock.now(), this.#flush, RANK_MESSAGE)
+  }
+
+  /** Persist, then send (R1): while the disk refuses, nothing leaves. */
+  #send(retryMs: DurationMs): void {
+    const { durable, envelopes, nodeId } = this.#o
+    this.#isPlanned = false
+    this.#isSending = false
+    if (!this.#isOpen || durable.outbox.isEmpty) return
+    this.#isSending = true
+    if (durable.persist()) this.#request(envelopes.seal({ op: 'events', node_id: nodeId, entries: durable.outbox.head() }), retryMs)
+    else this.#later(retryMs, () => this.#send(nextRetryMs(retryMs)))
+  }
+
+  #request(message: Envelope<NodeEvents>, retryMs: DurationMs): void {
+    this.#o.bus.request(this.#o.subject, message, ANSWER_WITHIN_MS, (outcome) => {
+      if (this.#isAcknowledged(message, outcome)) {
+        this.#isSending = false
+        this.plan()
+      } else this.#later(retryMs, () => this.#again(message, nextRetryMs(retryMs)))
+    })
+  }
+
+  /** With the same id; after a new boot as a new message, because nobody answers an old one (R6). */
+  #again(message: Envelope<NodeEvents>, retryMs: DurationMs): void {
+    if (!this.#isOpen || message.boot !== this.#o.durable.boot) this.#send(RETRY_FIRST_MS)
+    else this.#request(message, retryMs)
+  }
+
+  /** False as well for an answer that covers nothing of it: it is repeated later, not at once. */
+  #isAcknowledged(message: Envelope<NodeEvents>, outcome: RequestOutcome): boolean {
+    const { durable } = this.#o
+    if (!this.#isOpen || !outcome.answered || !durable.accepts(outcome.answer.epoch)) return false
+    const { body } = outcome.answer
+    if (body.op !== 'events_ack') {
+      this.#o.onOtherAnswer(message, outcome.answer)
+      return false
+    }
+    const last = message.body.entries.at(-1)?.n ?? 0
+    const events = durable.outbox.acknowledge(Math.min(body.up_to, last))
+    this.#o.onAcknowledged(events)
+    return events.length > 0
+  }
+
+  #later(ms: DurationMs, fn: () => void): void {
+    this.#o.clock.at(this.#o.clock.now() + jittered(ms, this.#o.random), fn, RANK_MESSAGE)
+  }
+}

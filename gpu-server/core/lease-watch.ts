@@ -1,0 +1,53 @@
+/**
+ * The end of the run lease (R4): tasks whose policy is fail or requeue, and those whose start is not acknowledged, freeze at its end and are
+ * ended after another lease. The others wait for the controller, however long.
+ */
+import type { DurationMs } from '../../protocol/units.ts'
+import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
+import type { Attempt } from './attempt.ts'
+import type { Parts } from './parts.ts'
+import type { Runs } from './runs.ts'
+
+export class LeaseWatch {
+  readonly #parts: Parts
+  readonly #runs: Runs
+  #cancel: () => void = () => {}
+
+  constructor(parts: Parts, runs: Runs) {
+    this.#parts = parts
+    this.#runs = runs
+  }
+
+  /** In answer to a message sent at `sentMono`. Says whether no later one was answered before. */
+  renewed(sentMono: number, lengthMs: DurationMs): boolean {
+    const { lease, envelopes, tasks } = this.#parts
+    if (!lease.grant(sentMono, lengthMs)) return false
+    // An answer that took longer than the lease is no lease.
+    if (lease.holds(envelopes.mono())) for (const attempt of tasks.all()) this.#runs.thaw(attempt)
+    this.#plan(lengthMs)
+    return true
+  }
+
+  stop(): void {
+    this.#cancel()
+  }
+
+  #plan(lengthMs: DurationMs): void {
+    const { clock, envelopes, lease } = this.#parts
+    if (lease.isElided) return
+    this.#cancel()
+    const endsAt = envelopes.instantOf(lease.untilMono)
+    const end = (): void => {
+      for (const attempt of this.#impatient()) this.#runs.stop(attempt, 'lease_ended')
+    }
+    const freeze = (): void => {
+      for (const attempt of this.#impatient()) this.#runs.freeze(attempt)
+      this.#cancel = clock.at(endsAt + lengthMs, end, RANK_MESSAGE)
+    }
+    this.#cancel = clock.at(endsAt, freeze, RANK_MESSAGE)
+  }
+
+  #impatient(): Attempt[] {
+    return [...this.#parts.tasks.all()].filter((attempt) => attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged)
+  }
+}

@@ -1,0 +1,145 @@
+/** Hello and heartbeats: what this server says of itself, and the run lease it gets for that (R4, R6). */
+import type { AttemptRef, Body, Envelope, NodeSettings } from '../../protocol/messages.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Bus } from '../../controller/ports/bus.ts'
+import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
+import type { RandomStream } from '../../controller/ports/random.ts'
+import type { Parts } from './parts.ts'
+import { ANSWER_WITHIN_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry.ts'
+
+/** Before the first welcome says otherwise. */
+const HEARTBEAT_MS: DurationMs = 5_000
+
+export interface Identity {
+  readonly nodeId: string
+  readonly name: string
+  readonly address: string
+  readonly hostSwapMib: number
+  readonly signalsWanted: boolean
+}
+
+export interface PresenceOptions {
+  readonly identity: Identity
+  readonly subjects: { readonly hello: string; readonly heartbeat: string }
+  readonly bus: Bus
+  readonly random: RandomStream
+  readonly onWelcome: () => void
+  /** The controller does not know this boot: nothing but hello will be answered. */
+  readonly onStranger: () => void
+  /** In answer to a message sent at `sentMono`. Says whether no later one was answered before. */
+  readonly onLease: (sentMono: number, lengthMs: DurationMs) => boolean
+  /** Attempts that the controller has given up. */
+  readonly onStop: (refs: readonly AttemptRef[]) => void
+}
+
+export class Presence {
+  readonly #o: PresenceOptions
+  readonly #parts: Parts
+  #heartbeatMs = HEARTBEAT_MS
+  #isGreeting = false
+  #isStopped = false
+  #cancelHello: () => void = () => {}
+  #cancelHeartbeat: () => void = () => {}
+
+  constructor(parts: Parts, options: PresenceOptions) {
+    this.#parts = parts
+    this.#o = options
+  }
+
+  /** Says hello, and nothing else, until it is welcome. One hello at a time, however many answers ask for it. */
+  greet(): void {
+    if (this.#isGreeting || this.#isStopped) return
+    this.#isGreeting = true
+    this.#cancelHeartbeat()
+    this.#o.onStranger()
+    this.#hello(RETRY_FIRST_MS)
+  }
+
+  /** An answer that says: I don't know you, or not this boot of you. */
+  unwelcome(asked: Envelope, answer: Envelope): void {
+    const { body } = answer
+    if (asked.boot !== this.#parts.durable.boot) return
+    if (body.op === 'state_reset') this.#parts.durable.rebootAbove(body.counter_above)
+    else if (body.op !== 'refused' || body.reason !== 'unknown_node') return
+    this.greet()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#cancelHello()
+    this.#cancelHeartbeat()
+  }
+
+  #hello(retryMs: DurationMs): void {
+    const { durable, envelopes } = this.#parts
+    if (!durable.persist()) return this.#helloAgain(retryMs)
+    const { identity, bus, subjects } = this.#o
+    const sent = envelopes.seal({
+      op: 'hello',
+      node_id: identity.nodeId,
+      name: identity.name,
+      address: identity.address,
+      host_swap_mib: identity.hostSwapMib,
+      signals_wanted: identity.signalsWanted,
+      ...this.#snapshot(),
+    })
+    bus.request(subjects.hello, sent, ANSWER_WITHIN_MS, (outcome) => {
+      if (this.#isStopped) return
+      if (!outcome.answered || !durable.accepts(outcome.answer.epoch)) return this.#helloAgain(retryMs)
+      const { body } = outcome.answer
+      if (body.op === 'welcome') return this.#welcome(body, sent.sent_mono)
+      this.unwelcome(sent, outcome.answer)
+      this.#helloAgain(retryMs)
+    })
+  }
+
+  #helloAgain(retryMs: DurationMs): void {
+    const { clock } = this.#parts
+    const at = clock.now() + jittered(retryMs, this.#o.random)
+    this.#cancelHello = clock.at(at, () => this.#hello(nextRetryMs(retryMs)), RANK_MESSAGE)
+  }
+
+  #welcome(body: { readonly settings: NodeSettings; readonly stop: readonly AttemptRef[] }, sentMono: number): void {
+    this.#isGreeting = false
+    this.#granted(body, sentMono)
+    this.#planHeartbeat()
+    this.#o.onWelcome()
+  }
+
+  #planHeartbeat(): void {
+    const { clock, lease } = this.#parts
+    if (lease.isElided) return
+    this.#cancelHeartbeat()
+    const at = clock.now() + jittered(this.#heartbeatMs, this.#o.random)
+    this.#cancelHeartbeat = clock.at(at, () => this.#heartbeat(), RANK_MESSAGE)
+  }
+
+  #heartbeat(): void {
+    const { durable, envelopes } = this.#parts
+    const { identity, bus, subjects } = this.#o
+    // What the disk did not take before, an end of a task say, is not left until somebody asks.
+    durable.persist()
+    const sent = envelopes.seal({ op: 'heartbeat', node_id: identity.nodeId, ...this.#snapshot() })
+    this.#planHeartbeat()
+    bus.request(subjects.heartbeat, sent, this.#heartbeatMs, (outcome) => {
+      if (this.#isStopped || !outcome.answered || !durable.accepts(outcome.answer.epoch)) return
+      const { body } = outcome.answer
+      if (body.op === 'lease') this.#granted(body, sent.sent_mono)
+      else this.unwelcome(sent, outcome.answer)
+    })
+  }
+
+  /** Answers may overtake each other: the latest word on settings and lease holds, a stop list always does. */
+  #granted({ settings, stop }: { readonly settings: NodeSettings; readonly stop: readonly AttemptRef[] }, sentMono: number): void {
+    if (this.#o.onLease(sentMono, settings.run_lease_ms)) {
+      this.#heartbeatMs = settings.heartbeat_ms
+      this.#parts.ledger.reserveMib = settings.safety_reserve_mib
+    }
+    this.#o.onStop(stop)
+  }
+
+  #snapshot(): Pick<Extract<Body, { op: 'heartbeat' }>, 'gpus' | 'tasks' | 'finished_unacked'> {
+    const { clock, device, durable, tasks } = this.#parts
+    return { gpus: device.gpus(), tasks: tasks.reports(clock.now()), finished_unacked: durable.outbox.finished() }
+  }
+}

@@ -1,0 +1,110 @@
+/** From launch to exit: an attempt's life on the device, and what the controller is told of it. */
+import type { FinishedEvent, StartCommand } from '../../protocol/messages.ts'
+import { MAX_DETAIL_LENGTH } from '../../protocol/schema.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Attempt } from './attempt.ts'
+import { newAttempt } from './attempt.ts'
+import type { Launched } from './device.ts'
+import type { Growths } from './growths.ts'
+import type { Parts } from './parts.ts'
+
+type Outcome = FinishedEvent['outcome']
+
+export class Runs {
+  readonly #parts: Parts
+  readonly #growths: Growths
+  /** Sees that the outbox is sent. */
+  readonly #send: () => void
+
+  constructor(parts: Parts, growths: Growths, send: () => void) {
+    this.#parts = parts
+    this.#growths = growths
+    this.#send = send
+  }
+
+  /** Its VRAM is taken from here on; that it fits has been seen to. */
+  launch(command: StartCommand): Attempt {
+    const { clock, tasks, ledger, device } = this.#parts
+    const attempt = newAttempt(command, clock.now())
+    tasks.add(attempt)
+    ledger.enterVram(attempt, attempt.vramMib)
+    const { taskId, gpus, vramMib } = attempt
+    device.launch({ taskId, attempt: attempt.attempt, gpus, vramMib, gpuMode: command.gpu_mode, command: command.command }, (launched) =>
+      this.#launched(attempt, launched),
+    )
+    return attempt
+  }
+
+  /** The device ends it; it is over when the device says so. */
+  stop(attempt: Attempt, endsAs: 'stopped' | 'lease_ended'): void {
+    if (attempt.endsAs !== null) return
+    attempt.endsAs = endsAs
+    this.#parts.device.stop(attempt.taskId, attempt.attempt)
+  }
+
+  freeze(attempt: Attempt): void {
+    if (attempt.isFrozen) return
+    attempt.isFrozen = true
+    this.#parts.device.freeze(attempt.taskId, attempt.attempt)
+  }
+
+  thaw(attempt: Attempt): void {
+    if (!attempt.isFrozen) return
+    attempt.isFrozen = false
+    this.#parts.device.thaw(attempt.taskId, attempt.attempt)
+  }
+
+  exited(taskId: string, attemptNumber: number, exitCode: number | null, detail: string | null): void {
+    const attempt = this.#parts.tasks.find(taskId, attemptNumber)
+    if (attempt !== null) this.#end(attempt, attempt.endsAs ?? outcomeOf(exitCode), exitCode, detail)
+  }
+
+  /** Work is routed to it, or it has run dry and its last use was `idleMs` ago. Before `started` there is nobody to tell. */
+  used(taskId: string, attemptNumber: number, wantsGpu: boolean, idleMs: DurationMs): void {
+    const { clock, tasks, emit } = this.#parts
+    const attempt = tasks.find(taskId, attemptNumber)
+    if (attempt === null || attempt.residency === 'none') return
+    const usedAt = clock.now() - idleMs
+    const isNews = attempt.wantsGpu !== wantsGpu || (!wantsGpu && usedAt > attempt.lastUseAt)
+    if (!isNews) return
+    attempt.wantsGpu = wantsGpu
+    attempt.lastUseAt = usedAt
+    emit({ kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: taskId, attempt: attemptNumber, idle_ms: idleMs })
+  }
+
+  #launched(attempt: Attempt, launched: Launched): void {
+    const { clock, device, tasks, emit } = this.#parts
+    if (!tasks.isHere(attempt) || attempt.residency !== 'none') return
+    if (launched.error !== null) return this.#end(attempt, attempt.endsAs ?? 'failed', null, launched.error)
+    attempt.residency = 'resident'
+    attempt.generation = 1
+    attempt.wantsGpu = launched.wantsGpu
+    attempt.lastUseAt = clock.now()
+    // The lease ended while it was being launched, and there was nothing to freeze yet.
+    if (attempt.isFrozen) device.freeze(attempt.taskId, attempt.attempt)
+    emit({ kind: 'started', task_id: attempt.taskId, attempt: attempt.attempt, wants_gpu: launched.wantsGpu })
+    this.#growths.settle(attempt)
+  }
+
+  #end(attempt: Attempt, outcome: Outcome, exitCode: number | null, detail: string | null): void {
+    const { durable, ledger, tasks } = this.#parts
+    tasks.remove(attempt)
+    ledger.leaveVram(attempt)
+    ledger.leaveHost(attempt)
+    this.#growths.forget(attempt)
+    this.#growths.vramFreed()
+    const { taskId, attempt: number } = attempt
+    durable.addFinished({ kind: 'finished', task_id: taskId, attempt: number, outcome, exit_code: exitCode, detail: wireText(detail) })
+    this.#send()
+  }
+}
+
+function outcomeOf(exitCode: number | null): Outcome {
+  if (exitCode === null) return 'lost'
+  return exitCode === 0 ? 'completed' : 'failed'
+}
+
+/** What a device says may be of any length, the message may not. */
+function wireText(detail: string | null): string | null {
+  return detail === null ? null : detail.slice(0, MAX_DETAIL_LENGTH).replaceAll('\u0000', ' ').toWellFormed()
+}

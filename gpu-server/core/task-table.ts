@@ -1,0 +1,56 @@
+/** The attempts that live on this server, at most one of each task. */
+import type { Instant } from '../../protocol/units.ts'
+import type { TaskReport } from '../../protocol/messages.ts'
+import type { Attempt } from './attempt.ts'
+import { reportOf } from './attempt.ts'
+
+export class TaskTable {
+  readonly #byTask = new Map<string, Attempt>()
+
+  get byTask(): ReadonlyMap<string, Readonly<Attempt>> {
+    return this.#byTask
+  }
+
+  get size(): number {
+    return this.#byTask.size
+  }
+
+  /** Whatever attempt of this task lives here. */
+  ofTask(taskId: string): Attempt | null {
+    return this.#byTask.get(taskId) ?? null
+  }
+
+  find(taskId: string, attempt: number): Attempt | null {
+    const living = this.#byTask.get(taskId)
+    return living?.attempt === attempt ? living : null
+  }
+
+  /** Devices answer late: does it still live here? */
+  isHere(attempt: Attempt): boolean {
+    return this.#byTask.get(attempt.taskId) === attempt
+  }
+
+  add(attempt: Attempt): void {
+    if (this.#byTask.has(attempt.taskId)) throw new Error(`broken invariant: task ${attempt.taskId} would live here twice`)
+    this.#byTask.set(attempt.taskId, attempt)
+  }
+
+  remove(attempt: Attempt): void {
+    if (!this.#byTask.delete(attempt.taskId)) throw new Error(`broken invariant: task ${attempt.taskId} would end twice`)
+  }
+
+  all(): IterableIterator<Attempt> {
+    return this.#byTask.values()
+  }
+
+  reports(now: Instant): TaskReport[] {
+    const reports: TaskReport[] = []
+    for (const attempt of this.#byTask.values()) reports.push(reportOf(attempt, now))
+    return reports
+  }
+
+  /** The server has stopped: late answers of the device find nobody. */
+  clear(): void {
+    this.#byTask.clear()
+  }
+}

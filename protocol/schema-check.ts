@@ -1,0 +1,151 @@
+/** Holds what came in against a table of fields. Checks are made once, from the table, and run for every message. */
+import type { Characters, ListRule, RecordShape, Shape, TaggedShape } from './schema-field.ts'
+
+/**
+ * Null when the value is as the table says; its unknown fields are gone then. Otherwise where it is not and what belongs there:
+ * `.body.attempt: must be …`.
+ */
+export type Check = (value: unknown) => string | null
+
+/** Names that reach an object's prototype somewhere down the line: no message has them, not even as a field to ignore. */
+const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
+
+const CHARACTERS: Readonly<Record<Characters, { readonly refused: RegExp; readonly words: string }>> = {
+  one_line: { refused: /[\u0000-\u001f\u007f]/, words: 'without control characters' },
+  no_nul: { refused: /\u0000/, words: 'without NUL' },
+}
+
+const LONGEST_QUOTE = 40
+
+export function checkOf(shape: Shape): Check {
+  switch (shape.kind) {
+    case 'integer':
+      return checkOfInteger(shape.min, shape.max)
+    case 'text':
+      return checkOfText(shape)
+    case 'flag':
+      return (value) => (typeof value === 'boolean' ? null : mustBe('true or false', value))
+    case 'one_of':
+      return checkOfChoice(shape.values)
+    case 'list':
+      return checkOfList(shape)
+    case 'or_null':
+      return checkOfNullable(checkOf(shape.of))
+    case 'record':
+      return checkOfRecord(shape)
+    case 'tagged':
+      return checkOfTagged(shape)
+  }
+}
+
+function checkOfInteger(min: number, max: number): Check {
+  // Minus zero compares like zero, and would not come back as it was sent.
+  return (value) =>
+    Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max && !Object.is(value, -0)
+      ? null
+      : mustBe(`a whole number from ${min} to ${max}`, value)
+}
+
+function checkOfText({ minLength, maxLength, characters }: Extract<Shape, { kind: 'text' }>): Check {
+  const { refused, words } = CHARACTERS[characters]
+  const expected = `a text of ${minLength} to ${maxLength} characters, ${words}`
+  return (value) => {
+    if (typeof value !== 'string' || value.length < minLength || value.length > maxLength) return mustBe(expected, value)
+    return refused.test(value) || !value.isWellFormed() ? mustBe(expected, value) : null
+  }
+}
+
+function checkOfChoice(values: readonly (string | number)[]): Check {
+  const expected = values.map((value) => JSON.stringify(value)).join(', ')
+  return (value) => (values.includes(value as string | number) ? null : mustBe(expected, value))
+}
+
+function checkOfNullable(check: Check): Check {
+  return (value) => {
+    if (value === null) return null
+    const fault = check(value)
+    return fault?.startsWith(': ') === true ? `${fault} (null is allowed)` : fault
+  }
+}
+
+function checkOfList({ of, minItems, maxItems, rule }: Extract<Shape, { kind: 'list' }>): Check {
+  const check = checkOf(of)
+  return (value) => {
+    if (!Array.isArray(value) || value.length < minItems || value.length > maxItems) {
+      return mustBe(`a list of ${minItems} to ${maxItems} items`, value)
+    }
+    for (let place = 0; place < value.length; place++) {
+      const fault = check(value[place])
+      if (fault !== null) return `[${place}]${fault}`
+    }
+    return faultByRule(value, rule)
+  }
+}
+
+function faultByRule(items: readonly unknown[], rule: ListRule): string | null {
+  switch (rule) {
+    case 'none':
+      return null
+    case 'no_duplicates':
+      return items.length < 2 || new Set(items).size === items.length ? null : ': must not hold a number twice'
+    case 'index_is_place': {
+      const place = items.findIndex((item, index) => (item as { index: number }).index !== index)
+      return place < 0 ? null : `[${place}].index: must be ${place}, its place in the list`
+    }
+  }
+}
+
+function checkOfRecord({ fields }: RecordShape): Check {
+  const names = Object.keys(fields)
+  const checks = Object.values(fields).map(checkOf)
+  const known = new Set(names)
+  return (value) => {
+    if (!isRecord(value)) return mustBe('an object', value)
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i] as string
+      const fault = (checks[i] as Check)(value[name])
+      if (fault !== null) return `.${name}${fault}`
+    }
+    return dropUnknown(value, known)
+  }
+}
+
+/** Its own fields only: everything known is there, so as many fields as known ones means that none is unknown. */
+function dropUnknown(value: Record<string, unknown>, known: ReadonlySet<string>): string | null {
+  const names = Object.keys(value)
+  if (names.length === known.size) return null
+  for (const name of names) {
+    if (known.has(name)) continue
+    if (PROTOTYPE_NAMES.has(name)) return `.${name}: is no name for a field`
+    delete value[name]
+  }
+  return null
+}
+
+function checkOfTagged({ tag, variants }: TaggedShape): Check {
+  const checks = new Map(Object.entries(variants).map(([name, shape]) => [name, checkOf(shape)]))
+  const expected = [...checks.keys()].join(', ')
+  return (value) => {
+    if (!isRecord(value)) return mustBe('an object', value)
+    const name = value[tag]
+    const check = typeof name === 'string' ? checks.get(name) : undefined
+    return check === undefined ? `.${tag}${mustBe(`one of ${expected}`, name)}` : check(value)
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function mustBe(expected: string, value: unknown): string {
+  return `: must be ${expected}, not ${quote(value)}`
+}
+
+/** A short word for what stands there: of hostile input no more than a glimpse goes into logs. */
+function quote(value: unknown): string {
+  if (value === undefined) return 'missing'
+  if (Array.isArray(value)) return `a list of ${value.length} items`
+  if (typeof value === 'object' && value !== null) return 'an object'
+  const quoted = JSON.stringify(value)
+  return quoted.length <= LONGEST_QUOTE ? quoted : `${quoted.slice(0, LONGEST_QUOTE)}…`
+}

@@ -1,0 +1,236 @@
+/** Every message of the wire as a table: field, kind, range, longest length. Source: `messages.ts`, which says what they mean. */
+import type {
+  AllocationWantedEvent,
+  AttemptRef,
+  Body,
+  Boot,
+  CommandResult,
+  Envelope,
+  EventsAck,
+  FinishedEvent,
+  GpuReport,
+  GrantCommand,
+  Heartbeat,
+  Hello,
+  Lease,
+  NodeEvent,
+  NodeEvents,
+  NodeSettings,
+  RefusalReason,
+  Refused,
+  ReserveBreachedEvent,
+  ResidencyEvent,
+  StartCommand,
+  StartedEvent,
+  StateReset,
+  StopCommand,
+  SwapCommand,
+  TaskReport,
+  UseEvent,
+  Welcome,
+  WireResidency,
+} from './messages.ts'
+import type { GpuMode, NoSwap, OnNodeLoss, Priority } from './units.ts'
+import { PROTOCOL_VERSION } from './messages.ts'
+import { every, flag, integer, list, oneOf, orNull, record, tagged, text } from './schema-field.ts'
+
+/** The longest message, encoded (docs/protocol.md, principle 3). */
+export const MAX_MESSAGE_BYTES = 256 * 1024
+/** Attempts that live on a node, and attempts that ended there unacknowledged, together: so many fit a snapshot. */
+export const MAX_ATTEMPTS_PER_NODE = 1024
+/** Entries of an outbox that travel in one message. */
+export const MAX_EVENTS = 256
+/** What a device says about the end of a task, in UTF-16 code units. */
+export const MAX_DETAIL_LENGTH = 512
+
+const MAX_GPUS = 16
+/** 16 TiB on one GPU. */
+const MAX_VRAM_MIB = 16_777_216
+/** 1 PiB on one node. */
+const MAX_HOST_MIB = 1_073_741_824
+const MAX_RESERVE_MIB = 1_048_576
+/** A sender counts for some thousand years before it gets there, and its next number is exact still. */
+const MAX_COUNT = 2_251_799_813_685_248
+const MAX_ATTEMPT = 2_147_483_647
+const MAX_HEARTBEAT_MS = 60_000
+const MAX_RUN_LEASE_MS = 86_400_000
+const MAX_ARGUMENTS = 256
+const MAX_ARGUMENT_LENGTH = 4096
+
+const count = integer(0, MAX_COUNT)
+const milliseconds = integer(0, MAX_COUNT)
+const vramMib = integer(0, MAX_VRAM_MIB)
+const id = text(1, 200)
+const reason = text(0, 1000)
+const noswap = every<NoSwap>()(0, 1)
+const residency = every<WireResidency>()('none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in')
+const gpuIndexes = list(integer(0, MAX_GPUS - 1), 1, MAX_GPUS, 'no_duplicates')
+
+const attempt = { task_id: id, attempt: integer(1, MAX_ATTEMPT) }
+const attemptRef = record<AttemptRef>(attempt)
+const attemptRefs = list(attemptRef, 0, MAX_ATTEMPTS_PER_NODE)
+const boot = record<Boot>({ counter: count, random: text(1, 64) })
+
+// ── node → controller ────────────────────────────────────────────────────────
+
+const gpuReport = record<GpuReport>({
+  index: integer(0, MAX_GPUS - 1),
+  model: text(0, 200),
+  physical_mib: vramMib,
+  foreign_mib: vramMib,
+})
+
+const taskReport = record<TaskReport>({
+  ...attempt,
+  residency,
+  generation: count,
+  gpus: gpuIndexes,
+  vram_mib: vramMib,
+  wants_gpu: flag,
+  idle_ms: milliseconds,
+})
+
+const snapshot = {
+  node_id: id,
+  gpus: list(gpuReport, 0, MAX_GPUS, 'index_is_place'),
+  tasks: list(taskReport, 0, MAX_ATTEMPTS_PER_NODE),
+  finished_unacked: attemptRefs,
+}
+
+const hello = record<Hello>({
+  op: oneOf('hello'),
+  ...snapshot,
+  name: text(1, 200),
+  address: text(0, 300),
+  host_swap_mib: integer(0, MAX_HOST_MIB),
+  signals_wanted: flag,
+})
+
+const heartbeat = record<Heartbeat>({ op: oneOf('heartbeat'), ...snapshot })
+
+const entry = { n: count, ...attempt }
+
+const use = record<UseEvent>({ kind: oneOf('gpu_wanted', 'gpu_used'), ...entry, idle_ms: milliseconds })
+
+const nodeEvent = tagged<NodeEvent, 'kind'>('kind', {
+  started: record<StartedEvent>({ kind: oneOf('started'), ...entry, wants_gpu: flag }),
+  finished: record<FinishedEvent>({
+    kind: oneOf('finished'),
+    ...entry,
+    outcome: every<FinishedEvent['outcome']>()('completed', 'failed', 'stopped', 'lease_ended', 'lost'),
+    exit_code: orNull(integer(-2_147_483_648, 4_294_967_295)),
+    detail: orNull(text(0, MAX_DETAIL_LENGTH, 'no_nul')),
+  }),
+  residency: record<ResidencyEvent>({
+    kind: oneOf('residency'),
+    ...entry,
+    residency,
+    generation: count,
+    because: orNull(text(0, 200)),
+  }),
+  gpu_wanted: use,
+  gpu_used: use,
+  allocation_wanted: record<AllocationWantedEvent>({ kind: oneOf('allocation_wanted'), ...entry, mib: vramMib }),
+  reserve_breached: record<ReserveBreachedEvent>({
+    kind: oneOf('reserve_breached'),
+    ...entry,
+    gpu: integer(0, MAX_GPUS - 1),
+    free_mib: vramMib,
+  }),
+})
+
+const events = record<NodeEvents>({ op: oneOf('events'), node_id: id, entries: list(nodeEvent, 1, MAX_EVENTS) })
+
+const result = record<CommandResult>({
+  op: oneOf('result'),
+  ...attempt,
+  outcome: every<CommandResult['outcome']>()('accepted', 'refused', 'running', 'finished', 'gone', 'never_seen'),
+  reason: orNull(
+    every<RefusalReason>()(
+      'stale_epoch',
+      'other_boot',
+      'expired',
+      'no_lease',
+      'old_attempt',
+      'no_vram',
+      'unknown_gpu',
+      'stale_generation',
+      'wants_gpu',
+      'noswap',
+      'contrary',
+      'no_host_memory',
+      'exec_not_allowed',
+      'device_failed',
+      'disk_failed',
+    ),
+  ),
+  residency,
+  generation: count,
+})
+
+// ── controller → node ────────────────────────────────────────────────────────
+
+const settings = record<NodeSettings>({
+  heartbeat_ms: integer(1, MAX_HEARTBEAT_MS),
+  run_lease_ms: integer(1, MAX_RUN_LEASE_MS),
+  safety_reserve_mib: integer(0, MAX_RESERVE_MIB),
+})
+
+const command = { ...attempt, valid_until_mono: milliseconds, node_boot: boot }
+
+const start = record<StartCommand>({
+  op: oneOf('start'),
+  ...command,
+  gpus: gpuIndexes,
+  vram_mib: integer(1, MAX_VRAM_MIB),
+  gpu_mode: every<GpuMode>()('shared', 'exclusive'),
+  noswap,
+  priority: every<Priority>()(0, 1, 2, 3, 4),
+  on_node_loss: every<OnNodeLoss>()('wait', 'fail', 'requeue'),
+  command: orNull(list(text(0, MAX_ARGUMENT_LENGTH, 'no_nul'), 1, MAX_ARGUMENTS)),
+})
+
+const swap = record<SwapCommand>({ op: oneOf('swap_out', 'swap_in'), ...command, generation: count, force_active: flag })
+
+const growth = record<GrantCommand>({
+  op: oneOf('grant', 'refuse_growth', 'set_noswap'),
+  ...command,
+  mib: vramMib,
+  noswap,
+  reason: orNull(reason),
+})
+
+const commands = {
+  start,
+  stop: record<StopCommand>({ op: oneOf('stop'), ...command, reason }),
+  swap_out: swap,
+  swap_in: swap,
+  grant: growth,
+  refuse_growth: growth,
+  set_noswap: growth,
+}
+
+/** Every operation by its name; a message names exactly one. */
+export const BODIES = tagged<Body, 'op'>('op', {
+  hello,
+  heartbeat,
+  events,
+  result,
+  welcome: record<Welcome>({ op: oneOf('welcome'), settings, stop: attemptRefs }),
+  lease: record<Lease>({ op: oneOf('lease'), settings, stop: attemptRefs }),
+  events_ack: record<EventsAck>({ op: oneOf('events_ack'), up_to: count }),
+  state_reset: record<StateReset>({ op: oneOf('state_reset'), counter_above: integer(0, MAX_COUNT - 1) }),
+  refused: record<Refused>({ op: oneOf('refused'), reason: text(0, 200) }),
+  ...commands,
+})
+
+/** The version stands first: of another one nothing else is looked at. */
+export const ENVELOPE = record<Envelope>({
+  v: oneOf(PROTOCOL_VERSION),
+  id: text(1, 200),
+  sent_mono: milliseconds,
+  boot,
+  seq: count,
+  epoch: count,
+  body: BODIES,
+})

@@ -1,0 +1,20 @@
+import type { Event } from '../../controller/domain/event.ts'
+import type { Observed } from './observed.ts'
+import type { Shadow } from './shadow.ts'
+import type { Report } from './violation.ts'
+
+/** Something that holds all the time. Calls come in the order of the methods, `afterStep` once for all batches of a step of the clock. */
+export interface AlwaysRule {
+  /** An event that the books have not taken in yet. */
+  before?(event: Event): void
+  /** The same, when they have. */
+  after?(event: Event): void
+  /** Everybody has done what he had to do in this step; nodes and tasks that the events of the step named. */
+  afterStep?(nodeIds: ReadonlySet<string>, taskIds: ReadonlySet<string>): void
+}
+
+export interface RuleContext {
+  readonly shadow: Shadow
+  readonly observed: Observed
+  readonly report: Report
+}

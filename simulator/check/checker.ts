@@ -1,0 +1,116 @@
+/**
+ * Holds a run against its scenario's assertions. Everything is found out from the events, from what clients asked for and from what the servers
+ * hold; the controller's own books are not looked at, so that a mistake there cannot hide itself.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Metrics } from '../report/result.ts'
+import type { AlwaysName, Assertions } from '../scenario/assertions.ts'
+import type { World } from '../world.ts'
+import type { AlwaysRule, RuleContext } from './always-rule.ts'
+import { fairnessBound } from './fairness-bound.ts'
+import { checkFinal, requireMetricPaths } from './final-metrics.ts'
+import { groupIsolation } from './group-isolation.ts'
+import { Liveness } from './liveness.ts'
+import { observe } from './observed.ts'
+import type { Observed } from './observed.ts'
+import { Occurrence } from './occurrence.ts'
+import { Shadow } from './shadow.ts'
+import { singleRun } from './single-run.ts'
+import { idleRule, noswapNeverSwapped, p0Rule } from './victim-rules.ts'
+import type { Report, Violation } from './violation.ts'
+import { commitLimit, reserveKept, residentWithinCapacity } from './vram-rules.ts'
+
+export interface Checker {
+  /** What was found so far. */
+  readonly violations: readonly Violation[]
+  /** A batch of events, in order, as soon as it is durable. */
+  afterEvents(events: readonly Event[]): void
+  /** After every step of the clock, at least after those that produced events. */
+  afterStep(): void
+  /** The run is over: what should have happened by now, and the numbers. Answers everything that was found. */
+  finish(metrics: Metrics): readonly Violation[]
+}
+
+/** Of one broken rule usually many follow. */
+const MAX_VIOLATIONS = 100
+
+const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => AlwaysRule>> = {
+  single_run: singleRun,
+  resident_within_capacity: residentWithinCapacity,
+  reserve_kept: reserveKept,
+  commit_limit: commitLimit,
+  noswap_never_swapped: noswapNeverSwapped,
+  idle_rule: idleRule,
+  p0_rule: p0Rule,
+  fairness_bound: fairnessBound,
+  group_isolation: groupIsolation,
+}
+
+/**
+ * Watches a world that has not been started yet; it hears of events by itself, and has to be told of steps. Throws RangeError for a metric that
+ * no result has.
+ */
+export function createChecker(world: World, assertions: Assertions): Checker {
+  const observed = observe(world)
+  const checker = new AssertionChecker(observed, assertions)
+  observed.listen((events) => checker.afterEvents(events))
+  return checker
+}
+
+export class AssertionChecker implements Checker {
+  readonly violations: Violation[] = []
+  readonly #observed: Observed
+  readonly #assertions: Assertions
+  readonly #shadow: Shadow
+  readonly #always: readonly AlwaysRule[]
+  readonly #occurrences: readonly Occurrence[]
+  readonly #liveness: readonly Liveness[]
+  readonly #nodeIds = new Set<string>()
+  readonly #taskIds = new Set<string>()
+
+  constructor(observed: Observed, assertions: Assertions) {
+    requireMetricPaths(assertions.final)
+    this.#observed = observed
+    this.#assertions = assertions
+    const shadow = new Shadow(observed)
+    this.#shadow = shadow
+    const contextOf = (assertion: string): RuleContext => ({ shadow, observed, report: this.#reportAs(assertion) })
+    this.#always = assertions.always.map((name) => ALWAYS_RULES[name](contextOf(name)))
+    this.#occurrences = assertions.sometimes.map((name) => new Occurrence(name, contextOf(name)))
+    this.#liveness = assertions.eventually.map((assertion) => new Liveness(assertion, contextOf(assertion.that)))
+  }
+
+  afterEvents(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.nodeId !== null) this.#nodeIds.add(event.nodeId)
+      if (event.taskId !== null) this.#taskIds.add(event.taskId)
+      for (const rule of this.#always) rule.before?.(event)
+      for (const occurrence of this.#occurrences) occurrence.before(event)
+      for (const liveness of this.#liveness) liveness.before(event)
+      this.#shadow.apply(event)
+      for (const rule of this.#always) rule.after?.(event)
+    }
+  }
+
+  afterStep(): void {
+    if (this.#nodeIds.size === 0 && this.#taskIds.size === 0) return
+    for (const rule of this.#always) rule.afterStep?.(this.#nodeIds, this.#taskIds)
+    this.#nodeIds.clear()
+    this.#taskIds.clear()
+  }
+
+  finish(metrics: Metrics): readonly Violation[] {
+    this.afterStep()
+    const now = this.#observed.now()
+    for (const occurrence of this.#occurrences) occurrence.finish(now)
+    for (const liveness of this.#liveness) liveness.finish(now)
+    for (const assertion of this.#assertions.final) checkFinal(assertion, metrics, this.#reportAs(assertion.metric))
+    return this.violations
+  }
+
+  #reportAs(assertion: string): Report {
+    return (detail, place = {}) => {
+      if (this.violations.length < MAX_VIOLATIONS) this.violations.push({ assertion, at: this.#observed.now(), detail, ...place })
+    }
+  }
+}

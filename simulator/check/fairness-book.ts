@@ -1,0 +1,119 @@
+/**
+ * The fairness bound (semantics 5) on one GPU and class, decision by decision. Swap-outs of two tasks that were eligible, and not yet chosen for
+ * an earlier GPU of the decision, at every round closing of a window differ by at most 2 in it, and by at most 1 from the start of a round. A round
+ * starts with the already-swapped victims of the decision that closes the one before.
+ *
+ * For each pair it keeps the range of the difference of their counts over the present run of decisions, a run ending at a closing at which not both
+ * were available: every window of the run is the difference of two points of it. So it sees what trying all windows would see.
+ */
+
+export const BOUND_IN_ANY_WINDOW = 2
+export const BOUND_FROM_ROUND_START = 1
+
+/** What one decision did here. */
+export interface FairnessStep {
+  /** Victims, by whom they were chosen for this GPU's shortage. */
+  readonly victims: readonly string[]
+  /** Eligible for this decision, and not chosen for an earlier GPU of it. */
+  readonly available: ReadonlySet<string>
+}
+
+export interface FairnessBreach {
+  readonly ids: readonly [string, string]
+  readonly difference: number
+  readonly bound: number
+}
+
+interface Member {
+  readonly id: string
+  /** Swap-outs since it joined. */
+  count: number
+  /** The same when the round began, and right after the decision that began it. */
+  atRoundStart: number
+  atLastClosing: number
+  /** It has been swapped out in the present round. */
+  isSwapped: boolean
+  /** Pairs with those that joined before it. */
+  readonly pairs: Map<Member, PairRun>
+}
+
+/** Ranges of the difference of two counts, the later member's first. */
+interface PairRun {
+  least: number
+  most: number
+  leastAtStart: number
+  mostAtStart: number
+}
+
+export class FairnessBook {
+  readonly #members = new Map<string, Member>()
+
+  /** Whether the victim closes the round: it was swapped out in it before. */
+  isSwappedThisRound(id: string): boolean {
+    return this.#members.get(id)?.isSwapped ?? false
+  }
+
+  /** The task holds bytes here from now on: a newcomer. */
+  join(id: string): void {
+    if (this.#members.has(id)) return
+    const member: Member = { id, count: 0, atRoundStart: 0, atLastClosing: 0, isSwapped: false, pairs: new Map() }
+    for (const other of this.#members.values()) {
+      const atStart = -other.atRoundStart
+      const run = { least: -other.count, most: -other.atLastClosing, leastAtStart: atStart, mostAtStart: atStart }
+      member.pairs.set(other, run)
+    }
+    this.#members.set(id, member)
+  }
+
+  leave(id: string): void {
+    const member = this.#members.get(id)
+    if (member === undefined) return
+    this.#members.delete(id)
+    for (const other of this.#members.values()) other.pairs.delete(member)
+  }
+
+  /** Enters a decision; answers the first pair that it takes beyond the bound. */
+  decide({ victims, available }: FairnessStep): FairnessBreach | null {
+    for (const id of [...victims, ...available]) this.join(id)
+    const members = victims.map((id) => this.#members.get(id) as Member)
+    const swapped = members.filter((member) => member.isSwapped)
+    for (const member of members) if (!member.isSwapped) [member.count, member.isSwapped] = [member.count + 1, true]
+    const isClosing = swapped.length > 0
+    if (isClosing) this.#beginRound(available)
+    for (const member of swapped) [member.count, member.isSwapped] = [member.count + 1, true]
+    if (isClosing) for (const member of this.#members.values()) member.atLastClosing = member.count
+    return this.#look(isClosing ? available : null)
+  }
+
+  #beginRound(available: ReadonlySet<string>): void {
+    for (const member of this.#members.values()) {
+      member.isSwapped = false
+      member.atRoundStart = member.count
+      for (const [other, run] of member.pairs) {
+        const difference = member.count - other.count
+        const goesOn = available.has(member.id) && available.has(other.id)
+        run.leastAtStart = goesOn ? Math.min(run.leastAtStart, difference) : difference
+        run.mostAtStart = goesOn ? Math.max(run.mostAtStart, difference) : difference
+      }
+    }
+  }
+
+  /** @param atClosing who was available at the closing that this decision is; null when it is none. */
+  #look(atClosing: ReadonlySet<string> | null): FairnessBreach | null {
+    let breach: FairnessBreach | null = null
+    for (const member of this.#members.values()) {
+      for (const [other, run] of member.pairs) {
+        const difference = member.count - other.count
+        const goesOn = atClosing === null || (atClosing.has(member.id) && atClosing.has(other.id))
+        run.least = goesOn ? Math.min(run.least, difference) : difference
+        run.most = goesOn ? Math.max(run.most, difference) : difference
+        const inWindow = run.most - run.least
+        const fromStart = Math.max(difference - run.leastAtStart, run.mostAtStart - difference)
+        const ids = [other.id, member.id] as const
+        if (inWindow > BOUND_IN_ANY_WINDOW) breach ??= { ids, difference: inWindow, bound: BOUND_IN_ANY_WINDOW }
+        else if (fromStart > BOUND_FROM_ROUND_START) breach ??= { ids, difference: fromStart, bound: BOUND_FROM_ROUND_START }
+      }
+    }
+    return breach
+  }
+}

@@ -1,0 +1,68 @@
+/** `fairness_bound`: every decision is entered in the books of its GPUs, and the rounds it closes are those that the books close. */
+import type { AlwaysRule, RuleContext } from './always-rule.ts'
+import { FairnessBook } from './fairness-book.ts'
+import type { ShadowTask } from './shadow.ts'
+import { classOf, eligibleOn, swapDecisionOf } from './swap-decision.ts'
+import type { SwapDecision, VictimClass } from './swap-decision.ts'
+
+const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
+
+export function fairnessBound(context: RuleContext): AlwaysRule {
+  const { shadow } = context
+  const books = new Map<string, FairnessBook>()
+  const bookOf = (nodeId: string, gpu: number, victimClass: VictimClass): FairnessBook => {
+    const key = `${nodeId}/${gpu}/${victimClass}`
+    let book = books.get(key)
+    if (book === undefined) {
+      book = new FairnessBook()
+      books.set(key, book)
+    }
+    return book
+  }
+  const leave = ({ id, placement }: ShadowTask): void => {
+    if (placement === null) return
+    for (const gpu of placement.gpus) for (const victimClass of CLASSES) bookOf(placement.nodeId, gpu, victimClass).leave(id)
+  }
+  return {
+    before(event) {
+      const task = shadow.tasks.get(event.taskId ?? '')
+      if (task !== undefined && (event.kind === 'task_finished' || event.kind === 'task_returned')) leave(task)
+      const decision = swapDecisionOf(event, shadow)
+      if (decision === null) return
+      for (const { gpu } of decision.missing) {
+        for (const victimClass of CLASSES) enter(context, decision, gpu, victimClass, bookOf(decision.node.id, gpu, victimClass))
+      }
+    },
+    after({ kind, taskId }) {
+      const task = shadow.tasks.get(taskId ?? '')
+      const placement = task?.placement ?? null
+      if (task === undefined || placement === null || (kind !== 'task_placed' && kind !== 'task_updated')) return
+      // A newcomer, or one that has changed its class: a newcomer there.
+      for (const gpu of placement.gpus) bookOf(placement.nodeId, gpu, classOf(task)).join(task.id)
+    },
+  }
+}
+
+function enter(
+  { shadow, observed, report }: RuleContext,
+  decision: SwapDecision,
+  gpu: number,
+  victimClass: VictimClass,
+  book: FairnessBook,
+): void {
+  const chosenBefore = new Set(decision.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id))
+  const available = eligibleOn(gpu, decision, shadow, observed)
+    .filter((task) => classOf(task) === victimClass && !chosenBefore.has(task.id))
+    .map((task) => task.id)
+  const victims = decision.victims.filter((victim) => victim.gpu === gpu && victim.class === victimClass).map((victim) => victim.id)
+  const where = `${victimClass === 'p0' ? 'P0' : 'non-P0'} tasks of GPU ${gpu}`
+  const closes = victims.some((id) => book.isSwappedThisRound(id))
+  const isSaidToClose = decision.closedRounds.some((closed) => closed.gpu === gpu && closed.class === victimClass)
+  const nodeId = decision.node.id
+  if (closes !== isSaidToClose)
+    report(`the round of the ${where} ${closes ? 'closes, but is not said to' : 'is said to close, but does not'}`, { nodeId })
+  const breach = book.decide({ victims, available: new Set(available) })
+  if (breach === null) return
+  const { ids, difference, bound } = breach
+  report(`swap-outs of ${ids.join(' and ')}, ${where}, differ by ${difference} where ${bound} is the bound`, { nodeId })
+}

@@ -1,0 +1,19 @@
+/** `group_isolation`: a new placement only on nodes of a group that the task targets; a task that targets none, only on nodes of none. */
+import type { AlwaysRule, RuleContext } from './always-rule.ts'
+
+export function groupIsolation({ shadow, report }: RuleContext): AlwaysRule {
+  return {
+    before({ kind, taskId, nodeId }) {
+      if (kind !== 'task_placed' || taskId === null || nodeId === null) return
+      const node = shadow.nodes.get(nodeId)
+      const request = shadow.tasks.get(taskId)?.request
+      if (node === undefined || request === undefined || shadow.isOpenTo(node, request)) return
+      const groups = [...shadow.groups].filter(([, members]) => members.has(nodeId)).map(([group]) => group)
+      report(`it targets ${namesOf(request.groups)}, the node belongs to ${namesOf(groups)}`, { taskId, nodeId })
+    },
+  }
+}
+
+function namesOf(groups: readonly string[]): string {
+  return groups.length === 0 ? 'no group' : groups.join(', ')
+}

@@ -1,0 +1,59 @@
+/**
+ * `eventually`: what has to become true of every task, each in its own time: `within` counts from its submission, or from `heal` if it was
+ * submitted before; without `within`, by the end of the run.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { EventuallyAssertion } from '../scenario/assertions.ts'
+import type { RuleContext } from './always-rule.ts'
+import type { ShadowTask } from './shadow.ts'
+
+/** Faults arrive with a later version: a run is whole from its start. */
+export class Liveness {
+  readonly #that: EventuallyAssertion['that']
+  readonly #withinMs: number | null
+  readonly #context: RuleContext
+
+  constructor({ that, withinMs }: EventuallyAssertion, context: RuleContext) {
+    this.#that = that
+    this.#withinMs = withinMs
+    this.#context = context
+  }
+
+  /** The books have not taken the event in yet. */
+  before({ kind, taskId, at }: Event): void {
+    const task = this.#context.shadow.tasks.get(taskId ?? '')
+    if (task === undefined) return
+    if (this.#that === 'all_tasks_finish' ? kind === 'task_finished' : kind === 'task_started' && task.firstStartedAt === null)
+      this.#reached(task, at)
+    // A task that is cancelled while it waits is waited for no longer, but it may have waited too long already.
+    if (this.#that === 'every_feasible_task_runs' && kind === 'task_finished' && task.firstStartedAt === null) this.#reached(task, at)
+  }
+
+  /** The run is over. */
+  finish(now: Instant): void {
+    for (const task of this.#context.shadow.tasks.values()) {
+      const isReached =
+        this.#that === 'every_feasible_task_runs' && (task.firstStartedAt !== null || !this.#context.shadow.isFeasible(task))
+      if (!isReached && (this.#withinMs === null || now > this.#deadline(task))) this.#report(task, `it has not ${this.#what()}`)
+    }
+  }
+
+  #reached(task: ShadowTask, at: Instant): void {
+    if (this.#withinMs === null || at <= this.#deadline(task)) return
+    if (this.#that === 'every_feasible_task_runs' && !this.#context.shadow.isFeasible(task)) return
+    this.#report(task, `it has ${this.#what()} ${at - this.#deadline(task)} ms too late`)
+  }
+
+  #deadline({ submittedAt }: ShadowTask): Instant {
+    return submittedAt + (this.#withinMs ?? 0)
+  }
+
+  #what(): string {
+    return this.#that === 'all_tasks_finish' ? 'finished' : 'started'
+  }
+
+  #report(task: ShadowTask, detail: string): void {
+    this.#context.report(detail, { taskId: task.id, ...(task.placement === null ? {} : { nodeId: task.placement.nodeId }) })
+  }
+}

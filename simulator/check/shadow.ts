@@ -1,0 +1,253 @@
+/**
+ * A second set of books, kept from the events alone and by other means than the engine's: who is placed where, what is in VRAM, which
+ * settings hold. Figures are summed up when they are asked for. MiB are per GPU.
+ */
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { Event, EventData } from '../../controller/domain/event.ts'
+import type { Instant, Mib, Percent } from '../../protocol/units.ts'
+import type { Observed, ObservedNode, ObservedRequest } from './observed.ts'
+
+export type ShadowResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
+
+export interface ShadowPlacement {
+  readonly nodeId: string
+  readonly gpus: readonly number[]
+  readonly attempt: number
+  demandMib: Mib
+  residency: ShadowResidency
+  /** Since its start or its last swap-in. */
+  residentSince: Instant | null
+}
+
+export interface ShadowTask {
+  readonly id: string
+  readonly submittedAt: Instant
+  request: ObservedRequest
+  pendingSince: Instant
+  placement: ShadowPlacement | null
+  firstStartedAt: Instant | null
+  /** After a failed swap it is no victim before this instant. */
+  backOffUntil: Instant
+}
+
+export interface ShadowNode extends ObservedNode {
+  overcommitPercent: Percent | null
+  reserveMib: Mib | null
+  isCordoned: boolean
+  /** Tasks by GPU index. */
+  readonly tasks: readonly Set<ShadowTask>[]
+}
+
+/** Semantics section 5 names a back-off after a failed swap; the controller's is this long (docs/protocol.md). */
+const SWAP_BACK_OFF_MS = 30_000
+
+export class Shadow {
+  /** Pending and placed tasks. */
+  readonly tasks = new Map<string, ShadowTask>()
+  readonly nodes: ReadonlyMap<string, ShadowNode>
+  /** Node ids by group. */
+  readonly groups = new Map<string, ReadonlySet<string>>()
+  config: ConfigFields
+  readonly #observed: Observed
+
+  constructor(observed: Observed) {
+    this.#observed = observed
+    this.config = observed.config
+    this.nodes = new Map(
+      observed.nodes.map((node) => [
+        node.id,
+        // Overrides arrive as events.
+        {
+          ...node,
+          overcommitPercent: null,
+          reserveMib: null,
+          isCordoned: false,
+          tasks: Array.from({ length: node.gpuCount }, () => new Set()),
+        },
+      ]),
+    )
+  }
+
+  // ── figures ─────────────────────────────────────────────────────────────────
+
+  reserveMib(node: ShadowNode): Mib {
+    return node.reserveMib ?? this.config.safety_reserve_mib
+  }
+
+  /** C */
+  capacityMib(node: ShadowNode): Mib {
+    return Math.max(0, node.physicalMib - this.reserveMib(node))
+  }
+
+  /** L */
+  limitMib(node: ShadowNode): Mib {
+    const percent = node.overcommitPercent ?? this.config.default_vram_overcommit_percent
+    const effectiveMib = (node.physicalMib * (100 + percent) - ((node.physicalMib * (100 + percent)) % 100)) / 100
+    return percent === 0 ? Math.min(effectiveMib, this.capacityMib(node)) : effectiveMib
+  }
+
+  /** Σ d of all that are placed. */
+  placedMib(node: ShadowNode, gpu: number): Mib {
+    let mib = 0
+    for (const task of node.tasks[gpu] ?? []) mib += task.placement?.demandMib ?? 0
+    return mib
+  }
+
+  /** Σ d of those that are in VRAM or on their way, just placed ones included. */
+  residentMib(node: ShadowNode, gpu: number): Mib {
+    let mib = 0
+    for (const { placement } of node.tasks[gpu] ?? [])
+      if (placement !== null && placement.residency !== 'swapped_out') mib += placement.demandMib
+    return mib
+  }
+
+  /** Host memory that no swapped-out bytes, nor bytes on their way, take. */
+  hostFreeMib(node: ShadowNode): Mib {
+    let mib = node.hostSwapMib
+    for (const task of new Set(node.tasks.flatMap((tasks) => [...tasks]))) {
+      const { placement } = task
+      if (placement !== null && placement.residency !== 'none' && placement.residency !== 'resident')
+        mib -= placement.demandMib * placement.gpus.length
+    }
+    return mib
+  }
+
+  /** A node of no group is for tasks that target none; others take those that target one of their groups. */
+  isOpenTo(node: ShadowNode, request: ObservedRequest): boolean {
+    const groups = [...this.groups].filter(([, members]) => members.has(node.id)).map(([group]) => group)
+    return groups.length === 0 ? request.groups.length === 0 : groups.some((group) => request.groups.includes(group))
+  }
+
+  /** Some node that it may use, empty, would take it. */
+  isFeasible({ request }: ShadowTask): boolean {
+    for (const node of this.nodes.values()) {
+      const isLargeEnough = Math.max(1, request.vramMib) <= node.physicalMib - this.reserveMib(node)
+      if (isLargeEnough && node.gpuCount >= request.gpuCount && this.isOpenTo(node, request)) return true
+    }
+    return false
+  }
+
+  // ── events ──────────────────────────────────────────────────────────────────
+
+  apply(event: Event): void {
+    const { kind, taskId, nodeId, data, at } = event
+    if (taskId === null) return this.#applySettings(event)
+    if (kind === 'task_submitted') {
+      const request = this.#observed.requestOf(taskId) ?? requestFrom(data)
+      const task: ShadowTask = {
+        id: taskId,
+        submittedAt: at,
+        request,
+        pendingSince: at,
+        placement: null,
+        firstStartedAt: null,
+        backOffUntil: 0,
+      }
+      this.tasks.set(taskId, task)
+      return
+    }
+    const task = this.tasks.get(taskId)
+    if (task !== undefined) this.#applyToTask(task, event, nodeId)
+  }
+
+  #applyToTask(task: ShadowTask, { kind, data, at }: Event, nodeId: string | null): void {
+    switch (kind) {
+      case 'task_updated':
+        task.request = this.#observed.requestOf(task.id) ?? task.request
+        return
+      case 'task_placed':
+        return this.#place(task, nodeId, data)
+      case 'task_started':
+        task.firstStartedAt ??= at
+        if (task.placement !== null) [task.placement.residency, task.placement.residentSince] = ['resident', at]
+        return
+      case 'task_returned':
+        this.#unplace(task)
+        task.pendingSince = at
+        return
+      case 'task_finished':
+        this.#unplace(task)
+        this.tasks.delete(task.id)
+        return
+      case 'task_residency':
+        return changeResidency(task, data['residency'] as ShadowResidency, at)
+      case 'growth_granted':
+        if (task.placement !== null) task.placement.demandMib = data['demand_mib'] as Mib
+        return
+      case 'swap_failed':
+        task.backOffUntil = at + SWAP_BACK_OFF_MS
+        return
+      case 'task_submitted':
+      case 'task_unreachable':
+      case 'swap_decided':
+      case 'swap_in_decided':
+      case 'growth_refused':
+      case 'reserve_breached':
+      case 'config_changed':
+      case 'node_registered':
+      case 'node_status':
+      case 'node_config_changed':
+      case 'node_forgotten':
+      case 'group_changed':
+      case 'group_deleted':
+        return
+    }
+  }
+
+  #place(task: ShadowTask, nodeId: string | null, data: EventData): void {
+    const node = this.nodes.get(nodeId ?? '')
+    if (node === undefined) return
+    const gpus = data['gpus'] as readonly number[]
+    task.placement = {
+      nodeId: node.id,
+      gpus,
+      attempt: data['attempt'] as number,
+      demandMib: data['demand_mib'] as Mib,
+      residency: 'none',
+      residentSince: null,
+    }
+    for (const gpu of gpus) node.tasks[gpu]?.add(task)
+  }
+
+  #unplace(task: ShadowTask): void {
+    if (task.placement === null) return
+    const node = this.nodes.get(task.placement.nodeId)
+    for (const gpu of task.placement.gpus) node?.tasks[gpu]?.delete(task)
+    task.placement = null
+  }
+
+  #applySettings({ kind, nodeId, data }: Event): void {
+    if (kind === 'config_changed') {
+      const { revision: _revision, ...fields } = data
+      this.config = { ...this.config, ...(fields as Partial<ConfigFields>) }
+    } else if (kind === 'group_changed') this.groups.set(data['group'] as string, new Set(data['nodes'] as readonly string[]))
+    else if (kind === 'group_deleted') this.groups.delete(data['group'] as string)
+    else if (kind === 'node_config_changed') {
+      const node = this.nodes.get(nodeId ?? '')
+      if (node === undefined) return
+      if ('overcommit_vram_percent' in data) node.overcommitPercent = data['overcommit_vram_percent'] as Percent | null
+      if ('safety_reserve_mib' in data) node.reserveMib = data['safety_reserve_mib'] as Mib | null
+      if ('is_cordoned' in data) node.isCordoned = data['is_cordoned'] as boolean
+    }
+  }
+}
+
+/** A swap-out that was called off has not interrupted anything. */
+function changeResidency({ placement }: ShadowTask, to: ShadowResidency, at: Instant): void {
+  if (placement === null) return
+  const from = placement.residency
+  placement.residency = to
+  if (to === 'resident' && from !== 'swapping_out') placement.residentSince = at
+}
+
+/** A task that was submitted and over within one instant; its groups are not in the event, and no longer matter. */
+function requestFrom(data: EventData): ObservedRequest {
+  return {
+    vramMib: data['vram_mib'] as Mib,
+    gpuCount: data['gpus'] as number,
+    gpuMode: data['mode'] as ObservedRequest['gpuMode'],
+    noswap: data['noswap'] as ObservedRequest['noswap'],
+    priority: data['priority'] as ObservedRequest['priority'],
+    groups: [],
+  }
+}

@@ -1,0 +1,81 @@
+/** A `swap_decided` event, read; and who was eligible at that decision, found out again (semantics 5, "Eligible"). */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Instant, Mib } from '../../protocol/units.ts'
+import type { Observed } from './observed.ts'
+import type { Shadow, ShadowNode, ShadowTask } from './shadow.ts'
+
+export type VictimClass = 'non_p0' | 'p0'
+
+export interface SwapDecision {
+  readonly at: Instant
+  readonly node: ShadowNode
+  readonly requester: ShadowTask
+  readonly kind: 'swap_in' | 'growth' | 'placement'
+  readonly victims: readonly { readonly id: string; readonly gpu: number; readonly class: VictimClass }[]
+  readonly closedRounds: readonly { readonly gpu: number; readonly class: VictimClass }[]
+  /** GPUs that were short, by rising index. */
+  readonly missing: readonly { readonly gpu: number; readonly mib: Mib }[]
+}
+
+/** Null for any other event, and for one of somebody the books do not know. */
+export function swapDecisionOf({ kind, at, taskId, nodeId, data }: Event, shadow: Shadow): SwapDecision | null {
+  if (kind !== 'swap_decided') return null
+  const node = shadow.nodes.get(nodeId ?? '')
+  const requester = shadow.tasks.get(taskId ?? '')
+  if (node === undefined || requester === undefined) return null
+  const missing = data['missing'] as SwapDecision['missing']
+  return {
+    at,
+    node,
+    requester,
+    kind: data['for'] as SwapDecision['kind'],
+    victims: data['victims'] as SwapDecision['victims'],
+    closedRounds: data['closed_rounds'] as SwapDecision['closedRounds'],
+    missing: missing.toSorted((a, b) => a.gpu - b.gpu),
+  }
+}
+
+export function classOf({ request }: ShadowTask): VictimClass {
+  return request.priority === 0 ? 'p0' : 'non_p0'
+}
+
+/**
+ * Why the task may not be swapped out at this decision, class rules left aside; null when it may. Idleness is the server's own count: since the later
+ * of the last GPU use and the last start or swap-in.
+ */
+export function ineligibility(task: ShadowTask, { at, node, requester }: SwapDecision, shadow: Shadow, observed: Observed): string | null {
+  const { placement, request } = task
+  if (task === requester) return 'it is the one that asks'
+  if (placement === null || placement.nodeId !== node.id) return 'it is not on that node'
+  if (request.noswap === 1) return 'it is noswap'
+  if (placement.residency !== 'resident' || placement.residentSince === null) return `it is ${placement.residency}, not resident`
+  if (at < task.backOffUntil) return 'its last swap failed a moment ago'
+  if (placement.demandMib * placement.gpus.length > shadow.hostFreeMib(node)) return 'host memory is not there for it'
+  const attempt = observed.attemptsOn(node.id).get(task.id)
+  if (attempt === undefined) return 'it does not live on that node'
+  return activity(task, attempt, placement.residentSince, at, shadow)
+}
+
+/** Neither idle for the idle period nor, unless it is P0, resident for `max_residency_seconds`. */
+function activity(
+  { request }: ShadowTask,
+  { wantsGpu, lastUseAt }: { readonly wantsGpu: boolean; readonly lastUseAt: Instant },
+  residentSince: Instant,
+  at: Instant,
+  { config }: Shadow,
+): string | null {
+  const maxMs = config.max_residency_seconds === null || request.priority === 0 ? Infinity : config.max_residency_seconds * 1000
+  if (at - residentSince >= maxMs) return null
+  if (wantsGpu) return 'it wants the GPU'
+  const idleMs = at - Math.max(lastUseAt, residentSince)
+  const periodMs = config.idle_swap_out_seconds * 1000
+  return idleMs >= periodMs ? null : `it is idle for ${idleMs} ms, the idle period is ${periodMs} ms`
+}
+
+/** The eligible tasks on one of the node's GPUs. A P0 task is one only for a P0 requester. */
+export function eligibleOn(gpu: number, decision: SwapDecision, shadow: Shadow, observed: Observed): ShadowTask[] {
+  const isForP0 = decision.requester.request.priority === 0
+  return [...(decision.node.tasks[gpu] ?? [])].filter(
+    (task) => (isForP0 || task.request.priority !== 0) && ineligibility(task, decision, shadow, observed) === null,
+  )
+}

@@ -1,0 +1,128 @@
+/** What may be in VRAM, and what may be committed (semantics section 1). */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Instant, Mib } from '../../protocol/units.ts'
+import type { AlwaysRule, RuleContext } from './always-rule.ts'
+import type { Observed } from './observed.ts'
+import type { ShadowNode } from './shadow.ts'
+
+/**
+ * `resident_within_capacity`: by the controller's word, Σ resident ≤ P − R − F whenever something comes into VRAM: a placement, a swap-in, a
+ * growth. A reserve that was raised over what is there already is no violation; adding to it is.
+ */
+export function residentWithinCapacity({ shadow, report }: RuleContext): AlwaysRule {
+  return {
+    after(event) {
+      const { taskId } = event
+      const placement = taskId === null ? null : (shadow.tasks.get(taskId)?.placement ?? null)
+      if (taskId === null || placement === null || !comesIn(event, placement.residency)) return
+      const node = shadow.nodes.get(placement.nodeId)
+      if (node === undefined) return
+      for (const gpu of placement.gpus) {
+        const mib = shadow.residentMib(node, gpu)
+        const capacityMib = shadow.capacityMib(node)
+        if (mib > capacityMib) report(`GPU ${gpu} has ${mib} MiB resident, ${capacityMib} MiB may be`, { taskId, nodeId: node.id })
+      }
+    },
+  }
+}
+
+function comesIn({ kind, data }: Event, residency: string): boolean {
+  if (kind === 'growth_granted') return residency !== 'swapped_out'
+  return kind === 'task_placed' || (kind === 'task_residency' && data['residency'] === 'swapping_in')
+}
+
+/** `reserve_kept`: on the servers, what is in VRAM never grows into the reserve. What was there before the reserve was raised may stay. */
+export function reserveKept({ shadow, observed, report }: RuleContext): AlwaysRule {
+  const lastMib = new Map<string, readonly Mib[]>()
+  return {
+    before({ kind }) {
+      if (kind !== 'config_changed' && kind !== 'node_config_changed') return
+      for (const node of shadow.nodes.values()) lastMib.set(node.id, inVramMib(observed, node))
+    },
+    afterStep(nodeIds) {
+      for (const nodeId of nodeIds) {
+        const node = shadow.nodes.get(nodeId)
+        if (node === undefined) continue
+        const before = lastMib.get(nodeId) ?? []
+        const now = inVramMib(observed, node)
+        lastMib.set(nodeId, now)
+        const reserveMib = shadow.reserveMib(node)
+        for (const [gpu, mib] of now.entries()) {
+          const leftMib = node.physicalMib - mib
+          if (mib > (before[gpu] ?? 0) && leftMib < reserveMib)
+            report(`GPU ${gpu} has ${leftMib} MiB left, the reserve is ${reserveMib} MiB`, { nodeId })
+        }
+      }
+    },
+  }
+}
+
+/** By GPU, as the server counts it. */
+function inVramMib(observed: Observed, { id, gpuCount }: ShadowNode): Mib[] {
+  const inVram = Array.from({ length: gpuCount }, () => 0)
+  for (const { gpus, residentMib } of observed.attemptsOn(id).values())
+    for (const gpu of gpus) inVram[gpu] = (inVram[gpu] ?? 0) + residentMib
+  return inVram
+}
+
+interface Step {
+  readonly at: Instant
+  readonly mib: Mib
+}
+
+/**
+ * `commit_limit`: no new task beyond L. A task that starts after a swap was admitted when it began to own its bytes; what has happened since (a lower limit,
+ * a growth of others, which may exceed L) does not take that back. Its admission is no event, so that its whole wait is granted.
+ */
+export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
+  const limits = new Map<ShadowNode, Step[]>()
+  const growths = new Map<string, Step[]>()
+  const noteLimits = (at: Instant): void => {
+    for (const node of shadow.nodes.values()) {
+      const steps = limits.get(node) ?? []
+      const mib = shadow.limitMib(node)
+      if (steps.at(-1)?.mib !== mib) limits.set(node, [...steps, { at, mib }])
+    }
+  }
+  noteLimits(0)
+  return {
+    before({ kind, taskId, at, data }) {
+      const placement = kind === 'growth_granted' ? (shadow.tasks.get(taskId ?? '')?.placement ?? null) : null
+      if (placement === null) return
+      const mib = (data['demand_mib'] as Mib) - placement.demandMib
+      for (const gpu of placement.gpus) {
+        const key = `${placement.nodeId}/${gpu}`
+        growths.set(key, [...(growths.get(key) ?? []), { at, mib }])
+      }
+    },
+    after({ kind, taskId, at, data }) {
+      if (kind === 'config_changed' || kind === 'node_config_changed') noteLimits(at)
+      if (kind !== 'task_placed' || taskId === null) return
+      const task = shadow.tasks.get(taskId)
+      const placement = task?.placement ?? null
+      const node = shadow.nodes.get(placement?.nodeId ?? '')
+      if (task === undefined || placement === null || node === undefined) return
+      const since = data['when'] === 'after_swap' ? task.submittedAt : at
+      const limitMib = highestSince(limits.get(node) ?? [], since)
+      for (const gpu of placement.gpus) {
+        const grownMib = data['when'] === 'after_swap' ? sumSince(growths.get(`${node.id}/${gpu}`) ?? [], since) : 0
+        const mib = shadow.placedMib(node, gpu)
+        if (mib - grownMib > limitMib)
+          report(`${mib} MiB are committed on GPU ${gpu}, the limit is ${limitMib} MiB`, { taskId, nodeId: node.id })
+      }
+    },
+  }
+}
+
+/** The highest of the values that held then or later. */
+function highestSince(steps: readonly Step[], since: Instant): Mib {
+  const first = Math.max(
+    0,
+    steps.findLastIndex((step) => step.at <= since),
+  )
+  return steps.slice(first).reduce((most, { mib }) => Math.max(most, mib), 0)
+}
+
+function sumSince(steps: readonly Step[], since: Instant): Mib {
+  return steps.reduce((sum, { at, mib }) => (at >= since ? sum + mib : sum), 0)
+}

@@ -1,0 +1,192 @@
+/**
+ * How tasks share a GPU's compute: k tasks with work get done at η(k)/k each what one alone would, in time slices; a task on several GPUs goes
+ * at its slowest (design "The simulator", Model of a GPU).
+ *
+ * All single-GPU tasks of a GPU advance alike, so the GPU keeps one sum of work done per task and each task the sum at which it is done:
+ * a change costs one timer, however many share.
+ */
+import type { Instant, Microseconds } from '../../protocol/units.ts'
+import { insertAt, removeAt } from '../../controller/domain/list-edit.ts'
+import { RANK_DEVICE } from '../../controller/ports/clock.ts'
+import type { SimClock, TimerHandle } from '../virtual-clock.ts'
+
+/** Something that has GPU work to do. Work is in microseconds on an idle GPU. */
+export interface Runner {
+  readonly gpus: readonly number[]
+  leftUs: Microseconds
+  /** Kept by ComputeSharing: single-GPU, the GPU's sum at which it is done; several GPUs, when it was last settled. */
+  mark: number
+  timer: TimerHandle | null
+  readonly onDone: () => void
+}
+
+interface SharedGpu {
+  count: number
+  /** Work done for each single-GPU task since the beginning. */
+  doneUs: Microseconds
+  settledAt: Instant
+  /** Single-GPU runners, next to be done first. */
+  readonly single: Runner[]
+  readonly spanning: Runner[]
+  timer: TimerHandle | null
+  readonly onTimer: () => void
+}
+
+export class ComputeSharing {
+  readonly #clock: SimClock
+  readonly #gpus: readonly SharedGpu[]
+  readonly #efficiencyPermille: readonly number[]
+
+  /** @param efficiencyPermille η(k) in thousandths: [k - 1], the last for all above */
+  constructor(clock: SimClock, gpuCount: number, efficiencyPermille: readonly number[]) {
+    this.#clock = clock
+    this.#efficiencyPermille = efficiencyPermille
+    this.#gpus = Array.from({ length: gpuCount }, (_, index) => ({
+      count: 0,
+      doneUs: 0,
+      settledAt: clock.now(),
+      single: [],
+      spanning: [],
+      timer: null,
+      onTimer: () => this.#due(index),
+    }))
+  }
+
+  /** It begins to work on `leftUs`. */
+  add(runner: Runner): void {
+    this.#settleAround(runner)
+    for (const index of runner.gpus) (this.#gpus[index] as SharedGpu).count += 1
+    const [only] = runner.gpus
+    if (runner.gpus.length === 1 && only !== undefined) {
+      const gpu = this.#gpus[only] as SharedGpu
+      runner.mark = gpu.doneUs + runner.leftUs
+      insertByMark(gpu.single, runner)
+    } else {
+      runner.mark = this.#clock.now()
+      for (const index of runner.gpus) (this.#gpus[index] as SharedGpu).spanning.push(runner)
+    }
+    this.#paceAround(runner)
+  }
+
+  /** It stops before it is done; `leftUs` says what is left. */
+  remove(runner: Runner): void {
+    this.#settleAround(runner)
+    this.#takeOut(runner)
+    this.#paceAround(runner)
+  }
+
+  #takeOut(runner: Runner): void {
+    for (const index of runner.gpus) {
+      const gpu = this.#gpus[index] as SharedGpu
+      gpu.count -= 1
+      if (runner.gpus.length === 1) {
+        removeAt(gpu.single, gpu.single.indexOf(runner))
+        runner.leftUs = Math.max(0, runner.mark - gpu.doneUs)
+      } else removeAt(gpu.spanning, gpu.spanning.indexOf(runner))
+    }
+    cancel(runner)
+  }
+
+  /** A single-GPU task may be done. */
+  #due(index: number): void {
+    const gpu = this.#gpus[index] as SharedGpu
+    gpu.timer = null
+    this.#settleGpu(gpu)
+    const first = gpu.single[0]
+    if (first === undefined || first.mark > gpu.doneUs) {
+      this.#paceGpu(gpu)
+      return
+    }
+    this.#settleAround(first)
+    this.#takeOut(first)
+    this.#paceAround(first)
+    first.onDone()
+  }
+
+  #settleAround(runner: Runner): void {
+    for (const index of runner.gpus) {
+      const gpu = this.#gpus[index] as SharedGpu
+      this.#settleGpu(gpu)
+      for (const spanning of gpu.spanning) this.#settleSpanning(spanning)
+    }
+  }
+
+  #paceAround(runner: Runner): void {
+    for (const index of runner.gpus) {
+      const gpu = this.#gpus[index] as SharedGpu
+      this.#paceGpu(gpu)
+      for (const spanning of gpu.spanning) this.#paceSpanning(spanning)
+    }
+  }
+
+  #settleGpu(gpu: SharedGpu): void {
+    const now = this.#clock.now()
+    if (now === gpu.settledAt) return
+    if (gpu.single.length > 0) gpu.doneUs += Math.floor(((now - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count)
+    gpu.settledAt = now
+  }
+
+  #paceGpu(gpu: SharedGpu): void {
+    cancel(gpu)
+    const first = gpu.single[0]
+    if (first === undefined) return
+    const ms = Math.ceil((Math.max(0, first.mark - gpu.doneUs) * gpu.count) / this.#efficiency(gpu.count))
+    gpu.timer = this.#clock.schedule(this.#clock.now() + ms, gpu.onTimer, RANK_DEVICE)
+  }
+
+  #settleSpanning(runner: Runner): void {
+    const now = this.#clock.now()
+    if (now === runner.mark) return
+    const { efficiency, count } = this.#slowest(runner)
+    runner.leftUs = Math.max(0, runner.leftUs - Math.floor(((now - runner.mark) * efficiency) / count))
+    runner.mark = now
+  }
+
+  #paceSpanning(runner: Runner): void {
+    cancel(runner)
+    const { efficiency, count } = this.#slowest(runner)
+    const ms = Math.ceil((runner.leftUs * count) / efficiency)
+    runner.timer = this.#clock.schedule(this.#clock.now() + ms, () => this.#spanningDue(runner), RANK_DEVICE)
+  }
+
+  #spanningDue(runner: Runner): void {
+    this.#settleAround(runner)
+    if (runner.leftUs > 0) {
+      this.#paceSpanning(runner)
+      return
+    }
+    this.#takeOut(runner)
+    this.#paceAround(runner)
+    runner.onDone()
+  }
+
+  #slowest(runner: Runner): { efficiency: number; count: number } {
+    let efficiency = 1000
+    let count = 0
+    for (const index of runner.gpus) {
+      const here = (this.#gpus[index] as SharedGpu).count
+      const permille = this.#efficiency(here)
+      if (count === 0 || permille * count < efficiency * here) [efficiency, count] = [permille, here]
+    }
+    return { efficiency, count }
+  }
+
+  /** η in thousandths: microseconds of work a millisecond, before it is divided among those that share. */
+  #efficiency(count: number): number {
+    const table = this.#efficiencyPermille
+    return table[Math.min(count, table.length) - 1] ?? 1000
+  }
+}
+
+function cancel(holder: { timer: TimerHandle | null }): void {
+  if (holder.timer === null) return
+  holder.timer.fn = null
+  holder.timer = null
+}
+
+/** Equal marks stay in the order in which they came. */
+function insertByMark(runners: Runner[], runner: Runner): void {
+  let at = runners.length
+  while (at > 0 && (runners[at - 1] as Runner).mark > runner.mark) at -= 1
+  insertAt(runners, at, runner)
+}

@@ -1,0 +1,114 @@
+/**
+ * A simulated fleet in real time around a production controller: what `headroom serve` runs without a broker. The same servers and devices as
+ * in a simulation; the clock keeps step with real time, and the store is a real one.
+ */
+import { createController } from '../controller/controller.ts'
+import type { Controller, ControllerOptions } from '../controller/controller.ts'
+import { uuidFrom } from '../controller/engine/task-commands.ts'
+import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
+import type { Store } from '../controller/ports/store.ts'
+import { ServerCore } from '../gpu-server/core/server-core.ts'
+import { createMemoryStorage } from '../gpu-server/core/storage.ts'
+import { nodeIdFromName } from '../protocol/node-id.ts'
+import type { Instant } from '../protocol/units.ts'
+import { SimulatedDevice } from './fleet/simulated-device.ts'
+import { OpenWorkload } from './fleet/workload.ts'
+import { PacedClock } from './paced-clock.ts'
+import type { RealTime } from './paced-clock.ts'
+import type { ArrivalSource } from './scenario/arrivals.ts'
+import { workloadOf } from './scenario/generate.ts'
+import type { Scenario, SimTask } from './scenario/scenario.ts'
+import { createSeededRandom } from './seeded-random.ts'
+import { SimBus } from './sim-bus.ts'
+
+export interface LiveFleetOptions {
+  readonly scenario: Scenario
+  readonly store: Store
+  readonly real: RealTime
+  /** Where time begins: real time, or before it to have something to look at at once. */
+  readonly startAt: Instant
+  /** Differs at every start, so that ids never repeat. */
+  readonly seed: string
+  readonly controller: ControllerOptions
+}
+
+export interface LiveFleet {
+  readonly controller: Controller
+  /** Loads the store, starts the controller and the servers, and then the workload. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Time to catch up is held back while the store commits, so that decisions take effect when they were made. */
+const HOLD_WHEN_BEHIND_MS = 1_000
+
+export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
+  const random = createSeededRandom(o.seed)
+  const clock: PacedClock = new PacedClock(
+    o.startAt,
+    o.real,
+    (behindMs) => behindMs < HOLD_WHEN_BEHIND_MS || !controller.engine.isCommitting,
+  )
+  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const workload = new OpenWorkload()
+  const controller = createController(
+    { clock, random, bus, store: o.store },
+    {
+      ...o.controller,
+      areHeartbeatsElided: true,
+      onEvents: (events) => {
+        for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
+        o.controller.onEvents?.(events)
+      },
+    },
+  )
+  const servers = o.scenario.nodes.map(
+    (node) =>
+      new ServerCore({
+        nodeId: nodeIdFromName(node.name),
+        name: node.name,
+        address: `${node.name}.sim`,
+        hostSwapMib: node.hostSwapMib,
+        signalsWanted: true,
+        clock,
+        random: random.stream(`server/${node.name}`),
+        bus,
+        device: new SimulatedDevice(clock, node, workload),
+        storage: createMemoryStorage(),
+        areHeartbeatsElided: true,
+      }),
+  )
+  return {
+    controller,
+    async start() {
+      await controller.start()
+      for (const server of servers) server.start()
+      feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
+        const id = uuidFrom(random.stream('live-task-ids'))
+        workload.add(id, task.work, task.allocSteps)
+        const request = { ...task.request, id, name: task.request.name ?? task.request.id, command: task.request.command ?? ['simulated'] }
+        controller.commands.submitTask(request, () => {})
+      })
+      clock.begin()
+    },
+    async stop() {
+      for (const server of servers) server.stop()
+      clock.stop()
+      await controller.stop()
+    },
+  }
+}
+
+/** Submits a generated workload as time comes to each task. */
+function feed(clock: PacedClock, startAt: Instant, arrivals: ArrivalSource, submit: (task: SimTask) => void): void {
+  const next = arrivals.needsFill ? null : arrivals.next()
+  if (next === null) return
+  clock.at(
+    startAt + next.at,
+    () => {
+      submit(next)
+      feed(clock, startAt, arrivals, submit)
+    },
+    RANK_ARRIVAL,
+  )
+}

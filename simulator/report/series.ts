@@ -1,0 +1,123 @@
+/**
+ * How a run went over time: the cluster's growing counters and its state, read between two instants. Reading changes nothing that decides,
+ * so that a run with a series has the digest of one without.
+ */
+import type { DurationMs } from '../../protocol/units.ts'
+import { differenceOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
+import type { Counters } from '../../controller/metrics/counters.ts'
+import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
+import type { World } from '../world.ts'
+import { csvOf, seconds } from './csv.ts'
+
+/** What is known at the end of an interval; counters and swaps are totals since the start. */
+interface Reading {
+  readonly atMs: DurationMs
+  readonly counters: Counters
+  readonly gpus: number
+  readonly pending: number
+  readonly placed: number
+  readonly residentMib: number
+  readonly committedMib: number
+  readonly swappedMib: number
+  readonly swapOuts: number
+  readonly movedMib: number
+}
+
+const FIRST_INTERVAL_MS: DurationMs = 10_000
+/** Rows of a series. When it is full, every other reading is dropped and intervals are twice as long from then on. */
+const MAX_ROWS = 2048
+
+export class SeriesSampler {
+  #readings: Reading[] = []
+  #intervalMs = FIRST_INTERVAL_MS
+
+  /** When the next reading is due, since the start of the run. */
+  get nextAtMs(): DurationMs {
+    return (this.#readings.length + 1) * this.#intervalMs
+  }
+
+  take(world: World): void {
+    this.#readings.push(readingOf(world))
+    if (this.#readings.length < MAX_ROWS) return
+    this.#readings = this.#readings.filter((_, index) => index % 2 === 1)
+    this.#intervalMs *= 2
+  }
+
+  /** The rest of the run is the last interval. */
+  finish(world: World): void {
+    if (world.nowMs > (this.#readings.at(-1)?.atMs ?? 0)) this.#readings.push(readingOf(world))
+  }
+
+  /** One row an interval, `t_s` its end. */
+  csv(): string {
+    const rows = this.#readings.map((reading, index) => rowOf(reading, this.#readings[index - 1] ?? START))
+    return csvOf(COLUMNS, rows)
+  }
+}
+
+function readingOf(world: World): Reading {
+  const { views } = world.controller
+  const totals = views.totals()
+  const counts = views.counts()
+  return {
+    atMs: world.nowMs,
+    counters: views.clusterCounters(),
+    gpus: totals.gpus,
+    pending: counts.pending,
+    placed: counts.assigned + counts.running + counts.unreachable,
+    residentMib: totals.residentMib,
+    committedMib: totals.committedMib,
+    swappedMib: totals.swappedMib,
+    swapOuts: totals.swapOuts,
+    movedMib: totals.swappedOutMibTotal + totals.swappedInMibTotal,
+  }
+}
+
+const START: Reading = {
+  atMs: 0,
+  counters: ZERO_COUNTERS,
+  gpus: 0,
+  pending: 0,
+  placed: 0,
+  residentMib: 0,
+  committedMib: 0,
+  swappedMib: 0,
+  swapOuts: 0,
+  movedMib: 0,
+}
+
+const COLUMNS = [
+  't_s',
+  'utilization_percent',
+  'starvation_percent',
+  'starvation_queue_percent',
+  'starvation_swap_percent',
+  'starvation_compute_percent',
+  'tasks_pending',
+  'tasks_placed',
+  'vram_resident_mib',
+  'vram_committed_mib',
+  'vram_swapped_mib',
+  'swap_outs',
+  'swapped_mib',
+]
+
+function rowOf(reading: Reading, before: Reading): readonly (string | number)[] {
+  const window = differenceOf(reading.counters, before.counters)
+  const starvation = starvationPercent(window)
+  return [
+    seconds(reading.atMs),
+    (utilizationPercent(window, reading.atMs - before.atMs, reading.gpus) ?? 0).toFixed(3),
+    starvation.total.toFixed(3),
+    starvation.queue.toFixed(3),
+    starvation.swap.toFixed(3),
+    starvation.compute.toFixed(3),
+    reading.pending,
+    reading.placed,
+    reading.residentMib,
+    reading.committedMib,
+    reading.swappedMib,
+    reading.swapOuts - before.swapOuts,
+    reading.movedMib - before.movedMib,
+  ]
+}

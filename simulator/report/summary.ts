@@ -1,0 +1,34 @@
+/** A result for a terminal, one fact a line. */
+import { factsOf, shownNumber, shownPercent, shownSeconds } from './plain-text.ts'
+import type { RunResult } from './result.ts'
+import type { Distribution } from './samples.ts'
+
+/** @param title what was run, in a few words. */
+export function formatResult(title: string, { metrics, seed, virtual_s, digest }: RunResult): string {
+  const { tasks, starvation_percent: starvation } = metrics
+  const makespan = metrics.makespan_s === null ? '–' : shownSeconds(metrics.makespan_s)
+  return factsOf([
+    [title, `seed ${seed}, ${shownSeconds(virtual_s)} of virtual time`],
+    ['tasks', `${tasks.submitted} submitted, ${tasks.completed} completed, ${tasks.failed} failed, ${tasks.unfinished} unfinished`],
+    ['utilization', shownPercent(metrics.utilization_percent)],
+    [
+      'starvation',
+      `${shownPercent(starvation.total)} = queue ${shownPercent(starvation.queue)} + swap ${shownPercent(starvation.swap)} + compute ${shownPercent(starvation.compute)}`,
+    ],
+    ['queue wait', spread(metrics.queue_wait_s, shownSeconds)],
+    ['completion', spread(metrics.jct_s, shownSeconds)],
+    ['slowdown', spread(metrics.slowdown, (value) => value.toFixed(2))],
+    ['makespan', makespan],
+    [
+      'swaps',
+      `${metrics.swaps_per_hour.toFixed(1)} an hour, ${metrics.swapped_gib_per_hour.toFixed(1)} GiB an hour, Jain's index ${shownNumber(metrics.swap_jain, 3)}`,
+    ],
+    ['digest', digest ?? '–'],
+  ])
+}
+
+function spread(values: Distribution | null, show: (value: number) => string): string {
+  if (values === null) return '–'
+  const { mean, p50, p95, p99 } = values
+  return `mean ${show(mean)}, p50 ${show(p50)}, p95 ${show(p95)}, p99 ${show(p99)}`
+}

@@ -1,0 +1,51 @@
+/** A sweep for a terminal: one line a percentage, means over the seeds. And the same as CSV, with the bands. */
+import type { Band, SweepSummary } from '../sweep.ts'
+import { csvOf } from './csv.ts'
+import { shownNumber, shownPercent, shownSeconds, tableOf } from './plain-text.ts'
+
+interface Column {
+  readonly title: string
+  readonly name: string
+  readonly valueOf: (summary: SweepSummary) => Band | null
+  readonly show: (mean: number) => string
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: 'utilization', name: 'utilization_percent', valueOf: (s) => s.utilization_percent, show: shownPercent },
+  { title: 'starvation', name: 'starvation_percent', valueOf: (s) => s.starvation_percent.total, show: shownPercent },
+  { title: 'queue', name: 'starvation_queue_percent', valueOf: (s) => s.starvation_percent.queue, show: shownPercent },
+  { title: 'swap', name: 'starvation_swap_percent', valueOf: (s) => s.starvation_percent.swap, show: shownPercent },
+  { title: 'compute', name: 'starvation_compute_percent', valueOf: (s) => s.starvation_percent.compute, show: shownPercent },
+  { title: 'wait p50', name: 'queue_wait_p50_s', valueOf: (s) => s.queue_wait_s.p50, show: shownSeconds },
+  { title: 'wait p95', name: 'queue_wait_p95_s', valueOf: (s) => s.queue_wait_s.p95, show: shownSeconds },
+  { title: 'swaps/h', name: 'swaps_per_hour', valueOf: (s) => s.swaps_per_hour, show: (mean) => mean.toFixed(1) },
+  { title: 'GiB/h', name: 'swapped_gib_per_hour', valueOf: (s) => s.swapped_gib_per_hour, show: (mean) => mean.toFixed(1) },
+  { title: 'Jain', name: 'swap_jain', valueOf: (s) => s.swap_jain, show: (mean) => shownNumber(mean, 3) },
+]
+
+export function formatSweep(summaries: readonly SweepSummary[]): string {
+  const head = ['overcommit', ...COLUMNS.map((column) => column.title)]
+  const rows = summaries.map((summary) => [
+    `${summary.overcommit_percent} %`,
+    ...COLUMNS.map((column) => {
+      const band = column.valueOf(summary)
+      return band === null ? '–' : column.show(band.mean)
+    }),
+  ])
+  return tableOf([head, ...rows])
+}
+
+export function sweepCsv(summaries: readonly SweepSummary[]): string {
+  const columns = ['overcommit_percent', 'seeds', ...COLUMNS.flatMap(({ name }) => [name, `${name}_p10`, `${name}_p90`])]
+  return csvOf(
+    columns,
+    summaries.map((summary) => [
+      summary.overcommit_percent,
+      summary.seeds,
+      ...COLUMNS.flatMap((column) => {
+        const band = column.valueOf(summary)
+        return band === null ? ['', '', ''] : [band.mean, band.p10, band.p90].map((value) => value.toFixed(6))
+      }),
+    ]),
+  )
+}

@@ -1,0 +1,129 @@
+/** One run of a scenario: from its start to the end of everything that can end (docs/simulation-model.md, "When a run ends"). */
+import type { DurationMs, Percent } from '../protocol/units.ts'
+import { arrivalsUntil } from './arrivals-until.ts'
+import type { BoundedArrivals } from './arrivals-until.ts'
+import { Drive } from './drive.ts'
+import type { Watcher } from './drive.ts'
+import { OperatorAgenda } from './operator-agenda.ts'
+import type { OperatorDesk } from './operator-agenda.ts'
+import { Pulse } from './pulse.ts'
+import type { PulseOptions } from './pulse.ts'
+import type { OpenOutcome, TaskOutcome } from './report/collector.ts'
+import type { JournalSink } from './report/journal.ts'
+import type { Metrics, RunResult } from './report/result.ts'
+import type { SeriesSampler } from './report/series.ts'
+import { workloadOf } from './scenario/generate.ts'
+import type { Scenario } from './scenario/scenario.ts'
+import type { BusMode } from './sim-bus.ts'
+import { World } from './world.ts'
+
+/** What a run takes of a scenario. */
+export type RunPlan = Pick<Scenario, 'seed' | 'clock' | 'nodes' | 'config' | 'workload' | 'operator'>
+
+/** What the result says about where it came from. */
+export interface RunIdentity {
+  readonly scenarioSha256: string | null
+  readonly traceSha256: string | null
+  readonly version: string
+}
+
+/** Measures the time spent deciding. */
+export interface Stopwatch {
+  start(): void
+  stop(): void
+}
+
+/** @param pump runs everything that is due in the present instant, or until the answer is there. */
+export type OpenDesk = (world: World, pump: (isAnswered: () => boolean) => Promise<void>) => Promise<OperatorDesk>
+
+export interface RunOptions extends PulseOptions {
+  /** In place of the scenario's own. */
+  readonly seed?: number
+  readonly untilMs?: DurationMs
+  readonly overcommitPercent?: Percent
+  readonly busMode?: BusMode
+  readonly areHeartbeatsEnacted?: boolean
+  readonly journalSink?: JournalSink
+  readonly onOutcome?: (outcome: TaskOutcome) => void
+  readonly sampler?: SeriesSampler
+  readonly stopwatch?: Stopwatch
+  /** Needed when the scenario has operator actions. */
+  readonly openDesk?: OpenDesk
+  readonly watch?: (world: World) => Watcher
+}
+
+export interface Run {
+  readonly result: RunResult
+  /** Tasks that have not ended, in the order of submission. */
+  readonly open: readonly OpenOutcome[]
+  /** What the operator was answered and did not expect. Not empty: the run has failed. */
+  readonly operatorFaults: readonly string[]
+  readonly world: World
+}
+
+/** Throws TraceError for a trace that cannot be used, and what a broken invariant throws. */
+export async function runScenario(scenario: RunPlan, identity: RunIdentity, options: RunOptions = {}): Promise<Run> {
+  const plan = planOf(scenario, options)
+  const pulse = new Pulse(plan.clock, options)
+  const world = new World(plan, {
+    seed: plan.seed,
+    busMode: options.busMode ?? 'reference',
+    areHeartbeatsEnacted: options.areHeartbeatsEnacted ?? false,
+    journalSink: options.journalSink ?? null,
+    onOutcome: options.onOutcome ?? null,
+    onEvents: (events) => pulse.saw(events),
+  })
+  world.controller.engine.stopwatch = options.stopwatch ?? null
+  const watcher = options.watch?.(world) ?? null
+  await world.start()
+  const pump = (isAnswered: () => boolean): Promise<void> =>
+    world.runUntil(world.nowMs, () => {
+      watcher?.afterStep()
+      return isAnswered()
+    })
+  const desk = plan.operator.length > 0 ? ((await options.openDesk?.(world, pump)) ?? null) : null
+  const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs)
+  const arrivals = arrivalsUntil(
+    workloadOf(plan, world.random),
+    plan.clock.untilMs,
+    (id) => world.controller.views.openTask(id) !== undefined,
+  )
+  world.feed(arrivals)
+  try {
+    await new Drive(world, { clock: plan.clock, arrivals, agenda, pulse, watcher, sampler: options.sampler ?? null }).toTheEnd()
+  } finally {
+    await closeAll(arrivals, agenda)
+  }
+  return { result: resultOf(world, plan, identity), open: [...world.collector.open()], operatorFaults: agenda.faults, world }
+}
+
+/** Whoever generates up to the old end goes on, or stops, with the new one. */
+function planOf(scenario: RunPlan, { seed, untilMs, overcommitPercent }: RunOptions): RunPlan {
+  const { clock, config, workload } = scenario
+  const until = untilMs ?? clock.untilMs
+  return {
+    ...scenario,
+    seed: seed ?? scenario.seed,
+    clock: { ...clock, untilMs: until },
+    config: overcommitPercent === undefined ? config : { ...config, default_vram_overcommit_percent: overcommitPercent },
+    workload: workload.map((item) => (item.kind === 'generate' && item.untilMs === clock.untilMs ? { ...item, untilMs: until } : item)),
+  }
+}
+
+async function closeAll(arrivals: BoundedArrivals, agenda: OperatorAgenda): Promise<void> {
+  await arrivals.close()
+  await agenda.close()
+}
+
+function resultOf(world: World, plan: RunPlan, { scenarioSha256, traceSha256, version }: RunIdentity): RunResult {
+  const metrics: Metrics = world.metrics()
+  return {
+    digest: world.digest(),
+    scenario_sha256: scenarioSha256,
+    trace_sha256: traceSha256,
+    seed: plan.seed,
+    version,
+    virtual_s: world.nowMs / 1000,
+    metrics,
+  }
+}

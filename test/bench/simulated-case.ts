@@ -1,0 +1,71 @@
+/** One simulated run from its first task to its last, with the number of its events: what the bare loop is compared with. */
+import type { ArrivalSource } from '../../simulator/scenario/arrivals.ts'
+import { makeSource } from '../../simulator/scenario/arrivals.ts'
+import type { Scenario } from '../../simulator/scenario/scenario.ts'
+import type { Random } from '../../controller/ports/random.ts'
+import { World } from '../../simulator/world.ts'
+import { type Chains, ChainRecorder } from './event-chains.ts'
+import { collectGarbage, timedAsync } from './stopwatch.ts'
+import { changesOf } from './work-steps.ts'
+
+export interface SimulatedCase {
+  readonly scenario: Scenario
+  readonly arrivals: (random: Random) => ArrivalSource
+}
+
+export interface SimulatedRun {
+  /** Arrivals, starts, ends, changes of activity, and swaps completed, each way. No heartbeat, message or timer. */
+  readonly events: number
+  readonly tasks: number
+  readonly swaps: number
+  readonly waitedS: number
+  readonly cpuS: number
+}
+
+/** Everything a user would run is on: swaps, metrics and, unless it is left out, the journal's digest. */
+export function runCase(one: SimulatedCase, isJournalOff = false): Promise<SimulatedRun> {
+  return run(one, isJournalOff, null)
+}
+
+/** The same, taken down: what the bare loop needs to run the same events. */
+export async function recordCase(one: SimulatedCase): Promise<{ readonly run: SimulatedRun; readonly chains: Chains }> {
+  const recorder = new ChainRecorder(one.scenario.clock.startMs)
+  return { run: await run(one, false, recorder), chains: recorder.chains() }
+}
+
+async function run(one: SimulatedCase, isJournalOff: boolean, recorder: ChainRecorder | null): Promise<SimulatedRun> {
+  collectGarbage()
+  const { scenario } = one
+  let changes = 0
+  const { cpuS, result } = await timedAsync(async () => {
+    const listener = recorder === null ? {} : { onEvents: recorder.record.bind(recorder) }
+    const world = new World(scenario, { seed: scenario.seed, isJournalOff, ...listener })
+    await world.start()
+    const source = one.arrivals(world.random)
+    world.feed(
+      makeSource(() => {
+        const task = source.next()
+        if (task !== null) {
+          changes += changesOf(task.work)
+          recorder?.arrived(task)
+        }
+        return task
+      }),
+    )
+    await world.runUntil(null, () => world.isIdle())
+    return { world, metrics: world.metrics(), digest: world.digest() }
+  })
+  const { world, metrics, digest } = result
+  if ((digest === null) !== isJournalOff) throw new Error('the journal is not as asked')
+  const { submitted, completed, unfinished } = metrics.tasks
+  if (unfinished > 0 || completed !== submitted) throw new Error(`${submitted - completed} of ${submitted} tasks did not complete`)
+  const { swapOuts, swapIns } = world.controller.engine.cluster.swapTotals
+  const starts = world.collector.queueWaitMs.count
+  return {
+    events: submitted + starts + completed + changes + swapOuts + swapIns,
+    tasks: submitted,
+    swaps: swapOuts + swapIns,
+    waitedS: metrics.queue_wait_s?.mean ?? 0,
+    cpuS,
+  }
+}

@@ -1,0 +1,48 @@
+/** CPU time of this process, all its threads: on a machine with neighbours it says what work costs where wall time does not. */
+
+export interface Timed<T> {
+  readonly cpuS: number
+  readonly result: T
+}
+
+export function timed<T>(work: () => T): Timed<T> {
+  const before = process.cpuUsage()
+  const result = work()
+  return { cpuS: cpuSince(before), result }
+}
+
+export async function timedAsync<T>(work: () => Promise<T>): Promise<Timed<T>> {
+  const before = process.cpuUsage()
+  const result = await work()
+  return { cpuS: cpuSince(before), result }
+}
+
+/** True once this process has used so much more CPU time. */
+export function stopsAfter(seconds: number): () => boolean {
+  const before = process.cpuUsage()
+  return () => cpuSince(before) >= seconds
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = Float64Array.from(values).sort((a, b) => a - b)
+  const middle = sorted.length >>> 1
+  const upper = sorted[middle] ?? NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2
+}
+
+/** Rubbish of what ran before is not paid for by what runs next. Needs --expose-gc. */
+export function collectGarbage(): void {
+  if (globalThis.gc === undefined) throw new Error('a bench runs under --expose-gc: start it through test/bench/main.ts')
+  globalThis.gc()
+}
+
+/** 1234567 as `1.23 M`: for notes. */
+export function inShort(value: number): string {
+  if (value >= 1e6) return `${(value / 1e6).toFixed(2)} M`
+  return value >= 1e4 ? `${(value / 1e3).toFixed(0)} k` : value.toFixed(value < 10 ? 2 : 0)
+}
+
+function cpuSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1e6
+}

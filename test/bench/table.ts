@@ -1,0 +1,46 @@
+/** The readings as a table for people, and as rows for bench-results.json. */
+import { meets, type MeasureName, type Reading, type Target, TARGETS } from './targets.ts'
+
+export interface ResultRow extends Target {
+  readonly name: MeasureName
+  readonly value: number
+}
+
+const HEAD = ['name', 'value', 'unit', 'floor', 'aim', 'verdict']
+
+/** What was not measured has no row. */
+export function rowsOf(readings: readonly Reading[]): readonly ResultRow[] {
+  return readings.flatMap(({ name, value }) => (typeof value === 'string' ? [] : [{ name, value, ...TARGETS[name] }]))
+}
+
+export function misses({ value, floor, better }: ResultRow): boolean {
+  return !meets(value, floor, better)
+}
+
+export function tableOf(readings: readonly Reading[]): string {
+  const lines = [HEAD, ...readings.map(cellsOf)]
+  const widths = HEAD.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  const isNumber = (column: number) => column === 1 || column === 3 || column === 4
+  const padded = (cell: string, column: number) => {
+    const width = widths[column] ?? 0
+    return isNumber(column) ? cell.padStart(width) : cell.padEnd(width)
+  }
+  return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
+}
+
+function cellsOf({ name, value }: Reading): string[] {
+  const { unit, floor, aim, better } = TARGETS[name]
+  return [name, typeof value === 'string' ? '–' : figure(value), unit, figure(floor), figure(aim), verdictOf(value, floor, aim, better)]
+}
+
+function verdictOf(value: Reading['value'], floor: number, aim: number, better: Target['better']): string {
+  if (typeof value === 'string') return value === 'skipped' ? 'skipped' : 'FAILED'
+  if (meets(value, aim, better)) return 'meets the aim'
+  return meets(value, floor, better) ? 'above the floor' : 'MISSES THE FLOOR'
+}
+
+/** Three digits are enough to compare. */
+function figure(value: number): string {
+  if (value >= 1000) return Math.round(value).toString()
+  return String(Number(value.toPrecision(3)))
+}

@@ -1,0 +1,38 @@
+/** What is measured, in the order of the table, and how good it must be (issue 2, "Must show"). */
+
+export interface Target {
+  readonly unit: string
+  /** Missing it fails the run. */
+  readonly floor: number
+  readonly aim: number
+  readonly better: 'higher' | 'lower'
+}
+
+export const TARGETS = {
+  sim_events_ratio: { unit: '× bare', floor: 0.08, aim: 0.18, better: 'higher' },
+  digest_ratio: { unit: '× without', floor: 0.7, aim: 0.85, better: 'higher' },
+  replay_100k: { unit: '× bare time', floor: 12, aim: 6, better: 'lower' },
+  replay_1m: { unit: '× bare time', floor: 14, aim: 7, better: 'lower' },
+  replay_w1_cpu_s: { unit: 's', floor: 1.5, aim: 1.5, better: 'lower' },
+  decisions_scaling: { unit: '× at 1,000', floor: 0.5, aim: 0.8, better: 'higher' },
+  decisions_per_cpu_s: { unit: '/s', floor: 15_000, aim: 60_000, better: 'higher' },
+  blocked_pass_ms: { unit: 'ms', floor: 1, aim: 0.05, better: 'lower' },
+  victim_choice_ratio: { unit: '× a scan', floor: 20, aim: 200, better: 'higher' },
+  heap_per_task_bytes: { unit: 'B', floor: 1024, aim: 400, better: 'lower' },
+} as const satisfies Readonly<Record<string, Target>>
+
+export type MeasureName = keyof typeof TARGETS
+
+export const MEASURE_NAMES = Object.keys(TARGETS) as readonly MeasureName[]
+
+/** One figure. `note` says in a few words what it was made from, or why there is none. */
+export interface Reading {
+  readonly name: MeasureName
+  /** Skipped: this machine lacks something. Failed: the bench did not come to its end. */
+  readonly value: number | 'skipped' | 'failed'
+  readonly note: string
+}
+
+export function meets(value: number, limit: number, better: Target['better']): boolean {
+  return better === 'higher' ? value >= limit : value <= limit
+}

@@ -1,0 +1,83 @@
+/** `victim_choice_ratio`: who leaves a GPU with 64 tasks, of 10,000 such GPUs, against a search through all the tasks there are. */
+import { isDeepStrictEqual } from 'node:util'
+import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import type { QueueEntry } from '../../controller/domain/task.ts'
+import { Cluster } from '../../controller/engine/cluster.ts'
+import type { LiveGpu } from '../../controller/engine/live.ts'
+import { shortMib } from '../../controller/swap/bytes.ts'
+import { mayTake, ripeAt } from '../../controller/swap/eligible.ts'
+import type { Candidate } from '../../controller/swap/order.ts'
+import { markOf } from '../../controller/swap/rounds.ts'
+import { decideEntry } from '../../controller/swap/swap.ts'
+import { chooseVictims, type VictimChoice } from '../../controller/swap/victims.ts'
+import { NOW, restoreCrowdedCluster, TASKS_PER_GPU } from './crowded-cluster.ts'
+import { collectGarbage, inShort, median, timed } from './stopwatch.ts'
+import type { Reading } from './targets.ts'
+
+const GPUS = 10_000
+const SCANS_A_ROUND = 5
+const CHOICES_A_ROUND = 2_000
+const ROUNDS = 7
+
+export function measureVictimChoice(): Promise<readonly Reading[]> {
+  const cluster = new Cluster(
+    { fields: { ...DEFAULT_CONFIG, default_vram_overcommit_percent: 100 }, source: 'environment', revision: 0 },
+    NOW,
+    () => () => {},
+  )
+  restoreCrowdedCluster(cluster, GPUS)
+  const entries = [...cluster.nodes.values()].flatMap((node) => node.queue)
+  if (entries.length !== GPUS) throw new Error(`${entries.length} tasks ask to return instead of one on each of ${GPUS} GPUs`)
+  const scanned: number[] = []
+  const chosen: number[] = []
+  let victims = 0
+  for (let round = 0; round <= ROUNDS; round++) {
+    // Spread over the whole cluster, others in every round.
+    const entryAt = (i: number): QueueEntry => entries[(round + i * 1987) % entries.length] as QueueEntry
+    collectGarbage()
+    const choice = timed(() => Array.from({ length: CHOICES_A_ROUND }, (_, i) => choose(cluster, entryAt(i))))
+    const scan = timed(() => Array.from({ length: SCANS_A_ROUND }, (_, i) => chooseByScan(cluster, entryAt(i))))
+    for (const [i, byScan] of scan.result.entries())
+      if (!isDeepStrictEqual(choice.result[i], byScan)) throw new Error('the scan chose others')
+    victims += scan.result.reduce((sum, each) => sum + (each.covered ? each.victims.length : 0), 0)
+    // The first round warms up.
+    if (round === 0) continue
+    scanned.push(scan.cpuS / SCANS_A_ROUND)
+    chosen.push(choice.cpuS / CHOICES_A_ROUND)
+  }
+  const perChoice = victims / (SCANS_A_ROUND * (ROUNDS + 1))
+  const note = `${inShort(GPUS * TASKS_PER_GPU)} tasks: ${(1e6 * median(chosen)).toFixed(1)} µs against ${(1e3 * median(scanned)).toFixed(1)} ms, ${perChoice.toFixed(1)} victims each`
+  return Promise.resolve([{ name: 'victim_choice_ratio', value: median(scanned) / median(chosen), note }])
+}
+
+function choose(cluster: Cluster, entry: QueueEntry): VictimChoice {
+  const decision = decideEntry(entry, entry.gpus as readonly LiveGpu[], cluster.policy, NOW, false)
+  if (decision.kind !== 'swap_out') throw new Error(`the return of ${entry.task.spec.id} is ${decision.kind}`)
+  return decision.choice
+}
+
+/** The same rules over a list of all tasks, as if no GPU knew its own. */
+function chooseByScan(cluster: Cluster, entry: QueueEntry): VictimChoice {
+  const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
+  const shortages = entry.gpus.map((gpu) => ({
+    gpu: gpu.index,
+    missingMib: shortMib(gpu, entry),
+    candidates: candidatesOn(cluster, gpu as LiveGpu, entry, hostFreeMib),
+  }))
+  return chooseVictims(shortages)
+}
+
+function candidatesOn(cluster: Cluster, gpu: LiveGpu, entry: QueueEntry, hostFreeMib: number): Candidate[] {
+  const candidates: Candidate[] = []
+  for (const { placement, spec } of cluster.tasks.values()) {
+    if (placement === null || !placement.gpus.includes(gpu) || !mayTake(entry.task, placement)) continue
+    const at = ripeAt(placement, cluster.policy)
+    if (at === null || at > NOW || placement.demandMib * placement.gpus.length > hostFreeMib) continue
+    const isP0 = spec.priority === 0
+    const state = isP0 ? gpu.rounds.p0 : gpu.rounds.non_p0
+    const { round, lastSwapOut } = markOf(state, spec.id)
+    const idleMs = placement.wantsGpu ? 0 : NOW - placement.idleSince
+    candidates.push({ id: spec.id, isP0, idleMs, mib: placement.demandMib, isSwappedThisRound: round === state.round, lastSwapOut })
+  }
+  return candidates
+}

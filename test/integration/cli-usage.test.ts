@@ -1,0 +1,115 @@
+/** What the command says to people: help, versions, and one clear line for whatever cannot be used. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
+
+const folder = temporaryFolder()
+const scenario = write(folder, 'busy.scenario.yaml', busyScenario())
+const broken = write(folder, 'broken.scenario.yaml', 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 1 }\n')
+const misspelt = write(folder, 'misspelt.scenario.yaml', 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mb: 1 } }]\n')
+const noNumber = write(folder, 'no-number.scenario.yaml', busyScenario('assert: { final: [{ metric: queue_wait.p99, max: 1 }] }\n'))
+const swept = write(folder, 'swept.scenario.yaml', busyScenario('sweep: { config.idle_swap_out_seconds: [60, 300] }\n'))
+const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
+const noColumns = write(folder, 'no-columns.csv', 'job_id,num_gpu\na,1\n')
+const HEADER = '{"trace":"x","version":1,"t_unit":"ms"}\n'
+const task = (id: string, at: number, extra = ''): string =>
+  `{"id":"${id}","at":${at},"gpus":1,"vram_mib":100,"work":{"kind":"duration","ms":10000}${extra}}\n`
+const badLine = write(folder, 'bad-line.trace.jsonl', `${HEADER}${task('a', 0)}${task('b', 5, ',"wrk":1')}`)
+const twice = write(folder, 'twice.trace.jsonl', `${HEADER}${task('a', 0)}${task('a', 5)}`)
+const FLEET = ['--nodes', '1', '--gpus-per-node', '4', '--vram-mib', '16384']
+
+describe('what a person is told', () => {
+  it('--version is the version of package.json, alone on stdout', async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as { version: string }
+    expect(await headroom(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  it.each([
+    { args: ['--help'], says: ['serve', 'trace', 'sim'] },
+    { args: ['sim', '--help'], says: ['run', 'sweep', 'replay', 'check'] },
+    { args: ['sim', 'replay', '--help'], says: ['--gpus-per-node', '--strategy', '--time-scale', '--nodes-file'] },
+    { args: ['trace', 'import', '--help'], says: ['openb', 'tiresias', '--vram-map', '--activity-model'] },
+  ])('headroom $args says what there is', async ({ args, says }) => {
+    const { code, stdout, stderr } = await headroom(args)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    for (const word of says) expect(stdout).toContain(word)
+  })
+})
+
+const REFUSED: { readonly why: string; readonly args: readonly string[]; readonly says: RegExp }[] = [
+  { why: 'an unknown command', args: ['simulate'], says: /unknown command 'simulate'/ },
+  { why: 'a misspelt command', args: ['sim', 'rum', scenario], says: /unknown command 'rum' \(Did you mean run\?\)/ },
+  { why: 'a misspelt option', args: ['sim', 'run', scenario, '--sed', '3'], says: /unknown option '--sed' \(Did you mean --seed\?\)/ },
+  { why: 'a missing argument', args: ['sim', 'run'], says: /missing required argument 'file'/ },
+  { why: 'an argument too many', args: ['sim', 'run', scenario, 'more'], says: /too many arguments/ },
+  { why: 'a missing option', args: ['trace', 'import', 'tiresias', csv], says: /--output/ },
+  { why: 'a negative seed', args: ['sim', 'run', scenario, '--seed', '-1'], says: /--seed.*integer from 0 to 4294967295/ },
+  { why: 'a percentage above 1000', args: ['sim', 'run', scenario, '--overcommit', '1001'], says: /--overcommit.*from 0 to 1000/ },
+  { why: 'half a percent', args: ['sim', 'run', scenario, '--overcommit', '1.5'], says: /--overcommit.*integer/ },
+  { why: 'a time without a unit', args: ['sim', 'run', scenario, '--until', '3'], says: /--until.*unit/ },
+  { why: 'a falling range', args: ['sim', 'sweep', scenario, '--overcommit', '100..0'], says: /--overcommit.*A\.\.B:STEP/ },
+  {
+    why: 'a range beyond the bounds',
+    args: ['sim', 'sweep', scenario, '--overcommit', '0..2000:500'],
+    says: /--overcommit.*between 0 and 1000/,
+  },
+  { why: 'a range of too many values', args: ['sim', 'sweep', scenario, '--seeds', '0..100000'], says: /--seeds.*100001 values/ },
+  { why: 'a sweep of nothing', args: ['sim', 'sweep', scenario], says: /add --overcommit/i },
+  { why: 'a sweep of another field', args: ['sim', 'sweep', swept], says: /sweep\.config\.idle_swap_out_seconds/ },
+  { why: 'a scenario that is not there', args: ['sim', 'run', join(folder, 'none.yaml')], says: /none\.yaml:1:1: no such file/ },
+  { why: 'broken YAML', args: ['sim', 'run', broken], says: /broken\.scenario\.yaml:4:1: / },
+  { why: 'broken YAML, in a worker', args: ['sim', 'check', broken], says: /broken\.scenario\.yaml:4:1: / },
+  { why: 'an unknown field', args: ['sim', 'sweep', misspelt, '--overcommit', '0'], says: /:3:\d+: fleet\[0\]\.gpu\.vram_mb: / },
+  {
+    why: 'an assertion on no number',
+    args: ['sim', 'check', noNumber],
+    says: /no number queue_wait\.p99; did you mean queue_wait_s\.p99\?/,
+  },
+  { why: 'a folder that is a file', args: ['sim', 'run', scenario, '--out', csv], says: /--out .*jobs\.csv/ },
+  { why: 'a trace that is not there', args: ['sim', 'replay', join(folder, 'none'), ...FLEET], says: /none: no such file/ },
+  { why: 'a fleet that is not described', args: ['sim', 'replay', badLine, '--nodes', '1'], says: /--gpus-per-node, --vram-mib/ },
+  { why: 'a fleet described twice', args: ['sim', 'replay', badLine, ...FLEET, '--nodes-file', csv], says: /--nodes-file already says/ },
+  {
+    why: 'VRAM of models that nobody names',
+    args: ['sim', 'replay', badLine, ...FLEET, '--vram-map', 'A=1'],
+    says: /--vram-map goes with/,
+  },
+  { why: 'an unknown strategy', args: ['sim', 'replay', badLine, ...FLEET, '--strategy', 'best'], says: /best_fit, spread, fifo/ },
+  { why: 'a time scale of 0', args: ['sim', 'replay', badLine, ...FLEET, '--time-scale', '0'], says: /--time-scale.*above 0/ },
+  { why: 'a sample of more than all', args: ['sim', 'replay', badLine, ...FLEET, '--sample', '1.1'], says: /--sample.*at most 1/ },
+  { why: 'a raw file', args: ['sim', 'replay', csv, ...FLEET], says: /jobs\.csv:1: .*headroom trace import/ },
+  { why: 'a line of a trace', args: ['sim', 'replay', badLine, ...FLEET], says: /bad-line\.trace\.jsonl:3: wrk: / },
+  { why: 'an id that comes twice', args: ['sim', 'replay', twice, ...FLEET], says: /id: a comes a second time/ },
+  { why: 'a line of a trace, inspected', args: ['trace', 'inspect', badLine], says: /bad-line\.trace\.jsonl:3: wrk: / },
+  { why: 'an unknown format', args: ['trace', 'import', 'opnb', csv, '-o', join(folder, 'x')], says: /openb, tiresias/ },
+  {
+    why: 'missing columns',
+    args: ['trace', 'import', 'tiresias', noColumns, '-o', join(folder, 'x')],
+    says: /has no column submit_time, duration/,
+  },
+  {
+    why: 'an empty window',
+    args: ['trace', 'import', 'tiresias', csv, '-o', join(folder, 'x'), '--from', '2h', '--to', '1h'],
+    says: /--to must be after/,
+  },
+  {
+    why: 'a broken map',
+    args: ['trace', 'import', 'tiresias', csv, '-o', join(folder, 'x'), '--vram-map', 'G2'],
+    says: /vram_map: "G2" must be KEY=VALUE/,
+  },
+  {
+    why: 'an output that cannot be',
+    args: ['trace', 'import', 'tiresias', csv, '-o', join(folder, 'no', 'x')],
+    says: /--output .*cannot be written/,
+  },
+]
+
+describe('what cannot be used ends with 2, says what to change, and leaves stdout empty', () => {
+  it.concurrent.each(REFUSED)('$why', async ({ args, says }) => {
+    const { code, stdout, stderr } = await headroom(args)
+    expect(stderr).toMatch(says)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr.trimEnd().split('\n').length).toBeLessThanOrEqual(2)
+  })
+})

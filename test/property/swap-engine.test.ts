@@ -1,0 +1,367 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Event } from '../../controller/domain/event.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import { createChecker } from '../../simulator/check/checker.ts'
+import type { Checker } from '../../simulator/check/checker.ts'
+import { describeViolation } from '../../simulator/check/violation.ts'
+import { ALWAYS_NAMES } from '../../simulator/scenario/assertions.ts'
+import type { World } from '../../simulator/world.ts'
+import { worldArb } from '../support/world-arbitraries.ts'
+import type { TaskFields, WorldCase, WorldRun } from '../support/world-builder.ts'
+import { busyFor, HOUR, idleFor, MINUTE, node, phases, play, task } from '../support/world-builder.ts'
+
+const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_250_613)
+const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
+const FILE = 'test/property/swap-engine.test.ts'
+
+/** Longer than any copy in these worlds, of everybody on a GPU one after the other. */
+const COPIES_MS = 30_000
+const IDLE_MS = 300_000
+const AGING_MS = 600_000
+
+describe('random worlds', () => {
+  it('keep every rule, end, and leave nothing behind', async () => {
+    await holds(worldArb({ hasExclusive: true }), 150, expectSound)
+  })
+
+  it('keep every rule when tasks grow', async () => {
+    await holds(worldArb({ hasGrowth: true }), 100, expectSound)
+  })
+
+  it('keep every rule while an operator changes settings, groups, and tasks', async () => {
+    await holds(worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true }), 150, expectSound)
+  })
+
+  it('keep every rule where all tasks are P0', async () => {
+    await holds(worldArb({ priorities: [0], hasGrowth: true }), 100, expectSound)
+  })
+
+  it('do have what these rules are about', async () => {
+    const kinds = new Map<string, number>()
+    const worlds = fc.sample(worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true }), {
+      seed: SEED,
+      numRuns: 150,
+    })
+    for (const world of worlds) for (const event of (await play(world)).events) kinds.set(event.kind, (kinds.get(event.kind) ?? 0) + 1)
+    for (const kind of ['swap_decided', 'swap_in_decided', 'growth_granted', 'growth_refused', 'task_updated']) {
+      expect(kinds.get(kind) ?? 0, kind).toBeGreaterThan(0)
+    }
+  })
+})
+
+describe('the choice of victims', () => {
+  const sizes = fc.uniqueArray(fc.integer({ min: 10, max: 300 }), { minLength: 2, maxLength: 8 })
+
+  it('moves the fewest bytes of those never swapped out', async () => {
+    await holds(fc.tuple(sizes, fc.integer({ min: 1, max: 1500 })), 60, async ([mibs, needMib]) => {
+      const placedMib = sumOf(mibs)
+      const missingMib = Math.min(needMib, placedMib)
+      const victims = victimsOf(await play(withIdlers(mibs, placedMib, missingMib)))
+      expect(sumOf(victims.map((id) => mibs[Number(id.slice(1))] ?? 0))).toBe(leastCoverMib(mibs, missingMib))
+    })
+  })
+
+  it('does not depend on what tasks and nodes are called', async () => {
+    await holds(fc.tuple(sizes, fc.integer({ min: 1, max: 1500 })), 40, async ([mibs, needMib]) => {
+      const missingMib = Math.min(needMib, sumOf(mibs))
+      const rename = (id: string): string => `z${9 - Number(id.slice(1))}`
+      const plain = victimsOf(await play(withIdlers(mibs, sumOf(mibs), missingMib)))
+      const renamed = victimsOf(await play(withIdlers(mibs, sumOf(mibs), missingMib, { rename, nodeName: 'other' })))
+      expect(new Set(renamed)).toEqual(new Set(plain.map(rename)))
+    })
+  })
+
+  it('takes nobody when all together do not cover', async () => {
+    await holds(sizes, 40, async (mibs) => {
+      const { nodes, tasks } = withIdlers(mibs, sumOf(mibs) + 200, sumOf(mibs))
+      const busy = task({ id: 'busy', vramMib: 200, work: busyFor(HOUR) })
+      const asks = task({ id: 'asks', vramMib: sumOf(mibs) + 1, at: IDLE_MS + 1000 })
+      const { events } = await play({ nodes, tasks: [...tasks.slice(0, -1), busy, asks] }, { untilMs: IDLE_MS + AGING_MS })
+      expect(kindsOf(events, 'swap_decided')).toEqual([])
+    })
+  })
+
+  it('leaves out noswap and active tasks, and P0 ones unless a P0 task asks', async () => {
+    const holders = [
+      task({ id: 'noswap', vramMib: 200, noswap: 1, work: idleFor(HOUR) }),
+      task({ id: 'active', vramMib: 200 }),
+      task({ id: 'p0', vramMib: 200, priority: 0, work: idleFor(HOUR) }),
+      task({ id: 'other', vramMib: 200, work: idleFor(HOUR) }),
+    ]
+    const asking = (priority: 0 | 2, vramMib: number) => task({ id: 'asks', vramMib, priority, at: IDLE_MS + 1000 })
+    const nodes = [node({ name: 'n', vramMib: 800 })]
+    expect(victimsOf(await play({ nodes, tasks: [...holders, asking(2, 200)] }))).toEqual(['other'])
+    expect(victimsOf(await play({ nodes, tasks: [...holders, asking(0, 200)] }))).toEqual(['other'])
+    expect(victimsOf(await play({ nodes, tasks: [...holders, asking(0, 400)] }))).toEqual(['other', 'p0'])
+    expect(victimsOf(await play({ nodes, tasks: [...holders, asking(2, 400)] }, { untilMs: IDLE_MS + AGING_MS }))).toEqual([])
+  })
+
+  it('among P0 tasks alone goes round: nobody twice before everybody once', async () => {
+    const work = phases(...Array.from({ length: 12 }, () => [1000, 11 * MINUTE]).flat())
+    const tasks = [0, 1, 2].map((index) => task({ id: `p${index}`, vramMib: 500, priority: 0, at: index * 4 * MINUTE, work }))
+    const { events } = await play({ nodes: [node({ name: 'n', vramMib: 1000 })], tasks })
+    const victims = kindsOf(events, 'swap_decided').flatMap((event) => event.data['victims'] as { id: string }[])
+    expect(victims.length).toBeGreaterThan(6)
+    for (let i = 0; i + 3 <= victims.length; i += 3) expect(new Set(victims.slice(i, i + 3).map((victim) => victim.id)).size).toBe(3)
+  })
+})
+
+describe('the node queue', () => {
+  /** Busy for 5 s, then idle for twice the idle period, again and again. */
+  const sometimes = phases(...Array.from({ length: 8 }, () => [5000, 2 * IDLE_MS]).flat())
+  const turnMs = 5000 + IDLE_MS + COPIES_MS
+
+  it('brings everybody back who wants the GPU, when victims idle out', async () => {
+    const fields = fc.array(fc.record({ gpus: fc.constantFrom(1, 1, 2), at: fc.integer({ min: 0, max: 20 * MINUTE }) }), {
+      minLength: 3,
+      maxLength: 7,
+    })
+    await holds(fields, 60, async (made) => {
+      const tasks = made
+        .map((one, index) => task({ id: `t${index}`, vramMib: 600, work: sometimes, ...one }))
+        .toSorted((a, b) => a.at - b.at)
+      const { world, events } = await play({ nodes: [node({ name: 'n', gpus: 2 })], config: OVERCOMMITTED, tasks })
+      expect(world.collector.unfinished).toBe(0)
+      // Everybody before it has its turn, and it may have to collect.
+      for (const { taskId, data } of kindsOf(events, 'swap_in_decided')) {
+        expect(data['waited_ms'], taskId ?? '').toBeLessThanOrEqual(AGING_MS + tasks.length * turnMs)
+      }
+    })
+  })
+
+  it('gives two tasks on both GPUs their turns through the collector, though their victims are never idle at once', async () => {
+    // One of the two holders is always active, so that nothing covers both GPUs at any time.
+    const halfMs = 2 * IDLE_MS
+    const odd = phases(...Array.from({ length: 12 }, () => [halfMs, halfMs]).flat())
+    const even = phases(1, halfMs, ...Array.from({ length: 12 }, () => [halfMs, halfMs]).flat())
+    const wide = phases(1000, 3 * IDLE_MS, 1000, 3 * IDLE_MS, 1000, 0)
+    const tasks = [
+      task({ id: 'wide-a', gpus: 2, vramMib: 600, work: wide }),
+      task({ id: 'wide-b', gpus: 2, vramMib: 600, at: 1000, work: wide }),
+      task({ id: 'odd', vramMib: 600, at: 2000, work: odd }),
+      task({ id: 'even', vramMib: 600, at: 3000, work: even }),
+    ]
+    const collectors = new Set<string>()
+    const { world, events } = await play(
+      { nodes: [node({ name: 'n', gpus: 2 })], config: OVERCOMMITTED, tasks },
+      { onStep: ({ controller }) => collectorsOf(controller.engine.cluster.nodes.values(), collectors) },
+    )
+    expect(world.collector.unfinished).toBe(0)
+    expect(collectors).toContain('wide-a')
+    for (const id of ['wide-a', 'wide-b'])
+      expect(
+        kindsOf(events, 'swap_in_decided').some((event) => event.taskId === id),
+        id,
+      ).toBe(true)
+  })
+
+  it('lets max_residency_seconds bound every wait for VRAM that active tasks hold', async () => {
+    await holds(fc.tuple(fc.integer({ min: 2, max: 5 }), fc.constantFrom(60, 300)), 12, async ([count, seconds]) => {
+      const tasks = Array.from({ length: count }, (_, index) =>
+        task({ id: `t${index}`, vramMib: 600, at: index * 1000, work: busyFor(HOUR) }),
+      )
+      const config = { ...OVERCOMMITTED, max_residency_seconds: seconds }
+      const { events } = await play({ nodes: [node({ name: 'n' })], config, tasks }, { untilMs: 3 * HOUR })
+      const waits = kindsOf(events, 'swap_in_decided').map((event) => Number(event.data['waited_ms']))
+      expect(waits.length).toBeGreaterThan(10)
+      expect(Math.max(...waits)).toBeLessThanOrEqual(count * (seconds * 1000 + COPIES_MS))
+    })
+  })
+
+  it('never lets max_residency_seconds touch a P0 holder', async () => {
+    const tasks = [0, 1].map((index) => task({ id: `p${index}`, vramMib: 600, priority: 0, at: index, work: busyFor(HOUR) }))
+    const { events } = await play({ nodes: [node({ name: 'n' })], config: { ...OVERCOMMITTED, max_residency_seconds: 60 }, tasks })
+    expect(kindsOf(events, 'swap_decided')).toEqual([])
+    expect(startOf(events, 'p1')).toBe(HOUR)
+  })
+
+  it('keeps a large task from starving behind small ones', async () => {
+    const runs = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 4, maxLength: 30 })
+    await holds(fc.tuple(runs, fc.integer({ min: 0, max: 3 })), 40, async ([minutes, everyMinutes]) => {
+      const smalls = minutes.map((run, index) =>
+        task({ id: `s${index}`, vramMib: 300, at: index * (2 + everyMinutes * MINUTE), work: busyFor(run * MINUTE) }),
+      )
+      const large = task({ id: 'large', vramMib: 900, at: 1, work: busyFor(MINUTE) })
+      const { events } = await play({
+        nodes: [node({ name: 'n' })],
+        config: { default_vram_overcommit_percent: 0 },
+        tasks: [...smalls, large],
+      })
+      // The reservation begins after 300 s; whoever is placed by then, three at a time, runs to its end.
+      expect(startOf(events, 'large')).toBeLessThanOrEqual(1 + IDLE_MS + 3 * 20 * MINUTE)
+    })
+  })
+})
+
+describe('growth', () => {
+  const grower = (fields: Partial<TaskFields> = {}) =>
+    task({ id: 'grows', vramMib: 400, work: busyFor(HOUR), alloc: [[MINUTE, 700]], ...fields })
+  const nodes = [node({ name: 'n', vramMib: 1000 })]
+
+  it('is granted where it is free', async () => {
+    const { events } = await play({ nodes, tasks: [grower()] })
+    expect(kindsOf(events, 'growth_granted').map(({ at, data }) => [at, data['demand_mib']])).toEqual([[MINUTE, 700]])
+  })
+
+  it('is granted once an idle neighbour has left', async () => {
+    const { events } = await play({ nodes, tasks: [grower(), task({ id: 'idle', vramMib: 400, work: idleFor(HOUR) })] })
+    expect(victimsOf({ events })).toEqual(['idle'])
+    expect(kindsOf(events, 'growth_granted')[0]?.data['demand_mib']).toBe(700)
+  })
+
+  it('of a noswap task is refused after reservation_after_seconds, and when it would strand a neighbour', async () => {
+    for (const neighbour of [busyFor(2 * HOUR), idleFor(2 * HOUR)]) {
+      const { events } = await play({ nodes, tasks: [grower({ noswap: 1 }), task({ id: 'neighbour', vramMib: 400, work: neighbour })] })
+      expect(kindsOf(events, 'growth_refused').map(({ at }) => at)).toEqual([MINUTE + IDLE_MS])
+      expect(kindsOf(events, 'growth_granted')).toEqual([])
+    }
+  })
+
+  it('that can never be is refused, not swapped out for', async () => {
+    const noswap = task({ id: 'noswap', vramMib: 400, noswap: 1, work: busyFor(2 * HOUR) })
+    const { events } = await play({ nodes, tasks: [grower(), noswap] })
+    expect(kindsOf(events, 'growth_refused').map(({ data }) => data['reason'])).toEqual(['RESIDENCY_IMPOSSIBLE'])
+    expect(kindsOf(events, 'task_residency')).toEqual([])
+  })
+
+  it('that waits too long becomes a return with the larger demand', async () => {
+    const neighbour = task({ id: 'neighbour', vramMib: 400, work: busyFor(20 * MINUTE) })
+    const { world, events } = await play({ nodes, tasks: [grower(), neighbour] })
+    const own = events
+      .filter((event) => event.taskId === 'grows')
+      .map(({ kind, data }) => `${kind} ${data['residency'] ?? data['demand_mib'] ?? data['mib'] ?? ''}`)
+    expect(own.slice(3, -1)).toEqual([
+      'task_residency swapping_out',
+      'task_residency swapped_out',
+      'growth_granted 700',
+      'swap_in_decided 700',
+      'task_residency swapping_in',
+      'task_residency resident',
+    ])
+    expect(world.collector.unfinished).toBe(0)
+  })
+
+  it('is not forgotten when its task is swapped out meanwhile: it returns for it', async () => {
+    const work = phases(1000, 2 * HOUR)
+    const asks = task({ id: 'asks', vramMib: 600, at: IDLE_MS + 2000, work: busyFor(10 * MINUTE) })
+    const neighbour = task({ id: 'neighbour', vramMib: 400, work: busyFor(2 * HOUR) })
+    const late = grower({ work, alloc: [[IDLE_MS + 1500, 600]] })
+    const { events } = await play({ nodes, config: { default_vram_overcommit_percent: 100 }, tasks: [late, neighbour, asks] })
+    expect(victimsOf({ events })[0]).toBe('grows')
+    expect(kindsOf(events, 'growth_granted').map(({ data }) => data['demand_mib'])).toEqual([600])
+  })
+})
+
+// ---- what is asked of a world ----
+
+const OVERCOMMITTED = { default_vram_overcommit_percent: 1000 }
+
+/** All rules hold in it, whoever can run does, and at its end nothing is owned, held or counted any more. */
+async function expectSound(world: WorldCase): Promise<void> {
+  let checker: Checker | null = null
+  const { world: played } = await play(world, {
+    onWorld: (one) => {
+      checker = createChecker(one, { always: ALWAYS_NAMES, eventually: [], sometimes: [], final: [] })
+    },
+    onStep: (one) => {
+      checker?.afterStep()
+      expectAgreement(one)
+    },
+  })
+  expect(checkerOf(checker).violations.map(describeViolation)).toEqual([])
+  expectNothingLeft(played)
+}
+
+function checkerOf(checker: Checker | null): Checker {
+  if (checker === null) throw new Error('the world was never watched')
+  return checker
+}
+
+/** Between two instants controller and servers believe the same of every task that has started. */
+function expectAgreement({ clock, controller, servers }: World): void {
+  if ((clock.nextAt() ?? Infinity) <= clock.now()) return
+  for (const { spec, placement } of controller.views.openTasks()) {
+    if (placement === null || placement.startedAt === null) continue
+    const attempt = servers.get(placement.node.id)?.attempts.get(spec.id)
+    const theirs = attempt === undefined ? null : { residency: attempt.residency, demandMib: attempt.vramMib, wantsGpu: attempt.wantsGpu }
+    expect(theirs, spec.id).toEqual({ residency: placement.residency, demandMib: placement.demandMib, wantsGpu: placement.wantsGpu })
+  }
+}
+
+function expectNothingLeft({ controller: { engine } }: World): void {
+  const { cluster } = engine
+  // Whoever is left could not run on this fleet as it is now.
+  for (const left of cluster.tasks.values()) {
+    expect(left.state, left.spec.id).toBe('pending')
+    expect(cluster.isFeasible(left), left.spec.id).toBe(false)
+  }
+  expect(cluster.queuedEntries).toBe(0)
+  for (const { queue, collector, hostUsedMib, hostPromisedMib, gpus } of cluster.nodes.values()) {
+    expect({ queue, collector, hostUsedMib, hostPromisedMib }).toEqual({ queue: [], collector: null, hostUsedMib: 0, hostPromisedMib: 0 })
+    for (const { owners, claims, holds: held, noswapMib, swappableMib, movingOutMib } of gpus) {
+      expect({ owners, claims, held, noswapMib, swappableMib, movingOutMib }).toEqual({
+        owners: [],
+        claims: [],
+        held: [],
+        noswapMib: 0,
+        swappableMib: 0,
+        movingOutMib: 0,
+      })
+    }
+  }
+}
+
+/** One GPU full of idle tasks `t0`, `t1`, …, and one that comes when all have been idle for the idle period, and misses `missingMib`. */
+function withIdlers(
+  mibs: readonly number[],
+  vramMib: number,
+  missingMib: number,
+  { rename = (id: string) => id, nodeName = 'n' } = {},
+): WorldCase {
+  const idlers = mibs.map((mib, index) => task({ id: rename(`t${index}`), vramMib: mib, at: index, work: idleFor(2 * HOUR) }))
+  const asks = task({ id: 'asks', vramMib: missingMib, at: IDLE_MS + 1000, work: busyFor(MINUTE) })
+  return { nodes: [node({ name: nodeName, vramMib })], config: OVERCOMMITTED, tasks: [...idlers, asks] }
+}
+
+// ---- small readings ----
+
+function kindsOf(events: readonly Event[], kind: Event['kind']): Event[] {
+  return events.filter((event) => event.kind === kind)
+}
+
+/** Of the first decision. */
+function victimsOf({ events }: Pick<WorldRun, 'events'>): string[] {
+  const [first] = kindsOf(events, 'swap_decided')
+  return ((first?.data['victims'] ?? []) as { readonly id: string }[]).map((victim) => victim.id)
+}
+
+function startOf(events: readonly Event[], taskId: string): DurationMs {
+  return kindsOf(events, 'task_started').find((event) => event.taskId === taskId)?.at ?? Infinity
+}
+
+function collectorsOf(
+  nodes: Iterable<{ readonly collector: { readonly task: { readonly spec: { readonly id: string } } } | null }>,
+  seen: Set<string>,
+): void {
+  for (const { collector } of nodes) if (collector !== null) seen.add(collector.task.spec.id)
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0)
+}
+
+/** Least sum of some of the sizes that is at least `missingMib`, by the set of all sums. */
+function leastCoverMib(mibs: readonly number[], missingMib: number): number {
+  let sums = new Set([0])
+  for (const mib of mibs) sums = new Set([...sums, ...[...sums].map((sum) => sum + mib)])
+  return Math.min(...[...sums].filter((sum) => sum >= missingMib))
+}
+
+/** Fails with the seed and the smallest counterexample, and with the command that repeats it. */
+async function holds<T>(arb: fc.Arbitrary<T>, numRuns: number, claim: (value: T) => Promise<void>): Promise<void> {
+  const details = await fc.check(fc.asyncProperty(arb, claim), { seed: SEED, numRuns: numRuns * FACTOR })
+  if (!details.failed) return
+  const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
+  throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, { cause: details.errorInstance })
+}

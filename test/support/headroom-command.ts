@@ -1,0 +1,70 @@
+/** The `headroom` command in a process of its own, and small inputs for it. */
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+
+export interface Ended {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface CommandOptions {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Runs it to its end, whatever its exit code. */
+export function headroom(args: readonly string[], { cwd = ROOT, env = {} }: CommandOptions = {}): Promise<Ended> {
+  const command = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, command, { cwd, env: { ...process.env, ...env }, maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
+      if (error !== null && typeof error.code !== 'number') reject(error)
+      else resolve({ code: (error?.code as number | undefined) ?? 0, stdout, stderr })
+    })
+  })
+}
+
+/** The same for `--json`; fails with what it said when it did not end with that code. */
+export async function headroomJson<T>(args: readonly string[], options: CommandOptions & { readonly code?: number } = {}): Promise<T> {
+  const { code, stdout, stderr } = await headroom([...args, '--json'], options)
+  if (code !== (options.code ?? 0)) throw new Error(`headroom ${args.join(' ')} ended with ${code}:\n${stderr}${stdout}`)
+  return JSON.parse(stdout) as T
+}
+
+/** A folder that is gone after the tests of the file. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-test-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** @returns where the file stands */
+export function write(folder: string, name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+/** Eight GPUs under pressure for half a day: everything that can happen to a task happens, in less than a second. */
+export function busyScenario(extra = ''): string {
+  return `scenario: busy
+version: 1
+seed: 42
+clock: { until: 12h, drain: true }
+fleet:
+  - { count: 2, name: "a100-{i}", gpus: 4, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+config: { default_vram_overcommit_percent: 60 }
+workload:
+  - { generate: poisson, name: serving, rate_per_hour: 20, gpus: { 1: 0.9, 2: 0.1 }, vram_mib: { lognormal: { median: 16000, sigma: 0.4 } }, duration: { exponential: { mean: 1h } }, priority: { 0: 0.1, 2: 0.9 }, noswap: 0.05, activity: serving }
+  - { generate: poisson, name: training, rate_per_hour: 2, vram_mib: { uniform: { min: 8000, max: 30000 } }, duration: { lognormal: { median: 40m, sigma: 0.5 } }, activity: training }
+${extra}`
+}
+
+/** Public traces and vectors, which the project keeps no copy of; tests that read them are skipped, with a reason, where it is absent. */
+export const SHARED = process.env['HEADROOM_SHARED'] ?? join(import.meta.dirname, '../../../shared')

@@ -1,0 +1,547 @@
+/**
+ * A GPU server's core between a device that does nothing by itself, a bus that answers by script, a storage that can fail, and a clock that
+ * moves when told. What the core does to them is recorded; what it must never do throws at once.
+ */
+import type {
+  Body,
+  Boot,
+  Command,
+  CommandResult,
+  ControllerBody,
+  Envelope,
+  GpuReport,
+  GrantCommand,
+  Hello,
+  NodeEvent,
+  NodeSettings,
+  StartCommand,
+  SwapCommand,
+} from '../../protocol/messages.ts'
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import { decode, encode } from '../../protocol/codec.ts'
+import { nodeSubject } from '../../protocol/subjects.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
+import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
+import type { Device, DeviceListener, Launched, LaunchRequest, SwapOutcome } from '../../gpu-server/core/device.ts'
+import { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
+import { seededStream } from '../../simulator/seeded-random.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+
+export const NODE_ID = 'node-1'
+export const COMMAND_TTL_MS = 15_000
+const STEPS_IN_ONE_MOVE = 100_000
+
+export interface HarnessOptions {
+  readonly gpus?: number
+  readonly physicalMib?: Mib
+  readonly hostSwapMib?: Mib
+  readonly settings?: Partial<NodeSettings>
+  /** False: the core is made, and not started. */
+  readonly isStarted?: boolean
+}
+
+export class ServerCoreHarness {
+  readonly clock = new VirtualClock(1_000_000)
+  readonly storage = new CopyingStorage()
+  readonly bus: ScriptedBus
+  device: FakeDevice
+  core: ServerCore
+  readonly #options: HarnessOptions
+  #startedAt: number
+
+  constructor(options: HarnessOptions = {}) {
+    this.#options = options
+    this.bus = new ScriptedBus(this.clock, { heartbeat_ms: 5_000, run_lease_ms: 300_000, safety_reserve_mib: 1_000, ...options.settings })
+    this.device = this.#newDevice()
+    this.#startedAt = this.clock.now()
+    this.core = this.#newCore()
+    if (options.isStarted === false) return
+    this.core.start()
+    this.settle()
+  }
+
+  /** The host crashes: nothing of its tasks is left, its disk is. */
+  restart(): void {
+    this.core.stop()
+    this.device = this.#newDevice()
+    this.#startedAt = this.clock.now()
+    this.core = this.#newCore()
+    this.core.start()
+    this.settle()
+  }
+
+  /** Runs what is due now. */
+  settle(): void {
+    this.advance(0)
+  }
+
+  advance(ms: DurationMs): void {
+    const until = this.clock.now() + ms
+    const stepsAllowed = this.clock.steps + STEPS_IN_ONE_MOVE
+    this.clock.run(until, () => this.clock.steps > stepsAllowed)
+    if (this.clock.steps > stepsAllowed) throw new Error(`the core is busy for ever at ${this.clock.now()}`)
+    this.clock.advanceTo(until)
+  }
+
+  get mono(): number {
+    return this.clock.now() - this.#startedAt
+  }
+
+  get boot(): Boot {
+    const last = this.bus.sent.at(-1)
+    if (last === undefined) throw new Error('the core has not spoken yet')
+    return last.boot
+  }
+
+  /** Delivers a command as the controller would and gives the answer; through the codec, as on a real wire. */
+  command(body: Command, epoch = this.bus.epoch): CommandResult {
+    return this.bus.deliver(this.bus.envelope(body, epoch))
+  }
+
+  start(taskId: string, fields: Partial<StartCommand> & { readonly epoch?: number } = {}): CommandResult {
+    const { epoch, ...rest } = fields
+    return this.command(
+      {
+        op: 'start',
+        ...this.#address(taskId, 1),
+        gpus: [0],
+        vram_mib: 1_000,
+        gpu_mode: 'shared',
+        noswap: 0,
+        priority: 2,
+        on_node_loss: 'wait',
+        command: ['train'],
+        ...rest,
+      },
+      epoch,
+    )
+  }
+
+  /** Started, launched, and acknowledged. */
+  run(taskId: string, fields: Partial<StartCommand> & { readonly wantsGpu?: boolean } = {}): void {
+    const { wantsGpu, ...rest } = fields
+    const result = this.start(taskId, rest)
+    if (result.outcome !== 'accepted') throw new Error(`start of ${taskId}: ${result.outcome} ${result.reason}`)
+    this.device.launched(taskId, { error: null, wantsGpu: wantsGpu ?? false })
+    this.settle()
+  }
+
+  stop(taskId: string, attempt = 1): CommandResult {
+    return this.command({ op: 'stop', ...this.#address(taskId, attempt), reason: 'operator' })
+  }
+
+  swapOut(taskId: string, fields: Partial<SwapCommand> = {}): CommandResult {
+    return this.#swap('swap_out', taskId, fields)
+  }
+
+  swapIn(taskId: string, fields: Partial<SwapCommand> = {}): CommandResult {
+    return this.#swap('swap_in', taskId, fields)
+  }
+
+  /** Out of VRAM, all the way. */
+  swappedOut(taskId: string): void {
+    const result = this.swapOut(taskId)
+    if (result.outcome !== 'accepted') throw new Error(`swap-out of ${taskId}: ${result.outcome} ${result.reason}`)
+    this.device.suspended(taskId)
+    this.settle()
+  }
+
+  growth(op: GrantCommand['op'], taskId: string, fields: Partial<GrantCommand> = {}): CommandResult {
+    return this.command({ op, ...this.#address(taskId, 1), mib: 0, noswap: 0, reason: null, ...fields })
+  }
+
+  exit(taskId: string, exitCode: number | null = 0, detail: string | null = null): void {
+    this.device.exit(taskId, exitCode, detail)
+    this.settle()
+  }
+
+  /** How much more a task could take on this GPU right now: asks with starts that are refused, so that none begins. */
+  isVramFree(gpu: number, mib: Mib): boolean {
+    const probe = this.start(`probe-${this.bus.delivered}`, { gpus: [gpu], vram_mib: mib })
+    if (probe.outcome === 'refused') return false
+    this.exit(probe.task_id)
+    return true
+  }
+
+  /** What a task reports of itself in the latest snapshot the core sent. */
+  report(taskId: string): Hello['tasks'][number] | undefined {
+    const snapshot = this.bus.snapshots().at(-1)
+    return snapshot?.tasks.find((task) => task.task_id === taskId)
+  }
+
+  #swap(op: SwapCommand['op'], taskId: string, fields: Partial<SwapCommand>): CommandResult {
+    const generation = this.device.generations.get(taskId) ?? 1
+    return this.command({ op, ...this.#address(taskId, 1), generation, force_active: false, ...fields })
+  }
+
+  #address(taskId: string, attempt: number) {
+    return { task_id: taskId, attempt, valid_until_mono: this.mono + COMMAND_TTL_MS, node_boot: this.boot }
+  }
+
+  #newDevice(): FakeDevice {
+    const { gpus = 1, physicalMib = 10_000, hostSwapMib = 100_000 } = this.#options
+    const device = new FakeDevice(gpus, physicalMib, hostSwapMib)
+    device.reserveMib = () => this.bus.appliedReserveMib
+    device.isStored = (taskId, attempt) => this.storage.kept.attempts.get(taskId) === attempt
+    return device
+  }
+
+  #newCore(): ServerCore {
+    return new ServerCore({
+      nodeId: NODE_ID,
+      name: 'alpha',
+      address: '10.0.0.7',
+      hostSwapMib: this.device.hostSwapMib,
+      signalsWanted: true,
+      clock: this.clock,
+      random: seededStream(7, `boot ${this.storage.kept.bootCounter}`),
+      bus: this.bus,
+      device: this.device,
+      storage: this.storage,
+      areHeartbeatsElided: false,
+    })
+  }
+}
+
+/** What is kept is a copy from the moment of saving, as on a disk. */
+export class CopyingStorage implements NodeStorage {
+  kept: NodeState = { bootCounter: 0, highestEpoch: 0, attempts: new Map(), burned: new Map(), outbox: [] }
+  isFailing = false
+  saves = 0
+
+  load(): NodeState {
+    return this.kept
+  }
+
+  save(state: NodeState): void {
+    if (this.isFailing) throw new Error('no space left on device')
+    this.saves += 1
+    this.kept = { ...state, attempts: new Map(state.attempts), burned: new Map(state.burned), outbox: [...state.outbox] }
+  }
+}
+
+interface Process {
+  readonly taskId: string
+  readonly attempt: number
+  readonly gpus: readonly number[]
+  readonly done: (launched: Launched) => void
+  vramMib: Mib
+  /** Reserve and foreign memory when it entered VRAM. */
+  limits: string
+  isInVram: boolean
+  isInHost: boolean
+  isFrozen: boolean
+  moved: ((outcome: SwapOutcome) => void) | null
+}
+
+/** Does nothing by itself: a test says when a launch, a swap or a task is over. It counts bytes on its own, and throws when they don't fit. */
+export class FakeDevice implements Device {
+  readonly hostSwapMib: Mib
+  readonly calls: string[] = []
+  readonly processes = new Map<string, Process>()
+  /** `task/attempt` of every launch on this device. */
+  readonly everLaunched = new Set<string>()
+  /** Swaps that are over, plus one for the start: what the controller would send as generation. */
+  readonly generations = new Map<string, number>()
+  readonly #reports: GpuReport[]
+  reserveMib: () => Mib = () => 0
+  isStored: (taskId: string, attempt: number) => boolean = () => true
+  listener: DeviceListener | null = null
+
+  constructor(gpus: number, physicalMib: Mib, hostSwapMib: Mib) {
+    this.hostSwapMib = hostSwapMib
+    this.#reports = Array.from({ length: gpus }, (_, index) => ({ index, model: 'A100', physical_mib: physicalMib, foreign_mib: 0 }))
+  }
+
+  // ── what a test does ────────────────────────────────────────────────────────
+
+  setForeign(gpu: number, mib: Mib): void {
+    this.#reports[gpu] = { ...(this.#reports[gpu] as GpuReport), foreign_mib: mib }
+  }
+
+  launched(taskId: string, launched: Launched): void {
+    const process = this.#of(taskId)
+    if (launched.error === null) this.generations.set(taskId, 1)
+    else this.processes.delete(taskId)
+    process.done(launched)
+  }
+
+  suspended(taskId: string, outcome: SwapOutcome = 'done'): void {
+    const process = this.#of(taskId)
+    process.isInVram = outcome !== 'done'
+    process.isInHost = outcome === 'done'
+    this.#moved(process, outcome)
+  }
+
+  resumed(taskId: string, outcome: SwapOutcome = 'done'): void {
+    const process = this.#of(taskId)
+    process.isInVram = outcome === 'done'
+    process.isInHost = outcome !== 'done'
+    this.#moved(process, outcome)
+  }
+
+  exit(taskId: string, exitCode: number | null, detail: string | null): void {
+    const process = this.#of(taskId)
+    this.processes.delete(taskId)
+    this.listener?.exited(taskId, process.attempt, exitCode, detail)
+  }
+
+  vramUsedMib(gpu: number): Mib {
+    let used = 0
+    for (const process of this.processes.values()) if (process.isInVram && process.gpus.includes(gpu)) used += process.vramMib
+    return used
+  }
+
+  // ── what the core does ──────────────────────────────────────────────────────
+
+  gpus(): readonly GpuReport[] {
+    return this.#reports.slice()
+  }
+
+  observe(listener: DeviceListener): void {
+    this.listener = listener
+  }
+
+  launch(request: LaunchRequest, done: (launched: Launched) => void): void {
+    const { taskId, attempt, gpus, vramMib } = request
+    this.#record('launch', taskId, attempt)
+    if (this.everLaunched.has(`${taskId}/${attempt}`)) throw new Error(`attempt ${attempt} of ${taskId} starts twice (R3)`)
+    if (this.processes.has(taskId)) throw new Error(`${taskId} runs twice`)
+    if (!this.isStored(taskId, attempt)) throw new Error(`attempt ${attempt} of ${taskId} starts and is not durable (R1)`)
+    this.everLaunched.add(`${taskId}/${attempt}`)
+    this.processes.set(taskId, {
+      taskId,
+      attempt,
+      gpus,
+      vramMib,
+      done,
+      limits: this.#limits(),
+      isInVram: true,
+      isInHost: false,
+      isFrozen: false,
+      moved: null,
+    })
+    this.#checkReserve(gpus)
+  }
+
+  suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
+    const process = this.#called('suspend', taskId, attempt)
+    process.isInHost = true
+    process.moved = done
+    this.#checkHost()
+  }
+
+  resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
+    const process = this.#called('resume', taskId, attempt)
+    process.isInVram = true
+    process.limits = this.#limits()
+    process.moved = done
+    this.#checkReserve(process.gpus)
+  }
+
+  freeze(taskId: string, attempt: number): void {
+    this.#called('freeze', taskId, attempt).isFrozen = true
+  }
+
+  thaw(taskId: string, attempt: number): void {
+    this.#called('thaw', taskId, attempt).isFrozen = false
+  }
+
+  stop(taskId: string, attempt: number): void {
+    this.#called('stop', taskId, attempt)
+  }
+
+  answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
+    const process = this.#called(isGranted ? `grant ${mib}` : 'refuse', taskId, attempt)
+    if (!isGranted) return
+    if (!process.isInVram || process.isInHost) throw new Error(`an allocation of ${taskId} goes through while it is not resident`)
+    const isMore = mib > process.vramMib
+    process.vramMib = mib
+    // What was promised while it was launched or returning stays promised when foreign memory or the reserve grows before it is resident.
+    if (isMore && process.limits === this.#limits()) this.#checkReserve(process.gpus)
+  }
+
+  #called(call: string, taskId: string, attempt: number): Process {
+    this.#record(call, taskId, attempt)
+    const process = this.#of(taskId)
+    if (process.attempt !== attempt) throw new Error(`${call} of attempt ${attempt} of ${taskId}, but ${process.attempt} runs`)
+    return process
+  }
+
+  #record(call: string, taskId: string, attempt: number): void {
+    this.calls.push(attempt === 1 ? `${call} ${taskId}` : `${call} ${taskId}/${attempt}`)
+  }
+
+  #moved(process: Process, outcome: SwapOutcome): void {
+    const { moved, taskId } = process
+    if (moved === null) throw new Error(`${taskId} is not moving`)
+    process.moved = null
+    this.generations.set(taskId, (this.generations.get(taskId) ?? 1) + 1)
+    moved(outcome)
+  }
+
+  #of(taskId: string): Process {
+    const process = this.processes.get(taskId)
+    if (process === undefined) throw new Error(`${taskId} does not run here`)
+    return process
+  }
+
+  #limits(): string {
+    return [this.reserveMib(), ...this.#reports.map((report) => report.foreign_mib)].join(' ')
+  }
+
+  #checkReserve(gpus: readonly number[]): void {
+    for (const gpu of gpus) {
+      const report = this.#reports[gpu] as GpuReport
+      const freeMib = report.physical_mib - report.foreign_mib - this.vramUsedMib(gpu)
+      if (freeMib < this.reserveMib()) throw new Error(`${freeMib} MiB free on GPU ${gpu}, the reserve is ${this.reserveMib()} (R12)`)
+    }
+  }
+
+  #checkHost(): void {
+    let used = 0
+    for (const process of this.processes.values()) if (process.isInHost) used += process.vramMib * process.gpus.length
+    if (used > this.hostSwapMib) throw new Error(`${used} MiB in host memory, ${this.hostSwapMib} are there`)
+  }
+}
+
+type Verb = 'hello' | 'heartbeat' | 'events'
+type Script = (message: Envelope) => ControllerBody | null
+
+/** The controller's side: answers by script, at once; null is an answer that never comes. Everything passes through the codec. */
+export class ScriptedBus implements Bus {
+  /** What the core has sent, in order, repeats included. */
+  readonly sent: Envelope[] = []
+  readonly script: Record<Verb, Script>
+  settings: NodeSettings
+  epoch = 1
+  /** How long an answer takes. */
+  answerAfterMs: DurationMs = 0
+  /** The reserve the core has been told in answer to its latest message. */
+  appliedReserveMib: Mib = 0
+  delivered = 0
+  /** Who got the last command: a bus may bring it one more after it has gone. */
+  lastHandler: Handler = () => {}
+  readonly #clock: VirtualClock
+  readonly #handlers = new Map<string, Handler>()
+  /** When the message was sent whose answer brought the reserve. */
+  #appliedOf = 0
+  #seq = 0
+
+  constructor(clock: VirtualClock, settings: NodeSettings) {
+    this.#clock = clock
+    this.settings = settings
+    this.script = {
+      hello: () => ({ op: 'welcome', settings: this.settings, stop: [] }),
+      heartbeat: () => ({ op: 'lease', settings: this.settings, stop: [] }),
+      events: acknowledgeAll,
+    }
+  }
+
+  /** From now on nothing is answered, or everything is again. */
+  silence(): () => void {
+    const before = { ...this.script }
+    for (const verb of Object.keys(this.script) as Verb[]) this.script[verb] = () => null
+    return () => Object.assign(this.script, before)
+  }
+
+  of(verb: Verb): readonly Envelope[] {
+    return this.sent.filter((message) => message.body.op === verb)
+  }
+
+  snapshots(): readonly (Body & { readonly op: 'hello' | 'heartbeat' })[] {
+    return this.sent.flatMap(({ body }) => (body.op === 'hello' || body.op === 'heartbeat' ? [body] : []))
+  }
+
+  /** Every event sent, repeats left out. */
+  events(): readonly NodeEvent[] {
+    const byNumber = new Map<string, NodeEvent>()
+    for (const { boot, body } of this.sent) {
+      if (body.op === 'events') for (const entry of body.entries) byNumber.set(`${boot.counter}.${entry.n}`, entry)
+    }
+    return [...byNumber.values()]
+  }
+
+  finishedOf(taskId: string): readonly string[] {
+    return this.events().flatMap((event) => (event.kind === 'finished' && event.task_id === taskId ? [event.outcome] : []))
+  }
+
+  envelope(body: ControllerBody, epoch = this.epoch): Envelope {
+    this.#seq += 1
+    return {
+      v: PROTOCOL_VERSION,
+      id: `c${this.#seq}`,
+      sent_mono: this.#clock.now(),
+      boot: { counter: 1, random: 'controller' },
+      seq: this.#seq,
+      epoch,
+      body,
+    }
+  }
+
+  deliver(message: Envelope): CommandResult {
+    this.delivered += 1
+    let result: CommandResult | null = null
+    const subject = nodeSubject(NODE_ID, 'command')
+    const handler = this.#handlers.get(subject)
+    if (handler === undefined) throw new Error('nobody listens for commands')
+    this.lastHandler = handler
+    handler(throughTheWire(message), subject, (answer) => {
+      const { body } = throughTheWire(answer)
+      if (body.op === 'result') result = body
+    })
+    if (result === null) throw new Error('the command was not answered')
+    return result
+  }
+
+  publish(): void {
+    throw new Error('the core publishes nothing')
+  }
+
+  request(_subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
+    const carried = throughTheWire(message)
+    this.sent.push(carried)
+    const body = this.script[carried.body.op as Verb](carried)
+    const now = this.#clock.now()
+    if (body === null || this.answerAfterMs >= timeoutMs) {
+      this.#clock.at(now + timeoutMs, () => done({ answered: false, why: 'timeout' }), RANK_MESSAGE)
+      return
+    }
+    const answer = throughTheWire(this.envelope(body))
+    this.#clock.at(
+      now + this.answerAfterMs,
+      () => {
+        if (body.op === 'welcome' || (body.op === 'lease' && carried.sent_mono >= this.#appliedOf)) {
+          this.appliedReserveMib = body.settings.safety_reserve_mib
+          this.#appliedOf = carried.sent_mono
+        }
+        done({ answered: true, answer })
+      },
+      RANK_MESSAGE,
+    )
+  }
+
+  subscribe(pattern: string, handler: Handler): () => void {
+    this.#handlers.set(pattern, handler)
+    return () => {
+      if (this.#handlers.get(pattern) === handler) this.#handlers.delete(pattern)
+    }
+  }
+
+  drain(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+export function acknowledgeAll(message: Envelope): ControllerBody {
+  if (message.body.op !== 'events') throw new Error('not events')
+  return { op: 'events_ack', up_to: message.body.entries.at(-1)?.n ?? 0 }
+}
+
+function throughTheWire(message: Envelope): Envelope {
+  const decoded = decode(encode(message))
+  if (!decoded.ok) throw new Error(`it does not decode: ${decoded.why}`)
+  return decoded.envelope
+}

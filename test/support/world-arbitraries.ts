@@ -1,0 +1,143 @@
+/** Random small worlds for property tests: few GPUs, many tasks that do not fit at once, idle spells around the idle period, and what operators do. */
+import fc from 'fast-check'
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { Mib, Priority } from '../../protocol/units.ts'
+import type { AllocSteps, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
+import type { Command, WorldCase } from './world-builder.ts'
+import { MINUTE, node, phases, task } from './world-builder.ts'
+
+export interface WorldFlavour {
+  /** Classes that tasks have. */
+  readonly priorities?: readonly Priority[]
+  readonly hasGrowth?: boolean
+  readonly hasGroups?: boolean
+  readonly hasExclusive?: boolean
+  readonly hasCommands?: boolean
+  readonly maxTasks?: number
+}
+
+export function worldArb(flavour: WorldFlavour = {}): fc.Arbitrary<WorldCase> {
+  return fc.array(nodeArb(flavour), { minLength: 1, maxLength: 3 }).chain((fields) => {
+    const nodes = fields.map((make, index) => make(`n${index}`))
+    const taskArb = fc.array(taskFieldsArb(nodes, flavour), { minLength: 2, maxLength: flavour.maxTasks ?? 12, size: 'max' })
+    return fc.record({ config: configArb, tasks: taskArb, commands: commandsArb(nodes, flavour) }).map(({ config, tasks, commands }) => {
+      const made = tasks.map((make, index) => make(`t${index}`)).toSorted((a, b) => a.at - b.at)
+      const seen = new Set(made.map((each) => each.request.id))
+      const known = commands.filter((command) => !('task' in command) || seen.has(command.task))
+      return { nodes, config, tasks: made, commands: known.toSorted((a, b) => a.at - b.at) }
+    })
+  })
+}
+
+function rarely<T>(usual: T, unusual: fc.Arbitrary<T>): fc.Arbitrary<T> {
+  return fc.oneof({ weight: 4, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: unusual })
+}
+
+function nodeArb({ hasGroups = false }: WorldFlavour): fc.Arbitrary<(name: string) => ScenarioNode> {
+  return fc
+    .record({
+      gpus: fc.integer({ min: 1, max: 3 }),
+      vramMib: fc.constantFrom(1000, 1600),
+      groups: hasGroups ? rarely<readonly string[]>([], fc.constantFrom(['g1'], ['g2'])) : fc.constant([]),
+      reserveMib: rarely<Mib | null>(null, fc.constantFrom(0, 100, 200)),
+      overcommitPercent: rarely<number | null>(null, fc.constantFrom(0, 50, 300, 1000)),
+      host: rarely<Mib | null>(null, fc.constantFrom(0, 300, 1200)),
+    })
+    .map(
+      ({ host, ...fields }) =>
+        (name: string) =>
+          node({ name, ...fields, ...(host === null ? {} : { hostSwapMib: host }) }),
+    )
+}
+
+const configArb: fc.Arbitrary<Partial<ConfigFields>> = fc.record({
+  default_vram_overcommit_percent: fc.constantFrom(0, 20, 100, 1000),
+  safety_reserve_mib: fc.constantFrom(0, 50, 150),
+  idle_swap_out_seconds: fc.constantFrom(60, 300),
+  swap_in_aging_seconds: fc.constantFrom(120, 600),
+  reservation_after_seconds: fc.constantFrom(60, 300),
+  max_residency_seconds: rarely<number | null>(null, fc.constantFrom(120, 600)),
+  placement_strategy: fc.constantFrom('best_fit', 'spread', 'fifo'),
+  queue_aging_seconds: rarely<number | null>(null, fc.constant(300)),
+  max_tasks_per_gpu: rarely(64, fc.constantFrom(2, 3)),
+})
+
+function taskFieldsArb(nodes: readonly ScenarioNode[], flavour: WorldFlavour): fc.Arbitrary<(id: string) => SimTask> {
+  const mostGpus = nodes.reduce((most, { gpuCount }) => Math.max(most, gpuCount), 1)
+  // No task is larger than what every GPU can hold beside its reserve.
+  const mibArb = fc.oneof(fc.integer({ min: 50, max: 300 }), fc.integer({ min: 300, max: 800 }), fc.constant(500))
+  const ms = fc.oneof(
+    fc.constantFrom(0, 1, 1000),
+    fc.integer({ min: 1, max: 25 }).map((minutes) => minutes * MINUTE),
+  )
+  return fc
+    .record({
+      at: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 40 * MINUTE })),
+      gpus: fc.integer({ min: 1, max: mostGpus }),
+      vramMib: mibArb,
+      mode:
+        flavour.hasExclusive === true ? rarely<'shared' | 'exclusive'>('shared', fc.constant('exclusive')) : fc.constant('shared' as const),
+      noswap: rarely<0 | 1>(0, fc.constant(1)),
+      priority: fc.constantFrom(...(flavour.priorities ?? [0, 2, 2, 4])),
+      groups: flavour.hasGroups === true ? rarely<readonly string[]>([], fc.constantFrom(['g1'], ['g2'], ['g1', 'g2'])) : fc.constant([]),
+      work: fc.array(ms, { minLength: 2, maxLength: 8 }).map((spells) => phases(MINUTE, ...spells)),
+      alloc:
+        flavour.hasGrowth === true
+          ? rarely<readonly Mib[]>([], fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 2 }))
+          : fc.constant([]),
+      cancelAfter: rarely<number | null>(null, fc.integer({ min: 0, max: 30 * MINUTE })),
+    })
+    .map(({ alloc, cancelAfter, ...fields }) => (id: string) => {
+      const cancelAt = cancelAfter === null ? null : fields.at + cancelAfter
+      return task({ id, ...fields, alloc: allocOf(fields.vramMib, fields.mode === 'exclusive' ? [] : alloc), cancelAt })
+    })
+}
+
+function allocOf(vramMib: Mib, steps: readonly Mib[]): AllocSteps {
+  let mib = vramMib
+  return steps.map((byMib, index) => [(index + 1) * 4 * MINUTE, (mib += byMib)] as const)
+}
+
+/** Settings change while tasks run, and in the end are no stricter than in the beginning, so that whatever could start before still can. */
+function commandsArb(nodes: readonly ScenarioNode[], { hasCommands = false, hasGroups = false }: WorldFlavour): fc.Arbitrary<Command[]> {
+  if (!hasCommands) return fc.constant([])
+  const at = fc.integer({ min: 0, max: 60 * MINUTE })
+  const later = fc.integer({ min: 1, max: 40 * MINUTE })
+  const name = fc.constantFrom(...nodes.map((each) => each.name))
+  const taskId = fc.integer({ min: 0, max: 11 }).map((index) => `t${index}`)
+  const change = fc.oneof(
+    fc.record({ priority: fc.constantFrom<Priority>(0, 1, 3) }),
+    fc.record({ noswap: fc.constantFrom<0 | 1>(0, 1) }),
+    fc.record({ vramMib: fc.integer({ min: 50, max: 800 }) }),
+  )
+  const config: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
+    fc.record({ default_vram_overcommit_percent: fc.constantFrom(0, 50, 300) }),
+    fc.record({ idle_swap_out_seconds: fc.constantFrom(10, 60, 600) }),
+    fc.record({ max_residency_seconds: fc.constantFrom(null, 120) }),
+  )
+  const cordon = fc.tuple(at, later, name).map(([from, for_, which]): Command[] => [
+    { at: from, cordon: which, isCordoned: true },
+    { at: from + for_, cordon: which, isCordoned: false },
+  ])
+  const reserve = fc.tuple(at, later, fc.constantFrom(...nodes)).map(([from, for_, { name: which, safetyReserveMib }]): Command[] => [
+    { at: from, node: which, reserveMib: 400 },
+    { at: from + for_, node: which, reserveMib: safetyReserveMib },
+  ])
+  const group = fc
+    .tuple(at, fc.constantFrom('g1', 'g2'), fc.subarray(nodes.map((each) => each.name)))
+    .map(([from, id, members]): Command[] => [
+      { at: from, group: id, nodes: members },
+      { at: 100 * MINUTE, group: id, nodes: nodes.filter((each) => each.groups.includes(id)).map((each) => each.name) },
+    ])
+  const one = fc.oneof(
+    fc.tuple(at, config).map(([from, fields]): Command[] => [{ at: from, config: fields }]),
+    fc
+      .tuple(at, name, fc.constantFrom(null, 0, 500))
+      .map(([from, which, percent]): Command[] => [{ at: from, node: which, overcommitPercent: percent }]),
+    fc.tuple(at, taskId, change).map(([from, id, fields]): Command[] => [{ at: from, task: id, change: fields }]),
+    cordon,
+    reserve,
+    ...(hasGroups ? [group] : []),
+  )
+  return fc.array(one, { maxLength: 4 }).map((lists) => lists.flat())
+}

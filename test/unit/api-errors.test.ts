@@ -1,0 +1,236 @@
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { ApiProblem, PROBLEMS, problemOf } from '../../controller/api/errors.ts'
+import type { Refusal } from '../../controller/engine/commands.ts'
+import { StoreFault } from '../../controller/ports/store.ts'
+import { apiClient, type ApiClient } from '../support/api-client.ts'
+import { FakeController, NODE_ID } from '../support/api-world.ts'
+
+let world: FakeController
+let api: ApiClient
+
+async function open(): Promise<void> {
+  world = new FakeController()
+  await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 49_140 })
+  api = await apiClient(world)
+}
+const close = () => api.app.close()
+
+const PERCENT = { default_vram_overcommit_percent: 20 }
+
+describe('every error is a problem document', () => {
+  beforeAll(open)
+  afterAll(close)
+
+  test('with all members, the id of the request and the media type of RFC 9457', async () => {
+    const { status, body, headers } = await api.send('PUT', '/config', { default_vram_overcommit_percent: 1001 })
+    expect(status).toBe(400)
+    expect(headers['content-type']).toBe('application/problem+json; charset=utf-8')
+    const detail = 'default_vram_overcommit_percent must be an integer from 0 to 1000, got 1001'
+    expect(body).toEqual({
+      type: 'urn:headroom:problem:invalid_request',
+      title: 'The request is not valid',
+      status: 400,
+      detail,
+      code: 'invalid_request',
+      errors: [{ pointer: '/default_vram_overcommit_percent', detail }],
+      request_id: headers['x-request-id'],
+    })
+  })
+
+  test.each(['/nope', '//nope', '//api/v1', '//api/v2/config', '/nodes/a/b/c'])(
+    'an unknown route %s is 404, whatever is sent to it',
+    async (path) => {
+      for (const answer of [await api.send('GET', path), await api.send('POST', path, 'no json', { 'content-type': 'text/plain' })]) {
+        expect(answer).toMatchObject({ status: 404, body: { code: 'route_not_found' } })
+      }
+    },
+  )
+
+  test.each([
+    ['DELETE', '/config', 'GET, HEAD, PUT'],
+    ['GET', `/nodes/${NODE_ID}/config`, 'PUT'],
+    ['PUT', '/tasks', 'GET, HEAD, POST'],
+    ['PATCH', '/groups/a%2Fb', 'DELETE, GET, HEAD, PUT'],
+    ['OPTIONS', '/summary', 'GET, HEAD'],
+    ['POST', '//livez', 'GET, HEAD'],
+  ] as const)('%s %s is 405 and says what is allowed', async (method, path, allow) => {
+    const answer = await api.send(method, path)
+    expect(answer).toMatchObject({ status: 405, headers: { allow }, body: { code: 'method_not_allowed' } })
+  })
+
+  test('errors carry the security headers too', async () => {
+    for (const path of ['/nope', '/tasks/nope']) {
+      const { headers } = await api.send('GET', path)
+      expect(headers['content-security-policy']).toContain("default-src 'none'")
+      expect(headers['x-content-type-options']).toBe('nosniff')
+    }
+  })
+
+  test('a path that cannot be decoded is 400', async () => {
+    expect(await api.send('GET', '/tasks/%zz')).toMatchObject({ status: 400, body: { code: 'malformed_request' } })
+  })
+
+  test('a path parameter over the limits is refused', async () => {
+    expect(await api.send('GET', `/tasks/${'x'.repeat(201)}`)).toMatchObject({ status: 400, body: { errors: [{ pointer: '/task_id' }] } })
+    expect(await api.send('GET', `/tasks/${'x'.repeat(3000)}`)).toMatchObject({ status: 414, body: { code: 'uri_too_long' } })
+  })
+})
+
+describe('bodies', () => {
+  beforeAll(open)
+  afterAll(close)
+
+  test('malformed JSON is 400 and says where', async () => {
+    const { status, body } = await api.send('PUT', '/config', '{"default_vram_overcommit_percent": 20,\n}')
+    expect(status).toBe(400)
+    expect(body).toMatchObject({ code: 'malformed_json', errors: [{ pointer: '', detail: expect.stringContaining('line 2, column 1') }] })
+  })
+
+  test('a body of 1 MiB is 413 and the limit is named', async () => {
+    const { status, body } = await api.send('PUT', '/config', `{"x": "${'x'.repeat(1 << 20)}"}`)
+    expect(status).toBe(413)
+    expect(body).toMatchObject({ code: 'body_too_large', detail: 'The body is larger than the limit of 262144 bytes (256 KiB).' })
+  })
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/json-patch+json', 'nonsense', ''])(
+    'a body of type "%s" is 415',
+    async (type) => {
+      const answer = await api.send('PUT', '/config', PERCENT, { 'content-type': type })
+      expect(answer).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } })
+      expect(world.config.revision).toBe(0)
+    },
+  )
+
+  test('a compressed body and a merge patch that is put are 415', async () => {
+    expect((await api.send('PUT', '/config', PERCENT, { 'content-encoding': 'gzip' })).status).toBe(415)
+    expect((await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/merge-patch+json' })).status).toBe(415)
+  })
+
+  test('a charset is fine, bytes that are not UTF-8 are not', async () => {
+    expect((await api.send('PUT', '/config', PERCENT, { 'content-type': 'application/json; charset=utf-8' })).status).toBe(200)
+    expect(await api.send('PUT', '/config', Buffer.from([0x7b, 0xff, 0x7d]))).toMatchObject({
+      status: 400,
+      body: { code: 'malformed_json' },
+    })
+  })
+
+  test.each([undefined, '', 'null', '[]', '"text"', '5'])('%s is no object', async (body) => {
+    expect(await api.send('PUT', '/config', body)).toMatchObject({ status: 400, body: { errors: [{ pointer: '' }] } })
+  })
+
+  test('a route that takes no body refuses one', async () => {
+    expect((await api.send('POST', `/nodes/${NODE_ID}/cordon`, { drain: true })).status).toBe(400)
+    expect((await api.send('POST', `/nodes/${NODE_ID}/cordon`, '')).status).toBe(200)
+  })
+})
+
+describe('query parameters', () => {
+  beforeAll(open)
+  afterAll(close)
+
+  test.each([
+    ['/tasks?limit=0', '/limit'],
+    ['/tasks?limit=201', '/limit'],
+    ['/tasks?limit=1.5', '/limit'],
+    ['/tasks?limit=1e1', '/limit'],
+    ['/tasks?limit=', '/limit'],
+    ['/tasks?limit=1&limit=2', '/limit'],
+    ['/tasks?state=sleeping', '/state'],
+    ['/tasks?priority=P0', '/priority'],
+    ['/tasks?cursor=zzz', '/cursor'],
+    ['/tasks?sort=name', '/sort'],
+    ['/events?after=-1', '/after'],
+    ['/config?dry_run=true', '/dry_run'],
+  ])('%s is 400 and names the parameter', async (path, pointer) => {
+    expect(await api.send('GET', path)).toMatchObject({ status: 400, body: { code: 'invalid_request', errors: [{ pointer }] } })
+  })
+
+  test('a write with a parameter that is not known changes nothing: it could have meant a dry run', async () => {
+    expect((await api.send('PUT', '/config?dry_run=true', PERCENT)).status).toBe(400)
+    expect(world.config.revision).toBe(0)
+  })
+})
+
+describe('what the engine refuses', () => {
+  beforeAll(open)
+  afterAll(close)
+
+  const cases: readonly [Refusal, number, string][] = [
+    [{ code: 'invalid', problems: [{ field: 'labels/a~b', detail: 'must not be so' }] }, 400, 'invalid_request'],
+    [{ code: 'not_found', what: 'node', id: 'n' }, 404, 'not_found'],
+    [{ code: 'conflict', detail: 'It does not fit.' }, 409, 'conflict'],
+    [{ code: 'too_many_pending', limit: 7 }, 429, 'too_many_pending'],
+    [{ code: 'store_failed', detail: 'disk full' }, 503, 'store_failed'],
+  ]
+  test.each(cases)('%j', async (refusal, status, code) => {
+    world.nextRefusal = refusal
+    const answer = await api.send('PUT', '/config', PERCENT)
+    expect(answer).toMatchObject({ status, body: { code } })
+    expect(answer.headers['retry-after'] !== undefined).toBe(status === 429 || status === 503)
+    expect(world.config.revision).toBe(0)
+  })
+
+  test('an invalid field is pointed to, slashes and tildes escaped', () => {
+    world.nextRefusal = { code: 'invalid', problems: [{ field: 'a/b~c', detail: 'is wrong' }] }
+    return expect(api.send('PUT', '/config', PERCENT)).resolves.toMatchObject({
+      body: { detail: 'a/b~c is wrong', errors: [{ pointer: '/a~1b~0c', detail: 'a/b~c is wrong' }] },
+    })
+  })
+})
+
+describe('faults', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  test('a store that cannot be read is 503, to be tried again', async () => {
+    world.views.stored.task = () => Promise.reject(new StoreFault('the disk is gone'))
+    const answer = await api.send('GET', '/tasks/any')
+    expect(answer).toMatchObject({ status: 503, body: { code: 'store_failed', detail: 'the disk is gone' } })
+    expect(answer.headers['retry-after']).toBe('10')
+  })
+
+  test('a broken invariant is 500, and the answer says nothing of the inside', async () => {
+    world.views.config = () => {
+      throw new Error('secret of the inside')
+    }
+    const answer = await api.send('GET', '/config')
+    expect(answer).toMatchObject({ status: 500, body: { code: 'internal_error' } })
+    expect(JSON.stringify(answer.body)).not.toContain('secret')
+  })
+
+  test('what carries a client status of its own keeps being the fault of the client', () => {
+    expect(problemOf(Object.assign(new Error('aborted'), { statusCode: 400 }))).toMatchObject({ code: 'malformed_request', status: 400 })
+    expect(problemOf('no error at all')).toMatchObject({ code: 'internal_error', status: 500 })
+    expect(problemOf(new ApiProblem('conflict', 'x'))).toMatchObject({ status: 409 })
+  })
+})
+
+describe('bytes that are no request', () => {
+  beforeEach(open)
+  afterEach(close)
+
+  test.each([
+    ['hello\r\n\r\n', 400, 'malformed_request'],
+    [`GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'headers_too_large'],
+  ])('%.20j', async (bytes, status, code) => {
+    await api.app.listen({ port: 0, host: '127.0.0.1' })
+    const { port } = api.app.server.address() as { port: number }
+    const text = await new Promise<string>((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+      let received = ''
+      socket.on('data', (chunk) => (received += chunk.toString()))
+      socket.on('close', () => resolve(received))
+      socket.on('error', reject)
+    })
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(JSON.parse(text.split('\r\n\r\n')[1] ?? '')).toMatchObject({ status, code })
+  })
+})
+
+test('docs/rest.md lists every code with its status', () => {
+  const text = readFileSync(new URL('../../docs/rest.md', import.meta.url), 'utf8')
+  const listed = [...text.matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(([, status, code]) => [code, Number(status)])
+  expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(Object.entries(PROBLEMS).map(([code, { status }]) => [code, status])))
+})

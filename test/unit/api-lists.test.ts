@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest'
+import { listTasks, statesOf } from '../../controller/api/task-list.ts'
+import { apiClient } from '../support/api-client.ts'
+import { FakeController, NODE_ID } from '../support/api-world.ts'
+
+const REQUEST = {
+  id: null,
+  name: null,
+  vramMib: 1000,
+  gpuCount: 1,
+  gpuMode: 'shared',
+  noswap: 0,
+  groups: [],
+  labels: {},
+  owner: null,
+  command: null,
+  maxRuntimeSeconds: 60,
+  onNodeLoss: 'wait',
+} as const
+
+/** Tasks 1 to `count`; every priority in turn; those that `isFinal` says are completed. */
+function worldOfTasks(count: number, isFinal: (seq: number) => boolean): FakeController {
+  const world = new FakeController()
+  for (let seq = 1; seq <= count; seq += 1) {
+    const priority = (seq % 5) as 0 | 1 | 2 | 3 | 4
+    world.commands.submitTask({ ...REQUEST, priority }, () => {})
+  }
+  for (const task of [...world.open.values()]) if (isFinal(task.spec.seq)) world.finish(task.spec.id, 'completed')
+  return world
+}
+
+async function allPages(world: FakeController, filter: Parameters<typeof listTasks>[1], limit: number) {
+  const seqs: number[] = []
+  let pages = 0
+  for (let before: number | null = null; pages < 1_000;) {
+    const page = await listTasks(world.views, filter, before, limit)
+    seqs.push(...page.items.map((task) => task.seq))
+    pages += 1
+    if (page.nextBefore === null) return { seqs, pages, total: page.total }
+    before = page.nextBefore
+  }
+  throw new Error('the pages never end')
+}
+
+const newestFirst = (count: number, keep: (seq: number) => boolean = () => true) =>
+  Array.from({ length: count }, (_, i) => count - i).filter(keep)
+
+describe('lists of tasks', () => {
+  test.each([1, 7, 50, 200])('pages of %i hold every task once, newest first, open and final mixed', async (limit) => {
+    const world = worldOfTasks(230, (seq) => seq % 3 === 0)
+    expect(await allPages(world, { states: statesOf('all') }, limit)).toMatchObject({ seqs: newestFirst(230), total: 230 })
+  })
+
+  test('only open or only final ones, and their number', async () => {
+    const world = worldOfTasks(100, (seq) => seq <= 40)
+    expect(await allPages(world, { states: statesOf('pending') }, 9)).toMatchObject({
+      seqs: newestFirst(100, (seq) => seq > 40),
+      total: 60,
+    })
+    expect(await allPages(world, { states: statesOf('completed') }, 9)).toMatchObject({
+      seqs: newestFirst(100, (seq) => seq <= 40),
+      total: 40,
+    })
+  })
+
+  test('a filter that the store does not know is applied page by page, loses nothing, and leaves the number open', async () => {
+    const world = worldOfTasks(4_500, (seq) => seq % 100 !== 0)
+    world.final.forEach((record, index) => Object.assign(record, { priority: record.seq <= 10 ? 0 : 1 + (index % 4) }))
+    const { seqs, total } = await allPages(world, { states: statesOf('completed'), priority: 0 }, 5)
+    expect(seqs).toEqual(newestFirst(10))
+    expect(total).toBeNull()
+  })
+
+  test('a task that ends while the list is read stands in it once, as the store has it', async () => {
+    const world = worldOfTasks(3, () => false)
+    const read = world.views.stored.finishedTasks.bind(world.views.stored)
+    world.views.stored.finishedTasks = (query) => {
+      const [first] = world.open.keys()
+      if (first !== undefined && world.final.length === 0) world.finish(first, 'completed')
+      return read(query)
+    }
+    const page = await listTasks(world.views, { states: statesOf('all') }, null, 10)
+    expect(page.items.map((task) => [task.seq, task.state])).toEqual([
+      [3, 'pending'],
+      [2, 'pending'],
+      [1, 'completed'],
+    ])
+  })
+
+  test('by node: the tasks placed there', async () => {
+    const world = worldOfTasks(4, (seq) => seq === 4)
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
+    const [first] = world.open.keys()
+    world.place(String(first), NODE_ID)
+    expect(await allPages(world, { states: statesOf('all'), node: NODE_ID }, 10)).toMatchObject({ seqs: [1], total: 1 })
+  })
+})
+
+describe('a placed task', () => {
+  test('shows where it sits', async () => {
+    const world = worldOfTasks(1, () => false)
+    await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 40_000 })
+    const [id] = world.open.keys()
+    world.place(String(id), NODE_ID, [1])
+    const api = await apiClient(world)
+    const { body } = await api.send('GET', `/tasks/${id}`)
+    expect(body).toMatchObject({
+      state: 'running',
+      residency: 'resident',
+      max_runtime_seconds: 60,
+      wait: null,
+      placement: { node_id: NODE_ID, node_name: 'node-1', gpus: [1], demand_mib: 1000, wants_gpu: true },
+    })
+    const explained = await api.send('GET', `/tasks/${id}/explain`)
+    expect(explained.body).toMatchObject({ waits: false, sentence: 'It is running on GPU 1 of node-1, resident.' })
+    const node = await api.send('GET', `/nodes/${NODE_ID}`)
+    expect(node.body.gpus[1]).toMatchObject({ task_ids: [id], vram: { committed_mib: 1000, resident_mib: 1000 } })
+    await api.app.close()
+  })
+
+  test.each([
+    [{ residency: 'swapped_out', wantsGpu: false }, 'It is swapped out on GPU 0 of node-1 and does not want the GPU.'],
+    [{ residency: 'none' }, 'It is running on GPU 0 of node-1, not started yet.'],
+    [{ residency: 'swapping_in' }, 'It is running on GPU 0 of node-1, swapping in.'],
+  ] as const)('%j', async (over, sentence) => {
+    const world = worldOfTasks(1, () => false)
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
+    const [id] = world.open.keys()
+    world.place(String(id), NODE_ID, [0], over)
+    const api = await apiClient(world)
+    expect((await api.send('GET', `/tasks/${id}/explain`)).body.sentence).toBe(sentence)
+    await api.app.close()
+  })
+})
+
+describe('a final task', () => {
+  test('says how it ended and what it went through', async () => {
+    const world = worldOfTasks(1, () => false)
+    const [id] = world.open.keys()
+    world.finish(String(id), 'failed', 'exit code 137')
+    const api = await apiClient(world)
+    const { body } = await api.send('GET', `/tasks/${id}`)
+    expect(body).toMatchObject({
+      state: 'failed',
+      end_reason: 'exit code 137',
+      placement: null,
+      starvation_percent: { total: 40, queue: 30, swap: 10 },
+    })
+    expect((await api.send('GET', `/tasks/${id}/explain`)).body.sentence).toBe('It is failed: exit code 137.')
+    await api.app.close()
+  })
+})
+
+describe('GET /events', () => {
+  test('goes on after a number, oldest first, by task or node', async () => {
+    const world = new FakeController()
+    for (let i = 0; i < 5; i += 1)
+      world.addEvent('task_submitted', { taskId: i % 2 === 0 ? 'even' : 'odd', data: { n: i, deep: { list: [1, null] } } })
+    world.addEvent('node_registered', { nodeId: NODE_ID, causedBy: 1 })
+    const api = await apiClient(world)
+    const first = (await api.send('GET', '/events?limit=2')).body
+    expect(first).toMatchObject({
+      next_after: 2,
+      items: [{ seq: 1, kind: 'task_submitted', data: { n: 0, deep: { list: [1, null] } } }, { seq: 2 }],
+    })
+    expect((await api.send('GET', '/events?after=5')).body).toMatchObject({
+      next_after: 6,
+      items: [{ node_id: NODE_ID, caused_by: 1, task_id: null }],
+    })
+    expect((await api.send('GET', '/events?after=6')).body).toEqual({ items: [], next_after: 6 })
+    expect((await api.send('GET', '/events?task=odd')).body.items.map((event: { seq: number }) => event.seq)).toEqual([2, 4])
+    expect((await api.send('GET', `/events?node=${NODE_ID}`)).body.items).toHaveLength(1)
+    await api.app.close()
+  })
+})

@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs'
+import type { RouteOptions } from 'fastify'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createApi } from '../../controller/api/server.ts'
+import { FakeController } from '../support/api-world.ts'
+
+interface Operation {
+  readonly operationId: string
+  readonly summary?: string
+  readonly 'x-origin'?: string
+  readonly responses: Readonly<
+    Record<string, { readonly description: string; readonly content?: Readonly<Record<string, { readonly schema?: object }>> }>
+  >
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> }
+}
+interface Document {
+  readonly openapi: string
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, object>> }
+}
+
+const routes: RouteOptions[] = []
+let document: Document
+const world = new FakeController()
+const app = createApi({ commands: world.commands, views: world.views, version: '1.2.3', inVirtualTime: true })
+
+beforeAll(async () => {
+  app.addHook('onRoute', (route) => void routes.push(route))
+  document = (await app.inject('/api/v1/openapi.json')).json()
+})
+afterAll(() => app.close())
+
+const pathOf = (url: string) => url.replace(/:([a-z_]+)/g, '{$1}')
+const operations = () =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, path, operation })),
+  )
+
+describe('the OpenAPI document', () => {
+  test('is version 3.1 and names the product', () => {
+    expect(document).toMatchObject({ openapi: '3.1.0', info: { title: 'Headroom', version: '1.2.3' } })
+  })
+
+  test('holds every route, and each has a schema for its success', () => {
+    expect(routes.length).toBeGreaterThan(25)
+    for (const { method, url } of routes) {
+      if (method === 'HEAD') continue
+      const operation = document.paths[pathOf(url)]?.[String(method).toLowerCase()]
+      expect(operation, `${String(method)} ${url} is missing`).toBeDefined()
+      const successes = Object.entries(operation?.responses ?? {}).filter(([status]) => status.startsWith('2'))
+      expect(successes.length, `${String(method)} ${url} has no success`).toBeGreaterThan(0)
+      for (const [status, answer] of successes) {
+        if (status === '204') continue
+        expect(answer.content?.['application/json']?.schema, `${String(method)} ${url} ${status} has no schema`).toBeDefined()
+      }
+    }
+  })
+
+  test('says which problems each route answers', () => {
+    for (const { name, operation } of operations()) {
+      const problems = Object.entries(operation.responses).filter(
+        ([, answer]) => answer.content?.['application/problem+json'] !== undefined,
+      )
+      expect(
+        problems.map(([status]) => status),
+        name,
+      ).toEqual(expect.arrayContaining(['400', '500']))
+    }
+  })
+
+  test('marks everything but the three calls of the specification as an addition', () => {
+    const unmarked = operations().filter(({ operation }) => operation['x-origin'] !== 'project')
+    expect(unmarked.map(({ name }) => name).sort((a, b) => (a < b ? -1 : 1))).toEqual([
+      'GET /api/v1/config',
+      'PUT /api/v1/config',
+      'PUT /api/v1/nodes/{node_id}/config',
+    ])
+  })
+
+  test('every operation has an id of its own and a summary; no answer is called a default', () => {
+    const ids = operations().map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const { name, operation } of operations()) {
+      expect(operation.summary, name).toBeTruthy()
+      for (const answer of Object.values(operation.responses)) expect(answer.description, name).not.toBe('Default Response')
+    }
+  })
+
+  test('every reference leads somewhere', () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference)
+    expect(references.length).toBeGreaterThan(20)
+    for (const reference of new Set(references)) {
+      expect(document.components.schemas).toHaveProperty((reference ?? '').replace('#/components/schemas/', ''))
+    }
+  })
+
+  test('the ranges of the configuration stand in it', () => {
+    const change = document.paths['/api/v1/config']?.['put']?.requestBody?.content['application/json']?.schema
+    expect(change).toMatchObject({
+      additionalProperties: false,
+      minProperties: 1,
+      properties: {
+        default_vram_overcommit_percent: { type: 'integer', minimum: 0, maximum: 1000, default: 0 },
+        max_residency_seconds: { type: ['integer', 'null'], minimum: 1, maximum: 604_800 },
+        placement_strategy: { enum: ['best_fit', 'spread', 'fifo'] },
+      },
+    })
+  })
+})
+
+test('docs/rest.md names every route', () => {
+  const text = readFileSync(new URL('../../docs/rest.md', import.meta.url), 'utf8')
+  for (const { method, url } of routes) {
+    if (method === 'HEAD' || !url.startsWith('/api/v1')) continue
+    expect(text).toContain(`| ${String(method)} | \`${pathOf(url).replace('/api/v1', '')}\` |`)
+  }
+})

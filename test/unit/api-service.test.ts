@@ -1,0 +1,98 @@
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { createApi } from '../../controller/api/server.ts'
+import { apiClient } from '../support/api-client.ts'
+import { FakeController } from '../support/api-world.ts'
+
+const UI = fileURLToPath(new URL('../../ui', import.meta.url))
+
+describe('health and version', () => {
+  test.each(['/', '//'])('stand at the root and under /api/v1 (%s)', async (root) => {
+    const api = await apiClient(new FakeController(), { fleet: 'simulated' })
+    expect(await api.send('GET', `${root}livez`)).toMatchObject({ status: 200, body: { status: 'alive' } })
+    expect(await api.send('GET', `${root}readyz`)).toMatchObject({ status: 200, body: { status: 'ready', checks: [] } })
+    const version = { name: 'headroom', version: '0.0.0-test', api: 'v1', fleet: 'simulated', node: process.version }
+    expect(await api.send('GET', `${root}version`)).toMatchObject({ status: 200, body: version })
+    await api.app.close()
+  })
+
+  test('readyz is 503 while a check fails, and says which', async () => {
+    const checks = [{ name: 'store', ok: false, detail: 'not open yet' }]
+    const api = await apiClient(new FakeController(), { readiness: () => checks })
+    expect(await api.send('GET', '/readyz')).toMatchObject({ status: 503, body: { status: 'not_ready', checks } })
+    await api.app.close()
+  })
+})
+
+describe('the page', () => {
+  test('is served with its files under a policy that allows nothing from elsewhere', async () => {
+    const api = await apiClient(new FakeController(), { uiDir: UI })
+    const page = await api.send('GET', '//')
+    expect(page.status).toBe(200)
+    expect(page.headers['content-type']).toMatch(/^text\/html/)
+    expect(page.headers['content-security-policy']).toBe(
+      "default-src 'none';script-src 'self';style-src 'self';img-src 'self';font-src 'self';connect-src 'self';worker-src 'self';" +
+        "base-uri 'none';form-action 'self';frame-ancestors 'none'",
+    )
+    for (const header of ['strict-transport-security', 'cross-origin-opener-policy', 'origin-agent-cluster'])
+      expect(page.headers).not.toHaveProperty(header)
+    const files = [...String(page.body).matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => String(path))
+    expect(files.length).toBe(3)
+    for (const file of files) expect((await api.send('GET', `/${file}`)).status, file).toBe(200)
+    await api.app.close()
+  })
+
+  test('has no style or script of its own in the markup', async () => {
+    const api = await apiClient(new FakeController(), { uiDir: UI })
+    const { body } = await api.send('GET', '//')
+    expect(body).not.toMatch(/<style|style=|<script(?![^>]*\ssrc=)|\son[a-z]+=|javascript:/i)
+    const script = String((await api.send('GET', '//assets/app.js')).body)
+    expect(script).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(/)
+    await api.app.close()
+  })
+
+  test('what is not among its files is a problem like any other, also outside its folder', async () => {
+    const api = await apiClient(new FakeController(), { uiDir: UI })
+    for (const path of ['//assets/none.js', '//../package.json', '//assets/..%2f..%2fpackage.json', '//%2e%2e/package.json']) {
+      expect((await api.send('GET', path)).status, path).toBe(404)
+    }
+    expect(await api.send('POST', '//')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
+    await api.app.close()
+  })
+
+  test('answers of the interface are not kept by caches', async () => {
+    const api = await apiClient(new FakeController())
+    expect((await api.send('GET', '/config')).headers['cache-control']).toBe('no-store')
+    await api.app.close()
+  })
+})
+
+describe('the server', () => {
+  test('closes while a client keeps its connection open', async () => {
+    const world = new FakeController()
+    const app = createApi({ commands: world.commands, views: world.views, version: '0' })
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    expect((await fetch(`${url}/livez`, { headers: { connection: 'keep-alive' } })).status).toBe(200)
+    await app.close()
+    await expect(fetch(`${url}/livez`)).rejects.toThrow()
+  })
+
+  test('takes a first reading when it begins to listen, so that a summary soon knows the last second', async () => {
+    const world = new FakeController()
+    await world.addNode({ id: 'n', gpus: 1, physicalMib: 1000 })
+    const app = createApi({ commands: world.commands, views: world.views, version: '0' })
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    world.now += 1_000
+    expect((await app.inject('/api/v1/summary')).json().window).toMatchObject({ seconds: 1 })
+    await app.close()
+  })
+
+  test('tells a request by an id that is in the answer', async () => {
+    const world = new FakeController()
+    const app = createApi({ commands: world.commands, views: world.views, version: '0' })
+    const ids = await Promise.all([1, 2].map(async () => (await app.inject('/livez')).headers['x-request-id']))
+    expect(new Set(ids).size).toBe(2)
+    expect(ids[0]).toMatch(/^[0-9a-f-]{36}$/)
+    await app.close()
+  })
+})

@@ -1,0 +1,118 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { JsonFlaw, MAX_DEPTH, parseStrictJson } from '../../controller/api/strict-json.ts'
+
+function flawIn(text: string): JsonFlaw {
+  try {
+    parseStrictJson(text)
+  } catch (error) {
+    if (error instanceof JsonFlaw) return error
+    throw error
+  }
+  throw new Error(`no flaw in ${text}`)
+}
+
+describe('strict JSON', () => {
+  test('reads what JSON.parse reads', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 8 }), fc.constantFrom(undefined, 1, '\t'), (text, indent) => {
+        const laidOut = JSON.stringify(JSON.parse(text), null, indent)
+        fc.pre(!laidOut.includes('__proto__'))
+        expect(parseStrictJson(laidOut)).toEqual(JSON.parse(laidOut))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('refuses what JSON.parse refuses, and nothing else of what it takes', () => {
+    const pieces = fc.constantFrom(
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"a"',
+      '"b"',
+      '"',
+      '\\',
+      '1',
+      '-',
+      '.',
+      'e',
+      '0',
+      ' ',
+      '\n',
+      'true',
+      'nul',
+      'null',
+      '\u0001',
+    )
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
+        const text = parts.join('')
+        const known = accepts(() => JSON.parse(text))
+        if (!known) expect(accepts(() => parseStrictJson(text))).toBe(false)
+        else if (!/"a".*"a"|"b".*"b"/s.test(text)) expect(parseStrictJson(text)).toEqual(JSON.parse(text))
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test('a field stands once in an object, however it is written', () => {
+    expect(flawIn('{"a": 1, "b": {"a": 2}, "a": 3}')).toMatchObject({ line: 1, column: 25 })
+    expect(flawIn('{"a": 1, "\\u0061": 2}').message).toContain('the field "a" stands twice')
+    expect(parseStrictJson('[{"a": 1}, {"a": 2}]')).toEqual([{ a: 1 }, { a: 2 }])
+  })
+
+  test('__proto__ is refused at every depth; other names of Object are names like any other', () => {
+    expect(flawIn('{"labels": {"__proto__": {}}}').message).toContain('"__proto__" is not allowed')
+    expect(flawIn('{"\\u005f_proto__": 1}').message).toContain('"__proto__" is not allowed')
+    const read = parseStrictJson('{"constructor": 1, "toString": 2}') as Record<string, unknown>
+    expect(Object.entries(read)).toEqual([
+      ['constructor', 1],
+      ['toString', 2],
+    ])
+  })
+
+  test('nesting ends at the limit', () => {
+    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+    expect(parseStrictJson(nested(MAX_DEPTH))).toBeInstanceOf(Array)
+    expect(flawIn(nested(MAX_DEPTH + 1)).message).toContain(`deeper than ${MAX_DEPTH}`)
+    expect(flawIn('['.repeat(1_000_000)).offset).toBe(MAX_DEPTH)
+  })
+
+  test.each([
+    ['', 'the end of the text'],
+    ['{"a": 1,}', 'a field name in double quotes'],
+    ["{'a': 1}", 'a field name in double quotes'],
+    ['{"a" 1}', 'expected :'],
+    ['[1 2]', 'expected ]'],
+    ['[1,]', 'expected a value'],
+    ['{"a": 01}', 'expected }'],
+    ['{"a": +1}', 'expected a value'],
+    ['{"a": NaN}', 'expected a value'],
+    ['"open', 'no closing quote'],
+    ['"tab\there"', 'control character'],
+    ['"\\x41"', 'unknown escape'],
+    ['"\\ud800"', 'half of a surrogate pair'],
+    ['{} {}', 'expected the end'],
+    ['\ufeff{}', 'expected a value'],
+    ['tru', 'expected true'],
+  ])('says what is wrong in %j', (text, what) => {
+    expect(flawIn(text).message).toContain(what)
+  })
+
+  test('names line and column', () => {
+    expect(flawIn('{\n  "a": 1,\n  "b": oops\n}')).toMatchObject({ line: 3, column: 8, offset: 19 })
+  })
+})
+
+function accepts(read: () => unknown): boolean {
+  try {
+    read()
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,404 @@
+import fc from 'fast-check'
+import { Compile } from 'typebox/schema'
+import { describe, expect, it } from 'vitest'
+import { MessageTooLargeError, decode, encode } from '../../protocol/codec.ts'
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import type { Body, Boot, Envelope, Hello, StartCommand, TaskReport } from '../../protocol/messages.ts'
+import { BODIES, ENVELOPE, MAX_ATTEMPTS_PER_NODE, MAX_DETAIL_LENGTH, MAX_EVENTS, MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
+import type { Shape } from '../../protocol/schema-field.ts'
+
+const SEED = 20_260_117
+const FILE = 'test/unit/codec.test.ts'
+const BOOT: Boot = { counter: 3, random: 'c0ffee00' }
+const TASK_ID = '6b1f4a0e-0b5c-4e53-a7a7-8c6f7d1a2b3c'
+
+const start: StartCommand = {
+  op: 'start',
+  task_id: TASK_ID,
+  attempt: 2,
+  valid_until_mono: 20_000,
+  node_boot: BOOT,
+  gpus: [0, 3],
+  vram_mib: 16_384,
+  gpu_mode: 'shared',
+  noswap: 0,
+  priority: 2,
+  on_node_loss: 'wait',
+  command: ['python', 'train.py', '--note', 'grüße 🎈'],
+}
+
+const task: TaskReport = {
+  task_id: TASK_ID,
+  attempt: 2,
+  residency: 'swapped_out',
+  generation: 4,
+  gpus: [0],
+  vram_mib: 16_384,
+  wants_gpu: false,
+  idle_ms: 1200,
+}
+
+const hello: Hello = {
+  op: 'hello',
+  node_id: 'n-1',
+  name: 'alpha',
+  address: '10.0.0.7',
+  gpus: [
+    { index: 0, model: 'A100', physical_mib: 40_960, foreign_mib: 12 },
+    { index: 1, model: 'A100', physical_mib: 40_960, foreign_mib: 0 },
+  ],
+  host_swap_mib: 131_072,
+  signals_wanted: true,
+  tasks: [task],
+  finished_unacked: [{ task_id: 'done', attempt: 1 }],
+}
+
+describe('a message', () => {
+  it.each(Object.keys(BODIES.kind === 'tagged' ? BODIES.variants : {}))('%s comes back as it was sent', (op) => {
+    const property = fc.property(envelopeOf(op), (envelope) => {
+      expect(decode(encode(envelope))).toEqual({ ok: true, envelope })
+    })
+    holds(property, 300)
+  })
+
+  it('holds the fields of the schema and no others, at any depth', () => {
+    const known = sealed(hello)
+    const body = { ...hello, extra: { deep: [1] }, tasks: [{ ...task, colour: 'red' }] }
+    expect(decodeJson({ ...known, later: true, boot: { ...BOOT, host: 'x' }, body })).toEqual({ ok: true, envelope: known })
+  })
+
+  it('of another version is refused whatever else it holds', () => {
+    expect(decodeJson({ v: 2, body: 'who knows' })).toEqual({ ok: false, why: 'v: must be 1, not 2' })
+    expect(decodeJson({})).toEqual({ ok: false, why: 'v: must be 1, not missing' })
+  })
+
+  it('with an operation that nobody knows is refused, also when an object has a member of that name', () => {
+    for (const op of ['reboot', 'toString', 'constructor', '__proto__', '', 7, null]) {
+      expect(why({ ...sealed(start), body: { ...start, op } })).toMatch(/^body\.op: must be one of hello, heartbeat, /)
+    }
+  })
+
+  it('that is no JSON in UTF-8, or no object, is refused', () => {
+    for (const bytes of [[], [0x7b], [0xff, 0xfe], [0xef, 0xbb, 0xbf, 0x7b, 0x7d], [0x22, 0xc3, 0x28, 0x22]]) {
+      expect(decode(Uint8Array.from(bytes))).toEqual({ ok: false, why: 'message: is no JSON in UTF-8' })
+    }
+    for (const value of [null, 1, 'hello', true, []]) expect(why(value)).toMatch(/^message: must be an object, not /)
+    expect(decode(new TextEncoder().encode('['.repeat(200_000))).ok).toBe(false)
+  })
+
+  it('above 256 KiB is neither sent nor read', () => {
+    const long = sealed({ ...start, command: Array.from({ length: 70 }, () => 'x'.repeat(4096)) })
+    expect(() => encode(long)).toThrow(MessageTooLargeError)
+    expect(decodeJson(long)).toMatchObject({ ok: false, why: expect.stringMatching(/^message: \d+ bytes, at most 262144$/) as string })
+  })
+})
+
+describe('a field', () => {
+  const refusals: readonly [path: string, value: unknown, why: string | RegExp][] = [
+    ['id', '', 'id: must be a text of 1 to 200 characters, without control characters, not ""'],
+    ['sent_mono', -1, 'sent_mono: must be a whole number from 0 to 2251799813685248, not -1'],
+    ['seq', 1.5, 'seq: must be a whole number from 0 to 2251799813685248, not 1.5'],
+    ['seq', '7', 'seq: must be a whole number from 0 to 2251799813685248, not "7"'],
+    ['epoch', 2 ** 53, 'epoch: must be a whole number from 0 to 2251799813685248, not 9007199254740992'],
+    ['boot', null, 'boot: must be an object, not null'],
+    ['boot.counter', undefined, 'boot.counter: must be a whole number from 0 to 2251799813685248, not missing'],
+    ['body', [], 'body: must be an object, not a list of 0 items'],
+    ['body.attempt', 0, 'body.attempt: must be a whole number from 1 to 2147483647, not 0'],
+    ['body.task_id', 'a\nb', 'body.task_id: must be a text of 1 to 200 characters, without control characters, not "a\\nb"'],
+    ['body.task_id', 'x'.repeat(201), /^body\.task_id: must be a text of 1 to 200 characters, .*, not "x{39}…$/],
+    ['body.task_id', '\ud800', /^body\.task_id: must be a text /],
+    ['body.gpus', [], 'body.gpus: must be a list of 1 to 16 items, not a list of 0 items'],
+    ['body.gpus', [2, 2], 'body.gpus: must not hold a number twice'],
+    ['body.gpus', [0, 16], 'body.gpus[1]: must be a whole number from 0 to 15, not 16'],
+    ['body.gpus', { 0: 1, length: 1 }, 'body.gpus: must be a list of 1 to 16 items, not an object'],
+    ['body.vram_mib', 0, 'body.vram_mib: must be a whole number from 1 to 16777216, not 0'],
+    ['body.gpu_mode', 'Shared', 'body.gpu_mode: must be "shared", "exclusive", not "Shared"'],
+    ['body.noswap', true, 'body.noswap: must be 0, 1, not true'],
+    ['body.priority', 5, 'body.priority: must be 0, 1, 2, 3, 4, not 5'],
+    ['body.command', ['a\0b'], 'body.command[0]: must be a text of 0 to 4096 characters, without NUL, not "a\\u0000b"'],
+    ['body.command', 'ls', 'body.command: must be a list of 1 to 256 items, not "ls" (null is allowed)'],
+  ]
+  it.each(refusals)('%s with the value %j is refused by name', (path, value, expected) => {
+    expect(why(withValueAt(sealed(start), path, value))).toEqual(expected instanceof RegExp ? expect.stringMatching(expected) : expected)
+  })
+
+  it('of each kind is refused when it is missing', () => {
+    for (const path of pathsOf(sealed(start)).filter((each) => !/\d/.test(each))) {
+      expect(why(withValueAt(sealed(start), path, undefined))).toMatch(new RegExp(`^${path}: must be .*, not missing`))
+    }
+  })
+
+  it('named like a way to the prototype is refused, not ignored', () => {
+    for (const name of ['__proto__', 'constructor', 'prototype']) {
+      const evil = JSON.stringify(sealed(hello)).replace('"tasks":[{', `"tasks":[{"${name}":{"isAdmin":true},`)
+      expect(decode(new TextEncoder().encode(evil))).toEqual({ ok: false, why: `body.tasks[0].${name}: is no name for a field` })
+    }
+    expect(({} as { isAdmin?: boolean }).isAdmin).toBe(undefined)
+  })
+
+  it('index of a GPU is its place in the list', () => {
+    const gpus = hello.gpus.toReversed()
+    expect(why(sealed({ ...hello, gpus }))).toBe('body.gpus[0].index: must be 0, its place in the list')
+  })
+
+  it('is never minus zero', () => {
+    const text = JSON.stringify(sealed(start)).replace('"seq":17', '"seq":-0')
+    expect(decode(new TextEncoder().encode(text))).toEqual({
+      ok: false,
+      why: expect.stringMatching(/^seq: must be a whole number/) as string,
+    })
+  })
+
+  it('may be null only where the table says so', () => {
+    expect(decode(encode(sealed({ ...start, command: null }))).ok).toBe(true)
+    expect(why(withValueAt(sealed(start), 'body.gpus', null))).toBe('body.gpus: must be a list of 1 to 16 items, not null')
+  })
+})
+
+describe('what is as long as it may be', () => {
+  it('a snapshot of as many attempts as a node takes fits a message', () => {
+    const tasks = Array.from({ length: MAX_ATTEMPTS_PER_NODE }, () => ({ ...task, gpus: [...Array(16).keys()], idle_ms: 86_400_000 }))
+    expect(encode(sealed({ ...hello, tasks, finished_unacked: [] })).byteLength).toBeLessThan(MAX_MESSAGE_BYTES)
+  })
+
+  it('a message full of events is read, one more is refused', () => {
+    const entry = { kind: 'finished', n: 1, task_id: TASK_ID, attempt: 1, outcome: 'failed', exit_code: 1 } as const
+    const events = (count: number, detail: string) =>
+      sealed({ op: 'events', node_id: 'n-1', entries: Array.from({ length: count }, () => ({ ...entry, detail })) })
+    expect(decode(encode(events(MAX_EVENTS, 'x'.repeat(MAX_DETAIL_LENGTH)))).ok).toBe(true)
+    expect(why(events(MAX_EVENTS + 1, ''))).toBe(`body.entries: must be a list of 1 to ${MAX_EVENTS} items, not a list of 257 items`)
+    expect(why(events(1, 'x'.repeat(MAX_DETAIL_LENGTH + 1)))).toMatch(/^body\.entries\[0\]\.detail: must be a text of 0 to 512 characters/)
+  })
+})
+
+describe('hostile bytes', () => {
+  const schema = Compile(jsonSchemaOf(ENVELOPE))
+  const mayBeAccepted = (value: unknown) => schema.Check(value) && hasGpusInPlace(value) && isWellFormed(value)
+
+  it('never throw, and what is accepted is as the schema says (random, cut, and changed messages)', () => {
+    let accepted = 0
+    const property = fc.property(hostileBytes(), (bytes) => {
+      const decoded = decode(bytes)
+      if (!decoded.ok) return void expect(decoded.why).toMatch(/^[a-z_]/)
+      accepted += 1
+      expect(mayBeAccepted(decoded.envelope)).toBe(true)
+      expect(decode(encode(decoded.envelope))).toEqual(decoded)
+    })
+    holds(property, 14_000)
+    expect(accepted).toBeGreaterThan(500)
+  })
+
+  it('with one value replaced are accepted exactly when the schema allows that value there', () => {
+    let refused = 0
+    const property = fc.property(fc.oneof(...OPS.map(envelopeOf)), fc.nat(), fc.constantFrom(...ODD_VALUES), (envelope, at, value) => {
+      const paths = pathsOf(envelope)
+      const changed: unknown = JSON.parse(JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)))
+      const isAccepted = decodeJson(changed).ok
+      if (!isAccepted) refused += 1
+      expect(isAccepted).toBe(mayBeAccepted(changed))
+    })
+    holds(property, 7_000)
+    expect(refused).toBeGreaterThan(3_000)
+  })
+})
+
+// ---- arbitraries, made from the tables ----
+
+const OPS = Object.keys(BODIES.kind === 'tagged' ? BODIES.variants : {})
+
+/** What JSON can say, and no field wants everywhere. */
+const ODD_VALUES: readonly unknown[] = [
+  undefined,
+  null,
+  true,
+  false,
+  0,
+  1,
+  -1,
+  0.5,
+  1e99,
+  2 ** 31,
+  2 ** 53,
+  '',
+  'x',
+  'start',
+  'a\u0000b',
+  'a\tb',
+  '\udfff',
+  'x'.repeat(600),
+  [],
+  [0],
+  [1, 1],
+  [null],
+  {},
+  { index: 0 },
+]
+
+function envelopeOf(op: string): fc.Arbitrary<Envelope> {
+  const body = BODIES.kind === 'tagged' ? BODIES.variants[op] : undefined
+  if (body === undefined) throw new Error(`no operation ${op}`)
+  return valueOf({
+    kind: 'record',
+    fields: { ...ENVELOPE.fields, body: { ...body, fields: { ...body.fields, op: oneValue(op) } } },
+  }) as fc.Arbitrary<Envelope>
+}
+
+function valueOf(shape: Shape): fc.Arbitrary<unknown> {
+  switch (shape.kind) {
+    case 'integer':
+      return fc.oneof(fc.integer({ min: Math.max(shape.min, -9), max: Math.min(shape.max, 9) }), fc.constantFrom(shape.min, shape.max))
+    case 'text':
+      return textOf(shape)
+    case 'flag':
+      return fc.boolean()
+    case 'one_of':
+      return fc.constantFrom(...shape.values)
+    case 'or_null':
+      return fc.option(valueOf(shape.of))
+    case 'list':
+      return listOf(shape)
+    case 'record':
+      return fc.record(Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, valueOf(field)])))
+    case 'tagged':
+      return fc.oneof(
+        ...Object.entries(shape.variants).map(([name, variant]) =>
+          valueOf({ ...variant, fields: { ...variant.fields, [shape.tag]: oneValue(name) } }),
+        ),
+      )
+  }
+}
+
+function textOf({ minLength, maxLength, characters }: Extract<Shape, { kind: 'text' }>): fc.Arbitrary<string> {
+  const units = fc.constantFrom(
+    'a',
+    'Z',
+    '7',
+    '-',
+    '"',
+    '\\',
+    '/',
+    ' ',
+    'ü',
+    '漢',
+    '\u2028',
+    ...(characters === 'no_nul' ? ['\n', '\u001b'] : []),
+  )
+  const plain = fc.string({ unit: units, minLength, maxLength: Math.min(maxLength, 12) })
+  return fc.oneof(plain, fc.constantFrom('🎈', 'x'.repeat(maxLength)))
+}
+
+function listOf({ of, minItems, maxItems, rule }: Extract<Shape, { kind: 'list' }>): fc.Arbitrary<unknown[]> {
+  const range = { minLength: minItems, maxLength: Math.min(maxItems, 4) }
+  if (rule === 'no_duplicates') return fc.uniqueArray(valueOf(of), range)
+  const items = fc.array(valueOf(of), range)
+  return rule === 'none' ? items : items.map((all) => all.map((item, index) => ({ ...(item as object), index })))
+}
+
+function oneValue(value: string): Shape {
+  return { kind: 'one_of', values: [value] }
+}
+
+function hostileBytes(): fc.Arbitrary<Uint8Array> {
+  const sent = fc.oneof(...OPS.map(envelopeOf)).map(encode)
+  const cut = fc.tuple(sent, fc.nat()).map(([bytes, at]) => bytes.slice(0, at % bytes.length))
+  const flipped = fc
+    .tuple(sent, fc.array(fc.tuple(fc.nat(), fc.nat({ max: 255 })), { minLength: 1, maxLength: 3 }))
+    .map(([bytes, flips]) => {
+      const changed = bytes.slice()
+      for (const [at, value] of flips) changed[at % changed.length] = value
+      return changed
+    })
+  // Bytes that stand in messages: such changes stay JSON far more often.
+  const swapped = fc.tuple(sent, fc.nat(), fc.constantFrom(...'0123456789-.eE"{}[],:tfn\\u ')).map(([bytes, at, character]) => {
+    const changed = bytes.slice()
+    changed[at % changed.length] = character.charCodeAt(0)
+    return changed
+  })
+  const spliced = fc
+    .tuple(sent, sent, fc.nat(), fc.nat())
+    .map(([a, b, i, j]) => Uint8Array.from([...a.slice(0, i % a.length), ...b.slice(j % b.length)]))
+  const json = fc.json().map((text) => new TextEncoder().encode(text))
+  return fc.oneof(fc.uint8Array({ maxLength: 300 }), json, sent, cut, flipped, swapped, spliced)
+}
+
+// ---- a second reading of the tables: JSON Schema, held by another validator ----
+
+function jsonSchemaOf(shape: Shape): Record<string, unknown> {
+  switch (shape.kind) {
+    case 'integer':
+      return { type: 'integer', minimum: shape.min, maximum: shape.max }
+    case 'text': {
+      const pattern = shape.characters === 'one_line' ? '^[^\\u0000-\\u001f\\u007f]*$' : '^[^\\u0000]*$'
+      return { type: 'string', minLength: shape.minLength, maxLength: shape.maxLength, pattern }
+    }
+    case 'flag':
+      return { type: 'boolean' }
+    case 'one_of':
+      return { enum: [...shape.values] }
+    case 'or_null':
+      return { anyOf: [{ type: 'null' }, jsonSchemaOf(shape.of)] }
+    case 'list':
+      return {
+        type: 'array',
+        items: jsonSchemaOf(shape.of),
+        minItems: shape.minItems,
+        maxItems: shape.maxItems,
+        uniqueItems: shape.rule === 'no_duplicates',
+      }
+    case 'record': {
+      const properties = Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, jsonSchemaOf(field)]))
+      return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }
+    }
+    case 'tagged':
+      return {
+        anyOf: Object.entries(shape.variants).map(([name, variant]) =>
+          jsonSchemaOf({ ...variant, fields: { ...variant.fields, [shape.tag]: oneValue(name) } }),
+        ),
+      }
+  }
+}
+
+function hasGpusInPlace(value: unknown): boolean {
+  const { body } = value as Envelope
+  return (body.op !== 'hello' && body.op !== 'heartbeat') || body.gpus.every((gpu, place) => gpu.index === place)
+}
+
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  return typeof value !== 'object' || value === null || Object.values(value).every(isWellFormed)
+}
+
+// ---- small things ----
+
+function sealed(body: Body): Envelope {
+  return { v: PROTOCOL_VERSION, id: '3.17', sent_mono: 1234, boot: BOOT, seq: 17, epoch: 5, body }
+}
+
+function decodeJson(value: unknown): ReturnType<typeof decode> {
+  return decode(new TextEncoder().encode(JSON.stringify(value)))
+}
+
+function why(value: unknown): string {
+  const decoded = decodeJson(value)
+  return decoded.ok ? 'accepted' : decoded.why
+}
+
+/** Every place in a message, as `body.tasks.0.attempt`. */
+function pathsOf(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, inner]) => [name, ...pathsOf(inner).map((path) => `${name}.${path}`)])
+}
+
+/** A copy in which the value at the path is another one; undefined takes a field away. */
+function withValueAt(value: unknown, path: string, replacement: unknown): unknown {
+  const [name, ...rest] = path.split('.') as [string, ...string[]]
+  const copy = Array.isArray(value) ? [...(value as unknown[])] : { ...(value as object) }
+  const inner = (copy as Record<string, unknown>)[name]
+  return Object.assign(copy, { [name]: rest.length === 0 ? replacement : withValueAt(inner, rest.join('.'), replacement) })
+}
+
+function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {
+  const details = fc.check(property, { seed: SEED, numRuns })
+  if (details.failed)
+    throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: node_modules/.bin/vitest run ${FILE}`, { cause: details.errorInstance })
+}

@@ -1,0 +1,479 @@
+import { describe, expect, it } from 'vitest'
+import type { LiveTask } from '../../controller/engine/live.ts'
+import type { ReasonDetail, WaitExplanation } from '../../controller/scheduler/explain.ts'
+import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
+import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+
+const IDLE_MS = 300_000
+
+/** GPUs of 110 MiB with 10 MiB of reserve: 100 MiB to use, 150 to commit at 50 %. */
+function cluster(config: ConstructorParameters<typeof ClusterBuilder>[0] = {}): ClusterBuilder {
+  const b = new ClusterBuilder(config)
+  b.addNode({ id: 'n1', gpus: [110] })
+  b.cycle()
+  return b
+}
+
+function explained(b: ClusterBuilder, task: LiveTask): WaitExplanation {
+  const explanation = b.explain(task)
+  if (explanation === null) throw new Error(`task ${task.spec.id} does not wait`)
+  return explanation
+}
+
+/** What keeps this task out once everything that can happen at once has happened. */
+function waitOf(b: ClusterBuilder, request: Parameters<ClusterBuilder['submit']>[0]): WaitExplanation {
+  const task = b.submit(request)
+  b.cycle()
+  return explained(b, task)
+}
+
+/** `REASON have/need on nodes`. */
+function brief({ reason, haveMib, needMib, nodeIds }: ReasonDetail): string {
+  return `${reason} ${haveMib ?? '-'}/${needMib ?? '-'} on ${nodeIds.join(',')}`
+}
+
+describe('a pending task that can never be placed', () => {
+  it('is held', () => {
+    const b = cluster()
+    const task = b.submit({ vramMib: 50 })
+    b.cluster.dequeue(task)
+    task.isHeld = true
+    b.cycle()
+    const { primary, sentence, queuePosition } = explained(b, task)
+    expect(brief(primary)).toBe('HELD -/- on ')
+    expect(sentence).toBe('Held by an operator: it is not placed before it is released.')
+    expect(queuePosition).toBeNull()
+  })
+
+  it('targets a group that does not exist', () => {
+    const { primary, sentence, secondary } = waitOf(cluster(), { groups: ['a', 'b'] })
+    expect(primary.reason).toBe('GROUP_NOT_FOUND')
+    expect(sentence).toBe('Targets groups a, b, which do not exist.')
+    expect(secondary).toEqual([])
+  })
+
+  it('targets a group to which no node belongs', () => {
+    const b = cluster()
+    b.group('a', [])
+    const { primary, sentence } = waitOf(b, { groups: ['a'] })
+    expect(primary.reason).toBe('GROUP_EMPTY')
+    expect(sentence).toBe('Targets group a, to which no node belongs.')
+  })
+
+  it('needs more than any GPU has', () => {
+    const b = cluster()
+    b.addNode({ id: 'n2', gpus: [120] })
+    const { primary, sentence, queuePosition } = waitOf(b, { vramMib: 111 })
+    expect(brief(primary)).toBe('NEVER_FITS 110/111 on n2,n1')
+    expect(sentence).toBe(
+      'Can never fit: needs 111 MiB on one GPU; the best of 2 nodes, n2, offers 110 MiB (physical VRAM minus the reserve).',
+    )
+    expect(queuePosition).toBe(1)
+  })
+
+  it('needs more GPUs than any node has', () => {
+    const b = cluster()
+    b.addNode({ id: 'n2', gpus: [50, 50, 50] })
+    b.addNode({ id: 'n3', gpus: [110, 110] })
+    const { primary, secondary, sentence } = waitOf(b, { vramMib: 60, gpuCount: 3 })
+    expect(brief(primary)).toBe('EXCEEDS_NODE_GPU_COUNT -/- on n3,n1')
+    expect(secondary.map(brief)).toEqual(['NEVER_FITS 40/60 on n2'])
+    expect(sentence).toBe('Can never fit: needs 3 GPUs of one node; the best of 2 nodes, n3, has 2.')
+  })
+})
+
+describe('a pending task without a node', () => {
+  it('waits for one to register', () => {
+    const b = new ClusterBuilder()
+    expect(waitOf(b, {}).sentence).toBe('Waits for a node: none that belongs to no group has registered.')
+    b.group('a', ['later'])
+    const { primary, sentence } = waitOf(b, { groups: ['a'] })
+    expect(primary.reason).toBe('NO_NODES')
+    expect(sentence).toBe('Waits for a node: none of group a has registered.')
+  })
+
+  it('waits for nodes that are offline, the cordoned and too small ones left aside', () => {
+    const b = cluster()
+    b.addNode({ id: 'n2', gpus: [50] })
+    b.silence(b.node('n1'))
+    const { primary, secondary, sentence } = waitOf(b, { vramMib: 60 })
+    expect(brief(primary)).toBe('NODES_OFFLINE -/- on n1')
+    expect(secondary.map(brief)).toEqual(['NEVER_FITS 40/60 on n2'])
+    expect(sentence).toBe('Waits for a node: n1 could take it and is offline.')
+  })
+
+  it('waits for a cordon to end', () => {
+    const b = cluster()
+    for (const id of ['n2', 'n3', 'n4', 'n5']) b.addNode({ id, gpus: [110] })
+    for (const id of ['n1', 'n2', 'n3', 'n4']) b.cordon(b.node(id), true)
+    b.silence(b.node('n5'))
+    const { primary, secondary, sentence } = waitOf(b, { vramMib: 60 })
+    expect(primary.reason).toBe('NODES_CORDONED')
+    expect(secondary.map(brief)).toEqual(['NODES_OFFLINE -/- on n5'])
+    expect(sentence).toBe('Waits for a node: n1, n2, n3 and 1 more could take it and are cordoned.')
+  })
+
+  it('names no more than twenty, and counts all', () => {
+    const b = cluster()
+    for (let i = 10; i < 40; i++) b.addNode({ id: `m${i}`, gpus: [110] })
+    for (const node of b.cluster.nodes.values()) b.cordon(node, true)
+    const { primary } = waitOf(b, {})
+    expect(primary.nodeCount).toBe(31)
+    expect(primary.nodeIds).toHaveLength(20)
+    expect(primary.nodeIds[0]).toBe('m10')
+  })
+})
+
+describe('a pending task that misses room', () => {
+  it('finds every GPU with as many tasks as it may hold', () => {
+    const b = cluster({ max_tasks_per_gpu: 1 })
+    b.submit({ vramMib: 10 })
+    const { primary, sentence } = waitOf(b, { vramMib: 10 })
+    expect(brief(primary)).toBe('MAX_TASKS_PER_GPU -/- on n1')
+    expect(sentence).toContain('max_tasks_per_gpu (1)')
+  })
+
+  it('finds too little host memory for the tasks of its GPU to change places', () => {
+    const b = new ClusterBuilder({ default_vram_overcommit_percent: 50 })
+    b.addNode({ id: 'n1', gpus: [110], hostSwapMib: 120 })
+    b.submit({ vramMib: 90 })
+    const { primary, sentence } = waitOf(b, { vramMib: 40 })
+    expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED 30/40 on n1')
+    expect(sentence).toBe('Waits for host memory to swap to: needs 40 MiB on one GPU; with what is left of it n1 takes 30 MiB.')
+  })
+
+  it('finds too little for its several GPUs together', () => {
+    const b = new ClusterBuilder({ default_vram_overcommit_percent: 50 })
+    b.addNode({ id: 'n1', gpus: [110, 110], hostSwapMib: 200 })
+    for (const vramMib of [70, 70]) b.submit({ vramMib })
+    b.settle()
+    b.advance(IDLE_MS)
+    const { primary, sentence } = waitOf(b, { vramMib: 40, gpuCount: 2 })
+    expect(brief(primary)).toBe('SWAP_SPACE_EXHAUSTED -/- on n1')
+    expect(sentence).toContain('together these GPUs of n1 would promise more than there is')
+  })
+
+  it('waits for commit room, and says where there is most', () => {
+    const b = cluster()
+    b.addNode({ id: 'n2', gpus: [110] })
+    b.submit({ vramMib: 80 })
+    b.submit({ vramMib: 70 })
+    const { primary, secondary, sentence, queuePosition } = waitOf(b, { vramMib: 60 })
+    expect(brief(primary)).toBe('WAITING_VRAM 30/60 on n2,n1')
+    expect(secondary).toEqual([])
+    expect(sentence).toBe('Waits for VRAM: needs 60 MiB on one GPU; the best of 2 nodes, n2, has 30 MiB of commit room left.')
+    expect(queuePosition).toBe(1)
+  })
+
+  it('needs physical VRAM, when it is noswap, and says when a victim may leave', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    for (const vramMib of [30, 30, 30]) b.submit({ vramMib })
+    b.settle()
+    const { primary, secondary, retryAt, sentence } = waitOf(b, { vramMib: 20, noswap: 1 })
+    expect([primary, ...secondary].map(brief)).toEqual(['WAITING_PHYSICAL_VRAM 10/20 on n1', 'NO_ELIGIBLE_VICTIM 10/20 on n1'])
+    expect(retryAt).toBe(b.now + IDLE_MS)
+    expect(sentence).toBe(
+      'Waits for physical VRAM: needs 20 MiB on one GPU, never swapped out; n1 has 10 MiB free. The next one may leave in 300 s.',
+    )
+  })
+
+  it('could never be resident beside noswap tasks', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    b.submit({ vramMib: 80, noswap: 1 })
+    const { primary, secondary, sentence } = waitOf(b, { vramMib: 30 })
+    expect([primary, ...secondary].map(brief)).toEqual(['NEVER_RESIDENT 20/30 on n1'])
+    expect(sentence).toBe('Waits for noswap tasks or foreign memory to leave: needs 30 MiB on one GPU; n1 has 20 MiB beside them.')
+  })
+
+  it('would strand a placed task', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    b.submit({ vramMib: 70 })
+    const { primary, sentence } = waitOf(b, { vramMib: 31, noswap: 1 })
+    expect(brief(primary)).toBe('WOULD_STRAND 30/31 on n1')
+    expect(sentence).toBe('Waits so that a placed task can return: needs 31 MiB on one GPU, never swapped out; n1 can spare 30 MiB.')
+  })
+
+  it('finds room in sum, but not on one GPU', () => {
+    const b = new ClusterBuilder()
+    b.addNode({ id: 'n1', gpus: [110, 110] })
+    for (const vramMib of [70, 60]) b.submit({ vramMib })
+    const { primary, sentence } = waitOf(b, { vramMib: 50 })
+    expect(brief(primary)).toBe('FRAGMENTED 40/50 on n1')
+    expect(sentence).toBe('Waits for VRAM in one piece: needs 50 MiB on one GPU; n1 has enough in sum, but no more than 40 MiB on one GPU.')
+  })
+
+  it('finds on some GPU each thing it needs, but on none all of them', () => {
+    const b = new ClusterBuilder({ default_vram_overcommit_percent: 20 })
+    b.addNode({ id: 'n1', gpus: [110, 110] })
+    for (const request of [{ vramMib: 80, noswap: 1 }, { vramMib: 60 }, { vramMib: 50 }] as const) {
+      b.submit(request)
+      b.settle()
+      b.advance(IDLE_MS)
+    }
+    const { primary, secondary } = waitOf(b, { vramMib: 30 })
+    expect([primary, ...secondary].map(brief)).toEqual(['FRAGMENTED 22/30 on n1'])
+  })
+
+  it('names as primary the reason at which the last nodes fall, not one that keeps it out of others', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    b.addNode({ id: 'n2', gpus: [110] })
+    b.configureNode(b.node('n2'), { overcommitPercent: 0 })
+    for (const vramMib of [90, 90]) b.submit({ vramMib })
+    b.settle()
+    const { primary, secondary } = waitOf(b, { vramMib: 40 })
+    expect(brief(primary)).toBe('NO_ELIGIBLE_VICTIM 10/40 on n1')
+    expect(secondary.map(brief)).toEqual(['WAITING_VRAM 10/40 on n2'])
+  })
+})
+
+describe('a pending task and exclusive ones', () => {
+  it('that is one waits for a GPU without any other', () => {
+    const b = cluster()
+    b.submit({ vramMib: 30 })
+    const { primary, sentence } = waitOf(b, { vramMib: null, gpuMode: 'exclusive' })
+    expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 70/100 on n1')
+    expect(sentence).toBe('Waits for a GPU without any other task: n1 comes nearest, with 70 MiB of 100 MiB not taken.')
+  })
+
+  it('waits for one to end', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    b.submit({ vramMib: 30, gpuMode: 'exclusive' })
+    const { primary, sentence } = waitOf(b, { vramMib: 20 })
+    expect(brief(primary)).toBe('WAITING_EXCLUSIVE_GPU 0/20 on n1')
+    expect(sentence).toBe('Waits for an exclusive task to end: needs 20 MiB on one GPU; those of n1 are taken whole.')
+  })
+
+  it('that is one finds too little left by foreign memory', () => {
+    const b = cluster()
+    b.heartbeat(b.node('n1'), { 0: 40 })
+    expect(brief(waitOf(b, { vramMib: 70, gpuMode: 'exclusive' }).primary)).toBe('NEVER_RESIDENT 60/70 on n1')
+  })
+})
+
+describe('a pending task and victims', () => {
+  it('waits for one to become idle long enough, then for it to leave, then for its node', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    const holder = b.submit({ vramMib: 90 })
+    b.settle()
+    const task = b.submit({ vramMib: 40 })
+    b.cycle()
+    const waiting = explained(b, task)
+    expect(brief(waiting.primary)).toBe('NO_ELIGIBLE_VICTIM 10/40 on n1')
+    expect(waiting.retryAt).toBe(b.now + IDLE_MS)
+    expect(waiting.sentence).toBe(
+      'Waits for a victim: needs 40 MiB on one GPU; n1 has 10 MiB free or held by tasks that may leave. The next one may leave in 300 s.',
+    )
+    b.advance(IDLE_MS)
+    b.cycle()
+    const leaving = explained(b, task)
+    expect(brief(leaving.primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
+    expect(leaving.sentence).toBe('Starts on GPU 0 of n1 once others have left: needs 40 MiB, has 10 MiB.')
+    expect(leaving.retryAt).toBeNull()
+    b.swapped(holder)
+    b.cycle()
+    const placed = explained(b, task)
+    expect(brief(placed.primary)).toBe('AWAITING_NODE_ACK -/- on n1')
+    expect(placed.sentence).toBe('Placed on GPU 0 of n1, which has not said yet that it runs.')
+    b.started(task)
+    expect(b.explain(task)).toBeNull()
+  })
+
+  it('names the P0 task that it may not swap out', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    b.submit({ vramMib: 90, priority: 0, name: 'serving' })
+    b.settle()
+    b.advance(IDLE_MS)
+    const { primary, retryAt, sentence } = waitOf(b, { vramMib: 40 })
+    expect(primary.reason).toBe('NO_ELIGIBLE_VICTIM')
+    expect(retryAt).toBeNull()
+    expect(sentence).toContain('serving (P0) holds 90 MiB there and leaves for P0 tasks only.')
+  })
+
+  it('says so when no other may leave', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    const busy = b.submit({ vramMib: 90 })
+    b.settle()
+    b.wants(busy, true)
+    expect(waitOf(b, { vramMib: 40 }).sentence).toContain('No other may leave as things are.')
+  })
+})
+
+describe('a task that a node has not taken', () => {
+  it('waits for the word of a node that is offline', () => {
+    const b = cluster()
+    const task = b.submit({ vramMib: 40 })
+    b.cycle()
+    b.silence(b.node('n1'))
+    const { primary, secondary, sentence } = explained(b, task)
+    expect([primary, ...secondary].map(brief)).toEqual(['NODES_OFFLINE -/- on n1', 'AWAITING_NODE_ACK -/- on n1'])
+    expect(sentence).toBe('Placed on GPU 0 of n1, which is offline and has not said yet that it runs.')
+  })
+
+  it('was refused and may go there again after the next report', () => {
+    const b = cluster()
+    const task = b.submit({ vramMib: 40 })
+    b.cycle()
+    b.refuse(task)
+    b.cycle()
+    const { primary, sentence } = explained(b, task)
+    expect(brief(primary)).toBe('AWAITING_NODE_ACK -/- on n1')
+    expect(sentence).toBe('Refused by n1; it may go there again after the next report.')
+    b.heartbeat(b.node('n1'))
+    expect(explained(b, task).primary.reason).toBe('QUEUED_BEHIND')
+  })
+})
+
+describe('a task that fits', () => {
+  it('waits while its room is kept for one that waits longer', () => {
+    const b = cluster()
+    b.submit({ vramMib: 60 })
+    const head = b.submit({ vramMib: 90, name: 'large' })
+    b.settle()
+    b.advance(310_000)
+    b.cycle()
+    const { primary, sentence, queuePosition } = waitOf(b, { vramMib: 30 })
+    expect(explained(b, head).primary.reason).toBe('WAITING_VRAM')
+    expect(brief(primary)).toBe('RESERVED_FOR_ANOTHER 0/30 on n1')
+    expect(sentence).toBe('Waits behind a task that waits longer: needs 30 MiB on one GPU; beside what is kept for large, n1 has 0 MiB.')
+    expect(queuePosition).toBe(2)
+  })
+
+  it('waits for those before it when the queue is strict', () => {
+    const b = cluster({ placement_strategy: 'fifo' })
+    for (const vramMib of [60, 50, 50, 200]) b.submit({ vramMib })
+    const { primary, secondary, sentence, queuePosition } = waitOf(b, { vramMib: 30 })
+    expect([primary, ...secondary].map(brief)).toEqual(['QUEUED_BEHIND 40/30 on n1'])
+    expect(sentence).toBe('Fits GPU 0 of n1, but 2 tasks come before it, and its pool is served in strict order.')
+    expect(queuePosition).toBe(3)
+  })
+
+  it('is also behind others when the queue is strict and it does not fit', () => {
+    const b = cluster({ placement_strategy: 'fifo' })
+    for (const vramMib of [60, 50]) b.submit({ vramMib })
+    const { primary, secondary } = waitOf(b, { vramMib: 50 })
+    expect([primary, ...secondary].map(brief)).toEqual(['WAITING_VRAM 40/50 on n1', 'QUEUED_BEHIND -/- on '])
+  })
+
+  it('is placed in the next cycle', () => {
+    const b = cluster()
+    const task = b.submit({ vramMib: 30 })
+    expect(explained(b, task).sentence).toBe('Fits GPU 0 of n1: it is looked at in the next cycle.')
+    b.cycle()
+    expect(task.placement).not.toBeNull()
+  })
+
+  it('counts the tasks before it by class, then by submission', () => {
+    const b = cluster()
+    b.submit({ vramMib: 100, priority: 0 })
+    b.cycle()
+    const tasks = ([3, 1, 2, 1] as const).map((priority) => b.submit({ vramMib: 50, priority, noswap: priority === 2 ? 1 : 0 }))
+    expect(tasks.map((task) => explained(b, task).queuePosition)).toEqual([4, 1, 3, 2])
+  })
+})
+
+describe('a swapped-out task that wants the GPU', () => {
+  /** `away` is swapped out, `holder` resident; at 50 % both are placed on the one GPU. */
+  function swappedOut(holderMib = 90, awayMib = 40): { b: ClusterBuilder; away: LiveTask; holder: LiveTask } {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    const away = b.submit({ vramMib: awayMib, name: 'away' })
+    b.settle()
+    b.advance(IDLE_MS)
+    const holder = b.submit({ vramMib: holderMib, name: 'holder' })
+    b.settle()
+    expect(placementOf(away).residency).toBe('swapped_out')
+    return { b, away, holder }
+  }
+
+  it('does not wait while it wants nothing', () => {
+    const { b, away } = swappedOut()
+    expect(b.explain(away)).toBeNull()
+  })
+
+  it('waits for a victim', () => {
+    const { b, away } = swappedOut()
+    b.wants(away, true)
+    b.cycle()
+    const { primary, secondary, sentence, retryAt, queuePosition } = explained(b, away)
+    expect([primary, ...secondary].map(brief)).toEqual(['NO_ELIGIBLE_VICTIM 10/40 on n1'])
+    expect(sentence).toBe(
+      'Waits to return to GPU 0 of n1: needs 40 MiB; has 10 MiB, those that may leave counted in. The next one may leave in 300 s.',
+    )
+    expect(retryAt).toBe(b.now + IDLE_MS)
+    expect(queuePosition).toBeNull()
+  })
+
+  it('is in turn before the next cycle, then waits for its victim to leave', () => {
+    const { b, away } = swappedOut()
+    b.advance(IDLE_MS)
+    b.cycle()
+    b.wants(away, true)
+    expect(explained(b, away).sentence).toBe('Returns to GPU 0 of n1 in the next cycle, after 0 others of that node.')
+    b.cycle()
+    const { primary, sentence } = explained(b, away)
+    expect(brief(primary)).toBe('SWAPPING_OUT_FOR_YOU 10/40 on n1')
+    expect(sentence).toBe('Returns to GPU 0 of n1 once others have left: needs 40 MiB, has 10 MiB.')
+  })
+
+  it('waits while its bytes are kept for one that came first', () => {
+    const { b, away } = swappedOut()
+    b.configure({ default_vram_overcommit_percent: 200 })
+    b.advance(IDLE_MS)
+    const third = b.submit({ vramMib: 70, name: 'third' })
+    b.cycle()
+    expect(third.claim?.owns).toBe(true)
+    b.wants(away, true)
+    b.cycle()
+    const { primary, secondary, sentence } = explained(b, away)
+    expect([primary, ...secondary].map(brief)).toEqual(['RESERVED_FOR_ANOTHER 30/40 on n1'])
+    expect(sentence).toBe('Waits to return to GPU 0 of n1: needs 40 MiB; 70 MiB is kept for third, which came first.')
+  })
+
+  it('can never return while foreign memory stays', () => {
+    const { b, away } = swappedOut()
+    b.wants(away, true)
+    b.heartbeat(b.node('n1'), { 0: 70 })
+    b.cycle()
+    const { primary, sentence } = explained(b, away)
+    expect(brief(primary)).toBe('RESIDENCY_IMPOSSIBLE 30/40 on n1')
+    expect(sentence).toBe(
+      'Waits to return to GPU 0 of n1: needs 40 MiB; while noswap tasks and foreign memory stay it can have no more than 30 MiB.',
+    )
+  })
+
+  it('waits for its node', () => {
+    const { b, away } = swappedOut()
+    b.wants(away, true)
+    b.silence(b.node('n1'))
+    const { primary, secondary, sentence } = explained(b, away)
+    expect([primary, ...secondary].map(brief)).toEqual(['NODES_OFFLINE -/- on n1', 'NO_ELIGIBLE_VICTIM 10/40 on n1'])
+    expect(sentence).toBe('Waits to return to GPU 0 of n1: its node is offline.')
+  })
+})
+
+describe('a task that wants to grow', () => {
+  it('waits for a victim, with the demand it would grow to', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    const [growing] = [50, 40].map((vramMib) => b.submit({ vramMib }))
+    b.settle()
+    b.wantsToGrow(growing as LiveTask, 70)
+    b.cycle()
+    const { primary, sentence } = explained(b, growing as LiveTask)
+    expect(brief(primary)).toBe('NO_ELIGIBLE_VICTIM 60/70 on n1')
+    expect(sentence).toContain('Waits to grow on GPU 0 of n1: needs 70 MiB; has 60 MiB')
+  })
+
+  it('waits for physical VRAM when it is noswap', () => {
+    const b = cluster({ default_vram_overcommit_percent: 50 })
+    const growing = b.submit({ vramMib: 50, noswap: 1 })
+    for (const vramMib of [25, 20]) b.submit({ vramMib })
+    b.settle()
+    b.wantsToGrow(growing, 60)
+    b.cycle()
+    const { primary, secondary } = explained(b, growing)
+    expect([primary, ...secondary].map(brief)).toEqual(['WAITING_PHYSICAL_VRAM 55/60 on n1', 'NO_ELIGIBLE_VICTIM 55/60 on n1'])
+  })
+})
+
+it('every reason stands in the order once', () => {
+  expect(new Set(WAIT_REASONS).size).toBe(WAIT_REASONS.length)
+})

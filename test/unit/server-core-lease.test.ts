@@ -1,0 +1,198 @@
+import { describe, expect, it } from 'vitest'
+import type { NodeSettings } from '../../protocol/messages.ts'
+import { RunLease } from '../../gpu-server/core/lease.ts'
+import { ServerCoreHarness } from '../support/server-core-harness.ts'
+
+const LEASE_MS = 30_000
+const settings = (fields: Partial<NodeSettings> = {}): Partial<NodeSettings> => ({ run_lease_ms: LEASE_MS, heartbeat_ms: 5_000, ...fields })
+
+/** One task of each policy, all acknowledged, at the very start of a lease. */
+function threeTasks(): ServerCoreHarness {
+  const h = new ServerCoreHarness({ settings: settings() })
+  h.run('waits', { on_node_loss: 'wait' })
+  h.run('fails', { on_node_loss: 'fail' })
+  h.run('requeues', { on_node_loss: 'requeue' })
+  return h
+}
+
+const frozen = (h: ServerCoreHarness) =>
+  [...h.device.processes.values()].filter((process) => process.isFrozen).map((process) => process.taskId)
+const stopped = (h: ServerCoreHarness) => h.device.calls.filter((call) => call.startsWith('stop'))
+
+describe('the run lease (R4)', () => {
+  it('counts from when the heartbeat was sent, not from when it was answered', () => {
+    const h = threeTasks()
+    h.bus.answerAfterMs = 4_000
+    h.advance(6_000)
+    const sentAt = h.bus.of('heartbeat').at(-1)?.sent_mono ?? 0
+    h.advance(4_500)
+    h.bus.silence()
+    h.advance(sentAt + LEASE_MS - 1 - h.mono)
+    expect(frozen(h)).toEqual([])
+    h.advance(1)
+    expect(frozen(h)).toEqual(['fails', 'requeues'])
+  })
+
+  it('at its end freezes the impatient, and ends them after another lease, when the device says so', () => {
+    const h = threeTasks()
+    h.bus.silence()
+    h.advance(LEASE_MS - 1)
+    expect(frozen(h)).toEqual([])
+    h.advance(1)
+    expect(frozen(h)).toEqual(['fails', 'requeues'])
+    h.advance(LEASE_MS - 1)
+    expect(stopped(h)).toEqual([])
+    h.advance(1)
+    expect(stopped(h)).toEqual(['stop fails', 'stop requeues'])
+    expect(h.start('fails')).toMatchObject({ outcome: 'running' })
+    h.exit('fails', 137, 'killed')
+    h.exit('requeues', 0)
+    expect(h.start('fails')).toMatchObject({ outcome: 'finished' })
+    expect(h.isVramFree(0, 8_001)).toBe(false)
+  })
+
+  it('that has ended is told as lease_ended once the controller is back', () => {
+    const h = threeTasks()
+    const speak = h.bus.silence()
+    h.advance(2 * LEASE_MS)
+    h.exit('fails', 137)
+    h.exit('requeues', 0)
+    speak()
+    h.advance(30_000)
+    expect([h.bus.finishedOf('fails'), h.bus.finishedOf('requeues'), h.bus.finishedOf('waits')]).toEqual([
+      ['lease_ended'],
+      ['lease_ended'],
+      [],
+    ])
+    expect(frozen(h)).toEqual([])
+  })
+
+  it('freezes and ends a patient task too while its start is not acknowledged', () => {
+    const h = new ServerCoreHarness({ settings: settings() })
+    h.run('acknowledged')
+    h.bus.silence()
+    h.run('not')
+    h.advance(2 * LEASE_MS)
+    expect(frozen(h)).toEqual(['not'])
+    expect(stopped(h)).toEqual(['stop not'])
+  })
+
+  it('leaves a patient task frozen, not ended, when only its start is acknowledged meanwhile', () => {
+    const h = new ServerCoreHarness({ settings: settings() })
+    const { events } = h.bus.script
+    h.bus.silence()
+    h.run('a')
+    h.advance(LEASE_MS)
+    h.bus.script.events = events
+    h.advance(LEASE_MS)
+    expect(frozen(h)).toEqual(['a'])
+    expect(stopped(h)).toEqual([])
+  })
+
+  it('renewed thaws what was frozen, and begins anew', () => {
+    const h = threeTasks()
+    const speak = h.bus.silence()
+    h.advance(LEASE_MS + 1_000)
+    expect(frozen(h)).toEqual(['fails', 'requeues'])
+    speak()
+    h.advance(6_000)
+    expect(frozen(h)).toEqual([])
+    h.advance(3 * LEASE_MS)
+    expect(h.device.calls.slice(3)).toEqual(['freeze fails', 'freeze requeues', 'thaw fails', 'thaw requeues'])
+  })
+
+  it('freezes what is being launched, again once it runs', () => {
+    const h = new ServerCoreHarness({ settings: settings() })
+    h.bus.silence()
+    h.start('a')
+    h.advance(LEASE_MS)
+    h.device.launched('a', { error: null, wantsGpu: true })
+    expect(h.device.calls).toEqual(['launch a', 'freeze a', 'freeze a'])
+  })
+
+  it('moves no frozen task in or out of VRAM', () => {
+    const h = threeTasks()
+    h.swappedOut('requeues')
+    h.bus.silence()
+    h.advance(LEASE_MS)
+    expect(h.swapOut('fails')).toMatchObject({ outcome: 'refused', reason: 'no_lease' })
+    expect(h.swapIn('requeues')).toMatchObject({ outcome: 'refused', reason: 'no_lease' })
+    expect(h.swapOut('waits')).toMatchObject({ outcome: 'accepted' })
+  })
+
+  it('ends nothing once the server has stopped: that is for the guards', () => {
+    const h = threeTasks()
+    h.core.stop()
+    h.advance(3 * LEASE_MS)
+    expect(h.device.calls).toEqual(['launch waits', 'launch fails', 'launch requeues'])
+  })
+
+  it('of an old controller is none', () => {
+    const h = threeTasks()
+    h.start('x', { epoch: 5 })
+    h.bus.epoch = 4
+    h.advance(LEASE_MS)
+    expect(frozen(h)).toEqual(['fails', 'requeues', 'x'])
+    h.bus.epoch = 5
+    h.advance(6_000)
+    expect(frozen(h)).toEqual([])
+  })
+
+  it('whose epoch the disk does not take is none', () => {
+    const h = threeTasks()
+    h.storage.isFailing = true
+    h.advance(LEASE_MS)
+    expect(frozen(h)).toEqual([])
+    h.bus.epoch = 2
+    h.advance(LEASE_MS)
+    expect(frozen(h)).toEqual(['fails', 'requeues'])
+    h.storage.isFailing = false
+    h.advance(6_000)
+    expect([frozen(h), h.storage.kept.highestEpoch]).toEqual([[], 2])
+  })
+
+  it('answered later than it lasts thaws nothing', () => {
+    const h = threeTasks()
+    h.bus.settings = { ...h.bus.settings, run_lease_ms: 1_500, heartbeat_ms: 5_000 }
+    h.bus.answerAfterMs = 2_000
+    h.advance(60_000)
+    expect(frozen(h)).toEqual(['fails', 'requeues'])
+    expect(h.device.calls.some((call) => call.startsWith('thaw'))).toBe(false)
+  })
+
+  it('that is shorter holds as soon as it is answered, in whatever order answers come (R5)', () => {
+    const lease = new RunLease(false)
+    expect(lease.holds(0)).toBe(false)
+    expect(lease.grant(1_000, 300_000)).toBe(true)
+    expect(lease.grant(2_000, 20_000)).toBe(true)
+    expect(lease.untilMono).toBe(22_000)
+    expect(lease.grant(1_500, 300_000)).toBe(false)
+    expect([lease.holds(21_999), lease.holds(22_000)]).toEqual([true, false])
+  })
+
+  it('holds by definition where heartbeats are not enacted, once it was granted', () => {
+    const lease = new RunLease(true)
+    expect(lease.holds(0)).toBe(false)
+    lease.grant(0, 1)
+    expect(lease.holds(1_000_000_000)).toBe(true)
+  })
+})
+
+describe('what the controller has given up', () => {
+  it('is ended, by welcome and by lease; other attempts are left alone', () => {
+    const h = threeTasks()
+    h.bus.script.heartbeat = () => ({
+      op: 'lease',
+      settings: h.bus.settings,
+      stop: [
+        { task_id: 'waits', attempt: 1 },
+        { task_id: 'fails', attempt: 2 },
+        { task_id: 'nobody', attempt: 1 },
+      ],
+    })
+    h.advance(20_000)
+    expect(stopped(h)).toEqual(['stop waits'])
+    h.exit('waits', 0)
+    expect(h.bus.finishedOf('waits')).toEqual(['stopped'])
+  })
+})

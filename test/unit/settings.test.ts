@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { ENVIRONMENT } from '../../cli/env-table.ts'
+import { readSettings, SettingsError } from '../../cli/settings.ts'
+
+const DEFAULTS = {
+  httpHost: '127.0.0.1',
+  httpPort: 30_080,
+  dataDir: './data',
+  natsUrls: [],
+  defaultOvercommitPercent: 0,
+  logLevel: 'info',
+}
+
+describe('settings', () => {
+  test('have the defaults when nothing is set, and when a variable is empty', () => {
+    expect(readSettings({})).toEqual(DEFAULTS)
+    expect(readSettings(Object.fromEntries(Object.values(ENVIRONMENT).map(({ name }) => [name, ''])))).toEqual(DEFAULTS)
+  })
+
+  test('are read from the environment', () => {
+    const env = {
+      CONTROLLER_HTTP_HOST: '::1',
+      CONTROLLER_HTTP_PORT: '0',
+      CONTROLLER_DATA_DIR: '/var/lib/headroom',
+      CONTROLLER_NATS_URL: 'nats://a:4222, tls://b.example:4222',
+      CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT: '1000',
+      LOG_LEVEL: 'silent',
+    }
+    expect(readSettings(env)).toEqual({
+      httpHost: '::1',
+      httpPort: 0,
+      dataDir: '/var/lib/headroom',
+      natsUrls: ['nats://a:4222', 'tls://b.example:4222'],
+      defaultOvercommitPercent: 1000,
+      logLevel: 'silent',
+    })
+  })
+
+  test.each([
+    ['CONTROLLER_HTTP_HOST', 'http://localhost'],
+    ['CONTROLLER_HTTP_HOST', '127.0.0.256'],
+    ['CONTROLLER_HTTP_HOST', 'a b'],
+    ['CONTROLLER_HTTP_HOST', '-x'],
+    ['CONTROLLER_HTTP_PORT', '65536'],
+    ['CONTROLLER_HTTP_PORT', '-1'],
+    ['CONTROLLER_HTTP_PORT', '80.5'],
+    ['CONTROLLER_HTTP_PORT', '0x50'],
+    ['CONTROLLER_HTTP_PORT', ' 80'],
+    ['CONTROLLER_HTTP_PORT', '080'],
+    ['CONTROLLER_DATA_DIR', 'a\0b'],
+    ['CONTROLLER_NATS_URL', 'http://a:4222'],
+    ['CONTROLLER_NATS_URL', 'nats://a:4222,'],
+    ['CONTROLLER_NATS_URL', 'nats://'],
+    ['CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT', '1001'],
+    ['CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT', '-1'],
+    ['CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT', '1.5'],
+    ['CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT', '20%'],
+    ['CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT', 'true'],
+    ['LOG_LEVEL', 'verbose'],
+    ['LOG_LEVEL', 'INFO'],
+  ])('%s=%j is refused in one line that names variable, value and range', (name, value) => {
+    const { range } = Object.values(ENVIRONMENT).find((variable) => variable.name === name) ?? { range: 'no such variable' }
+    const error = errorOf(() => readSettings({ [name]: value }))
+    expect(error).toMatchObject({ variable: name, message: `${name} is ${JSON.stringify(value)}; it must be ${range}` })
+    expect(error.message).not.toContain('\n')
+  })
+
+  test('a refused broker URL does not show its password', () => {
+    const error = errorOf(() => readSettings({ CONTROLLER_NATS_URL: 'nats://user:secret@a:4222,ftp://user:secret@b' }))
+    expect(error.message).toContain('nats://…@a:4222')
+    expect(error.message).not.toContain('secret')
+  })
+})
+
+describe('.env.example', () => {
+  const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
+
+  test('lists every variable with meaning, range and default, and no other', () => {
+    const listed = [...text.matchAll(/^# (.+) \((.+)\)\n#([A-Z_]+)=(.*)$/gm)].map(([, meaning, range, name, byDefault]) => ({
+      name,
+      meaning,
+      range,
+      byDefault,
+    }))
+    const table = Object.values(ENVIRONMENT).map(({ name, meaning, range, byDefault }) => ({
+      name,
+      meaning,
+      range,
+      byDefault: byDefault ?? '',
+    }))
+    expect(listed).toEqual(table)
+    expect([...text.matchAll(/[A-Z_]{4,}=/g)]).toHaveLength(table.length)
+  })
+})
+
+function errorOf(read: () => unknown): SettingsError {
+  try {
+    read()
+  } catch (error) {
+    if (error instanceof SettingsError) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
