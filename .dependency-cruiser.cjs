@@ -10,6 +10,10 @@ const PROTOCOL = '^protocol/'
 const DOMAIN = '^controller/domain/'
 const PORTS = '^controller/ports/'
 const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device)\\.ts$'
+/** The definitions of the figures: a simulation reports with the controller's own. */
+const METRICS = '^controller/metrics/'
+/** The port behind which a GPU server's devices sit; the simulator has a model of one. */
+const DEVICE = '^gpu-server/core/device\\.ts$'
 const DECIDERS = '^controller/(scheduler|swap|metrics)/'
 const ENGINE = '^controller/engine/'
 
@@ -50,8 +54,8 @@ module.exports = {
     mayImport('controller', '^controller/', [PROTOCOL]),
     mayImport('gpu-server-core', '^gpu-server/core/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
     mayImport('gpu-server', '^gpu-server/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
-    mayImport('simulator', '^simulator/', [PROTOCOL, DOMAIN, OPEN_PORTS], COMPOSITION),
-    mayImport('simulator-composition', COMPOSITION, ['^simulator/', PROTOCOL, DOMAIN, OPEN_PORTS, ...COMPOSED]),
+    mayImport('simulator', '^simulator/', [PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, DEVICE], COMPOSITION),
+    mayImport('simulator-composition', COMPOSITION, ['^simulator/', PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, ...COMPOSED]),
     mayImport('ui', '^ui/', ['^controller/api/schema']),
     mayImport('cli', '^cli/', [PROTOCOL, '^controller/', '^gpu-server/', '^simulator/']),
     {

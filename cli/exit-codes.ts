@@ -1,4 +1,4 @@
-/** What the command's exit code says (docs/cli.md lists them for people). */
+/** What the exit code says (docs/simulation-model.md, "Commands"). */
 export const EXIT_OK = 0
 /** It ran and did not succeed: an assertion does not hold, an answer is not the expected one, an invariant broke. */
 export const EXIT_FAILED = 1

@@ -17,6 +17,8 @@ import { listenToNodes } from './wire/inbound.ts'
 import { Outbound } from './wire/outbound.ts'
 import { watchSilence } from './wire/silence.ts'
 
+export type { TaskRequest } from './engine/commands.ts'
+
 export interface ControllerPorts {
   readonly clock: Clock
   readonly random: Random

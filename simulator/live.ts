@@ -4,7 +4,7 @@
  */
 import { createController } from '../controller/controller.ts'
 import type { Controller, ControllerOptions } from '../controller/controller.ts'
-import { uuidFrom } from '../controller/engine/task-commands.ts'
+import { uuidFrom } from '../controller/domain/uuid.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Store } from '../controller/ports/store.ts'
 import { ServerCore } from '../gpu-server/core/server-core.ts'

@@ -3,11 +3,9 @@
  * devices. Only physics is modelled.
  */
 import { createController } from '../controller/controller.ts'
-import type { Controller } from '../controller/controller.ts'
+import type { Controller, TaskRequest } from '../controller/controller.ts'
 import { createMemoryStore } from '../controller/adapters/memory-store.ts'
 import type { Event } from '../controller/domain/event.ts'
-import { clusterCounters } from '../controller/engine/live-views.ts'
-import type { TaskRequest } from '../controller/engine/commands.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Random } from '../controller/ports/random.ts'
 import type { Store } from '../controller/ports/store.ts'
@@ -129,14 +127,15 @@ export class World {
   }
 
   metrics(): Metrics {
-    const { cluster } = this.controller.engine
+    const { views } = this.controller
+    const totals = views.totals()
     return metricsOf({
       collector: this.collector,
-      counters: clusterCounters(cluster, this.clock.now()),
+      counters: views.clusterCounters(),
       windowMs: this.nowMs,
       gpus: this.plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
-      swaps: cluster.swapTotals,
-      jain: cluster.fairness.jain(),
+      swaps: { swapOuts: totals.swapOuts, swappedOutMib: totals.swappedOutMibTotal, swappedInMib: totals.swappedInMibTotal },
+      jain: views.swapJain(),
     })
   }
 

@@ -27,6 +27,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     openTask: (id) => c.tasks.get(id),
     counts: () => countsOf(c),
     totals: () => totalsOf(c),
+    swapJain: () => c.fairness.jain(),
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
     clusterCounters: () => clusterCounters(c, clock.now()),
     nodeCounters: (node: Node) => sumOf((node as LiveNode).gpus.map((gpu) => gpuCounters(gpu, clock.now()))),

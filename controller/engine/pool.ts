@@ -217,7 +217,11 @@ export class Pool implements PoolView {
   /** Indexes that nobody asks may lag: they take in each changed GPU once, and the log begins anew. */
   #shortenLog(): void {
     const log = this.#log
-    const behind = Math.min(...this.#facets.map((facet) => facet.seen), ...[...this.#nearFacets.values()].map((facet) => facet.seen), log.length)
+    const behind = Math.min(
+      ...this.#facets.map((facet) => facet.seen),
+      ...[...this.#nearFacets.values()].map((facet) => facet.seen),
+      log.length,
+    )
     this.#log = [...new Set(log.slice(behind))]
     for (const facet of [...this.#facets, ...this.#nearFacets.values()]) facet.seen = facet.seen === log.length ? this.#log.length : 0
   }

@@ -1,5 +1,6 @@
 /** Submissions and changes of tasks: what spans fields is checked here, then the books follow. */
-import type { Instant, NoSwap } from '../../protocol/units.ts'
+import type { Instant } from '../../protocol/units.ts'
+import { uuidFrom } from '../domain/uuid.ts'
 import { admit } from '../domain/vram.ts'
 import type { FieldProblem } from '../domain/config.ts'
 import type { TaskSpec } from '../domain/task.ts'
@@ -161,17 +162,4 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
 
 function conflict(detail: string): Answer<never> {
   return { ok: false, refusal: { code: 'conflict', detail } }
-}
-
-/** A version 4 UUID from a random stream. */
-export function uuidFrom(random: RandomStream): string {
-  let hex = ''
-  for (let i = 0; i < 8; i++) hex += (65536 + Math.floor(random() * 65536)).toString(16).slice(1)
-  const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3] as string
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
-}
-
-/** The other side of `noswap` for a client variable: VENDOR_SWAP_FROM_VRAM (specification 2.6). */
-export function noswapFromClientSetting(swapFromVram: 0 | 1): NoSwap {
-  return swapFromVram === 1 ? 0 : 1
 }

@@ -51,6 +51,8 @@ export interface Views {
   openTask(id: string): Task | undefined
   counts(): TaskCounts
   totals(): ClusterTotals
+  /** Jain's index of the swap-outs decided since the controller started; null before the first (semantics 7). */
+  swapJain(): number | null
   /** Why a pending task waits, or a swapped-out one that wants the GPU; null when it does not wait. */
   explain(task: Task): WaitExplanation | null
   /** The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics 6). */

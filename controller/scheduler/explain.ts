@@ -60,14 +60,15 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
   const { survey, plan, policy, queuePosition } = facts
   if (policy.strategy === 'fifo' && queuePosition !== null && queuePosition > 1) tallyOf(tallies, 'QUEUED_BEHIND')
   if (plan !== null && facts.isPlanCovered) {
-    addLate(facts, tallies, 'QUEUED_BEHIND', plan.node, admittedOn(plan.node, facts))
+    addLate(facts, tallies, 'QUEUED_BEHIND', plan.node, admittedOn(plan.node, facts, false))
     return 'QUEUED_BEHIND'
   }
   let { latest } = survey
   for (const node of survey.passing) {
     const reason = lateReason(node, facts)
     if (reason === null) continue
-    addLate(facts, tallies, reason, node, reason === 'RESERVED_FOR_ANOTHER' ? admittedOn(node, facts) : null)
+    // A plan that is not covered asked for a swap that would not make room beside what is kept.
+    addLate(facts, tallies, reason, node, reason === 'RESERVED_FOR_ANOTHER' ? admittedOn(node, facts, plan !== null) : null)
     if (latest === null || rankOf(reason) > rankOf(latest)) latest = reason
   }
   return latest
@@ -92,9 +93,11 @@ function addLate(facts: PendingFacts, tallies: Tallies, reason: WaitReason, node
   addObstacle(tallies, reason, { node, haveMib, needMib, nearness: haveMib ?? 0, isFirst: true })
 }
 
-/** What the node's best GPUs admit of this task, holds of tasks before it left alone. */
-function admittedOn(node: Node, { queued, shape, policy }: PendingFacts): Mib {
-  const admitted = (gpu: Gpu) =>
-    Math.max(admissibleMib(gpu, queued, shape, 'now', policy), admissibleMib(gpu, queued, shape, 'after_swap', policy))
+/** What the node's best GPUs admit of this task, holds of tasks before it left alone; now or, unless `isNowOnly`, after a swap. */
+function admittedOn(node: Node, { queued, shape, policy }: PendingFacts, isNowOnly: boolean): Mib {
+  const admitted = (gpu: Gpu) => {
+    const now = admissibleMib(gpu, queued, shape, 'now', policy)
+    return isNowOnly ? now : Math.max(now, admissibleMib(gpu, queued, shape, 'after_swap', policy))
+  }
   return Math.max(0, kthLargest(node.gpus.map(admitted), shape.gpuCount))
 }

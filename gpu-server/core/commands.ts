@@ -100,9 +100,10 @@ export class Commands {
     const { task_id, attempt } = command
     if (tasks.find(task_id, attempt) !== null) return this.#result(command, 'running', null)
     if (durable.outbox.hasFinished(task_id, attempt)) return this.#result(command, 'finished', null)
-    if (durable.seen.isBurned(task_id, attempt)) return this.#result(command, 'never_seen', null)
-    if (attempt <= durable.seen.highest(task_id)) return this.#result(command, 'gone', null)
-    return durable.burn(task_id, attempt) ? this.#result(command, 'never_seen', null) : this.#result(command, 'refused', 'disk_failed')
+    const isBurned = durable.seen.isBurned(task_id, attempt)
+    if (!isBurned && attempt <= durable.seen.highest(task_id)) return this.#result(command, 'gone', null)
+    const isDurable = isBurned ? durable.persist() : durable.burn(task_id, attempt)
+    return isDurable ? this.#result(command, 'never_seen', null) : this.#result(command, 'refused', 'disk_failed')
   }
 
   #burn(command: StartCommand, reason: RefusalReason): CommandResult {

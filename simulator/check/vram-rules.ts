@@ -92,7 +92,9 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
       const mib = (data['demand_mib'] as Mib) - placement.demandMib
       for (const gpu of placement.gpus) {
         const key = `${placement.nodeId}/${gpu}`
-        growths.set(key, [...(growths.get(key) ?? []), { at, mib }])
+        const steps = growths.get(key) ?? []
+        steps.push({ at, mib })
+        growths.set(key, steps)
       }
     },
     after({ kind, taskId, at, data }) {
@@ -102,10 +104,10 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
       const placement = task?.placement ?? null
       const node = shadow.nodes.get(placement?.nodeId ?? '')
       if (task === undefined || placement === null || node === undefined) return
-      const since = data['when'] === 'after_swap' ? task.submittedAt : at
-      const limitMib = highestSince(limits.get(node) ?? [], since)
+      const isAfterSwap = data['when'] === 'after_swap'
+      const limitMib = isAfterSwap ? highestSince(limits.get(node) ?? [], task.submittedAt) : shadow.limitMib(node)
       for (const gpu of placement.gpus) {
-        const grownMib = data['when'] === 'after_swap' ? sumSince(growths.get(`${node.id}/${gpu}`) ?? [], since) : 0
+        const grownMib = isAfterSwap ? sumSince(growths.get(`${node.id}/${gpu}`) ?? [], task.submittedAt) : 0
         const mib = shadow.placedMib(node, gpu)
         if (mib - grownMib > limitMib)
           report(`${mib} MiB are committed on GPU ${gpu}, the limit is ${limitMib} MiB`, { taskId, nodeId: node.id })
@@ -114,13 +116,10 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
   }
 }
 
-/** The highest of the values that held then or later. */
+/** The highest of the values that held then or later; of two in that instant both. */
 function highestSince(steps: readonly Step[], since: Instant): Mib {
-  const first = Math.max(
-    0,
-    steps.findLastIndex((step) => step.at <= since),
-  )
-  return steps.slice(first).reduce((most, { mib }) => Math.max(most, mib), 0)
+  const before = steps.findLastIndex((step) => step.at < since)
+  return steps.slice(Math.max(0, before)).reduce((most, { mib }) => Math.max(most, mib), 0)
 }
 
 function sumSince(steps: readonly Step[], since: Instant): Mib {

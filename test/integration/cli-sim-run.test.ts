@@ -133,6 +133,36 @@ describe('when a run ends', () => {
     })
   })
 
+  it('when a task that was swapped out can never return, also with every heartbeat sent', async () => {
+    const file = write(
+      folder,
+      'locked-out.scenario.yaml',
+      `scenario: locked-out
+version: 1
+fleet: [{ name: n, gpu: { vram_mib: 10000 } }]
+config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60 }
+workload:
+  - { task: { id: a, vram_mib: 7000, work: { kind: phases, phases: [[1m, 1h], [1m, 0]] } } }
+  - { task: { id: b, at: 10m, vram_mib: 5000, run: 10m } }
+operator:
+  - { at: 15m, put: "/api/v1/nodes/{node:n}/config", body: { safety_reserve_mib: 4000, overcommit_vram_percent: 100 }, expect: 200 }
+`,
+    )
+    const out = join(folder, 'out-locked-out')
+    const [plain, enacted] = await Promise.all([
+      headroomJson<Printed>(['sim', 'run', file, '--out', out]),
+      headroomJson<Printed>(['sim', 'run', file, '--enact-heartbeats']),
+    ])
+    expect(plain.metrics.tasks).toEqual({ submitted: 2, completed: 1, failed: 0, unfinished: 1 })
+    expect(plain.virtual_s).toBeLessThan(2 * 3600)
+    expect({ digest: enacted.digest, tasks: enacted.metrics.tasks }).toEqual({ digest: plain.digest, tasks: plain.metrics.tasks })
+    expect(enacted.virtual_s).toBeLessThan(9 * 86_400)
+    expect(rowsOf(join(out, 'tasks.csv')).map(({ id, state }) => [id, state])).toEqual([
+      ['b', 'completed'],
+      ['a', 'running'],
+    ])
+  })
+
   it('with the cancellation of a task that could not start before', async () => {
     const file = small(
       'cancelled',

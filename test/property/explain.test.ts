@@ -85,7 +85,7 @@ describe('an explanation', () => {
         }
       })
     })
-    holds(property, 200, FILE)
+    holds(property, 600, FILE)
   })
 
   it('changes nothing: the same happens with and without questions', () => {
@@ -98,7 +98,7 @@ describe('an explanation', () => {
       for (const b of [asked, left]) b.cycle()
       expect(asked.events).toEqual(left.events)
     })
-    holds(property, 100, FILE)
+    holds(property, 300, FILE)
   })
 })
 

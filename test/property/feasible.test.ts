@@ -141,7 +141,7 @@ describe('the books', () => {
         }
       }
     })
-    holds(property, 400, FILE)
+    holds(property, 1500, FILE)
   })
 })
 
@@ -155,7 +155,7 @@ describe('a cycle', () => {
         expect(b.cycle()).toEqual([])
       }
     })
-    holds(property, 300, FILE)
+    holds(property, 1000, FILE)
   })
 })
 

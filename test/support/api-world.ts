@@ -114,6 +114,7 @@ export class FakeController implements ApiWorld {
     totals: () => this.#totals(),
     explain: (task) => this.#explain(task),
     clusterCounters: () => this.counters,
+    swapJain: () => null,
     nodeCounters: () => ZERO_COUNTERS,
     taskCounters: () => ZERO_COUNTERS,
     stored: {

@@ -24,7 +24,8 @@ export function headroom(args: readonly string[], { cwd = ROOT, env = {} }: Comm
   const command = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
   return new Promise((resolve, reject) => {
     execFile(process.execPath, command, { cwd, env: { ...process.env, ...env }, maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
-      if (error !== null && typeof error.code !== 'number') reject(error)
+      if (error !== null && typeof error.code !== 'number')
+        reject(new Error(`headroom ${args.join(' ')}: ${error.message}`, { cause: error }))
       else resolve({ code: (error?.code as number | undefined) ?? 0, stdout, stderr })
     })
   })

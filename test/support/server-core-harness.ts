@@ -54,6 +54,7 @@ export class ServerCoreHarness {
   constructor(options: HarnessOptions = {}) {
     this.#options = options
     this.bus = new ScriptedBus(this.clock, { heartbeat_ms: 5_000, run_lease_ms: 300_000, safety_reserve_mib: 1_000, ...options.settings })
+    this.bus.mayBeTaken = (epoch) => !this.storage.isFailing || epoch === this.storage.kept.highestEpoch
     this.device = this.#newDevice()
     this.#startedAt = this.clock.now()
     this.core = this.#newCore()
@@ -422,6 +423,8 @@ export class ScriptedBus implements Bus {
   /** The reserve the core has been told in answer to its latest message. */
   appliedReserveMib: Mib = 0
   delivered = 0
+  /** What a controller of an epoch says that the disk does not take is not acted upon. */
+  mayBeTaken: (epoch: number) => boolean = () => true
   /** Who got the last command: a bus may bring it one more after it has gone. */
   lastHandler: Handler = () => {}
   readonly #clock: VirtualClock
@@ -513,7 +516,8 @@ export class ScriptedBus implements Bus {
     this.#clock.at(
       now + this.answerAfterMs,
       () => {
-        if (body.op === 'welcome' || (body.op === 'lease' && carried.sent_mono >= this.#appliedOf)) {
+        const isNews = body.op === 'welcome' || (body.op === 'lease' && carried.sent_mono >= this.#appliedOf)
+        if (isNews && this.mayBeTaken(answer.epoch)) {
           this.appliedReserveMib = body.settings.safety_reserve_mib
           this.#appliedOf = carried.sent_mono
         }

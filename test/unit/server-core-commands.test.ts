@@ -255,7 +255,10 @@ describe('while the disk refuses (R1)', () => {
     expect(h.start('a', { vram_mib: 9_000 })).toMatchObject(refused('disk_failed'))
     expect(h.start('b', { vram_mib: 9_999 })).toMatchObject(refused('disk_failed'))
     expect(h.stop('c')).toMatchObject(refused('disk_failed'))
+    expect(h.stop('c')).toMatchObject(refused('disk_failed'))
     h.storage.isFailing = false
+    expect(h.swapOut('c')).toMatchObject({ outcome: 'never_seen' })
+    expect(h.storage.kept.burned.get('c')).toBe(1)
     expect(h.start('a')).toMatchObject({ outcome: 'never_seen' })
     expect(h.device.calls).toEqual([])
     expect(h.isVramFree(0, 9_000)).toBe(true)

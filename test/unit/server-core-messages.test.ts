@@ -240,6 +240,7 @@ describe('the outbox (R1, R8)', () => {
       [1],
       [2],
     ])
+    expect((askedAt[1] as number) - (askedAt[0] as number)).toBeGreaterThanOrEqual(200)
   })
 
   it('goes in messages of bounded size, oldest first', () => {

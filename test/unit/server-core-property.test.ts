@@ -225,6 +225,8 @@ class Play {
   readonly results: CommandResult[] = []
   /** `task/attempt` that must never start: it was refused, never seen, or has started. */
   readonly burned = new Set<string>()
+  /** Those of them that the disk did not take: a copy of such a start is for a boot that is over after a crash, and dies of that. */
+  readonly #burnedInMemory = new Set<string>()
   readonly #launched = new Set<string>()
   /** Tasks that want the GPU, as the device has said. */
   readonly active = new Set<string>()
@@ -312,6 +314,8 @@ class Play {
   crash(): void {
     this.#calls.push(...this.h.device.calls)
     this.active.clear()
+    for (const key of this.#burnedInMemory) this.burned.delete(key)
+    this.#burnedInMemory.clear()
     this.h.restart()
   }
 
@@ -345,6 +349,7 @@ class Play {
     if (command.op === 'start' && (result.outcome === 'refused' || result.outcome === 'never_seen')) {
       if (this.#launched.has(key)) throw new Error(`${key} has started, and the answer is ${result.outcome} (R7)`)
       this.burned.add(key)
+      if (result.reason === 'disk_failed') this.#burnedInMemory.add(key)
     }
     if (result.outcome === 'never_seen') this.burned.add(key)
     if (result.outcome === 'running') expect(this.h.device.processes.get(command.task_id)?.attempt).toBe(command.attempt)

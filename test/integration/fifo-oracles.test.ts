@@ -1,0 +1,53 @@
+/** Strict first-in-first-out, to 3 decimals as three independent programs have it: the production controller, with VRAM and swap playing no part. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { RunResult } from '../../simulator/report/result.ts'
+import { headroom, headroomJson, SHARED, temporaryFolder } from '../support/headroom-command.ts'
+
+interface Oracle {
+  readonly trace: string
+  readonly gpus: number
+  readonly jobs: number
+  readonly mean_jct: number
+  readonly mean_wait?: number
+  readonly makespan?: number
+}
+
+/** The whole process, of the trace that public GPU simulators are measured on. */
+const W1_CPU_S_AIM = 1.5
+
+describe('the fifo oracles', () => {
+  const vectors = join(SHARED, 'vectors/fifo-oracles.json')
+  if (!existsSync(vectors)) {
+    const reason = `${vectors} is not there; HEADROOM_SHARED names the folder that holds vectors/ and data/`
+    console.warn(`skipped: ${reason}`)
+    it.skip(reason)
+    return
+  }
+  const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as { readonly cases: readonly Oracle[] }
+  const folder = temporaryFolder()
+
+  it.each(cases)('$trace on $gpus GPUs', async ({ trace, gpus, jobs, mean_jct, mean_wait, makespan }) => {
+    const imported = join(folder, `${trace}-${gpus}.trace.jsonl`)
+    await headroom(['trace', 'import', 'tiresias', join(SHARED, 'data', trace), '--exclusive', '-o', imported])
+    const fleet = ['--nodes', '1', '--gpus-per-node', String(gpus), '--vram-mib', '16384']
+    const { metrics, timing } = await headroomJson<RunResult & { readonly timing: { readonly cpu_s: number } }>([
+      'sim',
+      'replay',
+      imported,
+      ...fleet,
+      '--overcommit',
+      '0',
+      '--strategy',
+      'fifo',
+    ])
+    console.log(
+      `${trace} on ${gpus} GPUs: ${timing.cpu_s} s of CPU, ${Math.round(jobs / timing.cpu_s)} tasks a CPU-second (aim: w1 within ${W1_CPU_S_AIM} s)`,
+    )
+    expect(metrics.tasks).toEqual({ submitted: jobs, completed: jobs, failed: 0, unfinished: 0 })
+    expect(metrics.jct_s?.mean).toBeCloseTo(mean_jct, 3)
+    if (mean_wait !== undefined) expect(metrics.queue_wait_s?.mean).toBeCloseTo(mean_wait, 2)
+    if (makespan !== undefined) expect(metrics.makespan_s).toBe(makespan)
+  })
+})

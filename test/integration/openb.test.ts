@@ -1,0 +1,69 @@
+/** The main job on real input: a public cluster's trace, whole, through the production controller, and what overcommit does to it when GPUs are short. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { RunResult } from '../../simulator/report/result.ts'
+import { headroomJson, SHARED, temporaryFolder } from '../support/headroom-command.ts'
+
+/** G2 and G3 are not disclosed; an assumption of our own. */
+const VRAM_MAP = 'G2=24576,G3=81920'
+
+describe('the openb trace', () => {
+  const pods = join(SHARED, 'data/openb_pod_list_default.csv')
+  const nodes = join(SHARED, 'data/openb_node_list_gpu_node.csv')
+  if (!existsSync(pods)) {
+    const reason = `${pods} is not there; HEADROOM_SHARED names the folder that holds data/`
+    console.warn(`skipped: ${reason}`)
+    it.skip(reason)
+    return
+  }
+  const folder = temporaryFolder()
+  const [asItIs, serving] = [join(folder, 'openb.trace.jsonl'), join(folder, 'openb-serving.trace.jsonl.gz')]
+  const importInto = (out: string, ...options: string[]): Promise<unknown> =>
+    headroomJson(['trace', 'import', 'openb', pods, '--nodes', nodes, '--vram-map', VRAM_MAP, '-o', out, ...options])
+  let told: unknown
+  beforeAll(async () => {
+    ;[told] = await Promise.all([importInto(asItIs), importInto(serving, '--activity-model', 'serving')])
+  })
+
+  it('keeps 7,064 tasks and names 1,088 dropped rows by reason', () => {
+    expect(told).toMatchObject({ tasks: 7064, rows: 8152, dropped: { no_gpu: 1088 }, importer: { synthetic: ['vram_mib', 'activity'] } })
+  })
+
+  it('runs whole on its 1,213 nodes, where nobody ever waits', async () => {
+    const { metrics } = await headroomJson<RunResult>(['sim', 'replay', asItIs, '--nodes-file', nodes, '--vram-map', VRAM_MAP])
+    expect(metrics.tasks).toEqual({ submitted: 7064, completed: 7064, failed: 0, unfinished: 0 })
+    expect(metrics.queue_wait_s).toEqual({ mean: 0, p50: 0, p95: 0, p99: 0 })
+    expect(metrics.starvation_percent.queue).toBe(0)
+  })
+
+  it('on 64 GPUs, a hundred times as dense, waiting exceeds a tenth of the demand, and overcommit trades it for swapping', async () => {
+    const fleet = ['--nodes', '16', '--gpus-per-node', '4', '--vram-mib', '24576']
+    const demand = ['--time-scale', '0.01', '--sample', '0.2', '--max-gpus', '1']
+    const percentages = [0, 50, 100]
+    const runs = await Promise.all(
+      percentages.map((percent) =>
+        headroomJson<RunResult>(['sim', 'replay', serving, ...fleet, ...demand, '--overcommit', String(percent)]),
+      ),
+    )
+    const starvation = runs.map(({ metrics }) => metrics.starvation_percent)
+    for (const [i, { metrics }] of runs.entries()) console.log(lineOf(percentages[i] as number, metrics))
+    const [none, half, full] = starvation as [Starvation, Starvation, Starvation]
+    expect(none.queue).toBeGreaterThan(10)
+    expect(none.swap).toBe(0)
+    expect(half.queue).toBeLessThan(none.queue)
+    expect(full.queue).toBeLessThan(half.queue)
+    expect(half.swap).toBeGreaterThan(0)
+    expect(full.swap).toBeGreaterThan(half.swap)
+  })
+})
+
+type Starvation = RunResult['metrics']['starvation_percent']
+
+function lineOf(
+  percent: number,
+  { utilization_percent, starvation_percent: { queue, swap, compute }, swaps_per_hour }: RunResult['metrics'],
+): string {
+  const [q, s, c] = [queue, swap, compute].map((part) => part.toFixed(1))
+  return `${percent} %: utilization ${utilization_percent?.toFixed(2)} %, starvation ${q} queue + ${s} swap + ${c} compute, ${swaps_per_hour.toFixed(2)} swaps/h`
+}

@@ -1,0 +1,420 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { FairnessBook } from '../../simulator/check/fairness-book.ts'
+import type { FairnessStep } from '../../simulator/check/fairness-book.ts'
+import { METRIC_PATHS } from '../../simulator/check/final-metrics.ts'
+import { describeViolation } from '../../simulator/check/violation.ts'
+import { forged, ForgedRun } from '../support/forged-run.ts'
+
+const IDLE_MS = 300_000
+
+describe('single_run', () => {
+  it('sees two attempts of a task alive at once', () => {
+    const run = forged('single_run').run('x').lives('x', 'b').residency('x', 'resident')
+    expect(run.found).toEqual(['single_run: attempts of it live on a and b at once'])
+  })
+
+  it('sees a second placement beside the first, and one while an attempt is alive', () => {
+    expect(forged('single_run').run('x').place('x', { node: 'b' }).found).toEqual([
+      'single_run: it is placed again while attempt 1 has its place',
+      'single_run: it is placed while an attempt of it lives on a',
+    ])
+  })
+
+  it('takes a second run after the first has ended', () => {
+    const run = forged('single_run')
+      .submit('x')
+      .place('x')
+      .tell('task_returned', 'x', 'a')
+      .place('x', { node: 'b' })
+      .start('x', { node: 'b' })
+    expect(run.found).toEqual([])
+  })
+})
+
+describe('resident_within_capacity', () => {
+  it('sees a placement, a swap-in and a growth beyond what may be resident', () => {
+    const placed = forged('resident_within_capacity').run('x', {}, { mib: 500 }).submit('y').place('y', { mib: 401 })
+    expect(placed.found).toEqual(['resident_within_capacity: GPU 0 has 901 MiB resident, 900 MiB may be'])
+    const returned = forged('resident_within_capacity').run('x', {}, { mib: 500 }).residency('x', 'swapped_out').run('y', {}, { mib: 500 })
+    expect(returned.residency('x', 'swapping_in').found).toHaveLength(1)
+    const grown = forged('resident_within_capacity').run('x', {}, { mib: 500 }).tell('growth_granted', 'x', 'a', { demand_mib: 901 })
+    expect(grown.found).toHaveLength(1)
+  })
+
+  it('counts what is swapped out for nothing, and a raised reserve only when something is added', () => {
+    const run = forged('resident_within_capacity').run('x', {}, { mib: 500 }).residency('x', 'swapped_out').run('y', {}, { mib: 900 })
+    run.tell('node_config_changed', null, 'a', { safety_reserve_mib: 200 })
+    expect(run.found).toEqual([])
+    expect(run.submit('z').place('z', { mib: 1 }).found).toEqual(['resident_within_capacity: GPU 0 has 901 MiB resident, 800 MiB may be'])
+  })
+})
+
+describe('reserve_kept', () => {
+  it('sees a server that holds more than the reserve leaves', () => {
+    expect(forged('reserve_kept').run('x', {}, { mib: 901 }).found).toEqual(['reserve_kept: GPU 0 has 99 MiB left, the reserve is 100 MiB'])
+  })
+
+  it('lets stay what was there before the reserve was raised', () => {
+    const run = forged('reserve_kept').run('x', {}, { mib: 850 })
+    expect(run.tell('config_changed', null, null, { revision: 1, safety_reserve_mib: 200 }).finish('nobody').found).toEqual([])
+    expect(run.run('y', {}, { mib: 1 }).found).toHaveLength(1)
+  })
+})
+
+describe('commit_limit', () => {
+  it('sees a placement beyond the limit, and at 0 % beyond the resident capacity', () => {
+    const run = forged('commit_limit').run('x', {}, { mib: 800 }).submit('y').place('y', { mib: 701 })
+    expect(run.found).toEqual(['commit_limit: 1501 MiB are committed on GPU 0, the limit is 1500 MiB'])
+    const off = forged('commit_limit')
+      .tell('node_config_changed', null, 'a', { overcommit_vram_percent: 0 })
+      .submit('x')
+      .place('x', { mib: 901 })
+    expect(off.found).toEqual(['commit_limit: 901 MiB are committed on GPU 0, the limit is 900 MiB'])
+  })
+
+  it('takes no more than the limit, growth beyond it, and a lower limit while somebody waits for his bytes', () => {
+    const run = forged('commit_limit').run('x', {}, { mib: 800 }).submit('y')
+    run.tell('growth_granted', 'x', 'a', { demand_mib: 850 })
+    run.tell('config_changed', null, null, { revision: 1, default_vram_overcommit_percent: 0 })
+    expect(run.place('y', { mib: 700, when: 'after_swap' }).found).toEqual([])
+  })
+})
+
+describe('noswap_never_swapped', () => {
+  it('sees it in the events and on the servers', () => {
+    const run = forged('noswap_never_swapped').run('x', { noswap: 1 }).residency('x', 'swapping_out')
+    expect(run.found).toEqual(['noswap_never_swapped: it is noswap, and swapping_out'])
+    const server = forged('noswap_never_swapped')
+      .run('x', { noswap: 1 })
+      .lives('x', 'a', { residency: 'swapped_out' })
+      .submit('y')
+      .place('y')
+    expect(server.found).toEqual(['noswap_never_swapped: on its server it is noswap, and swapped_out'])
+  })
+
+  it('goes by what the client wants now', () => {
+    const run = forged('noswap_never_swapped').run('x', { noswap: 1 }).change('x', { noswap: 0 })
+    expect(run.lives('x', 'a', { noswap: 0 }).residency('x', 'swapping_out').found).toEqual([])
+  })
+})
+
+describe('idle_rule', () => {
+  const watched = (config = {}) => forged('idle_rule', config).run('x').submit('asks')
+
+  it('sees a victim that is not idle for the idle period, which is inclusive', () => {
+    expect(
+      watched()
+        .after(IDLE_MS - 1)
+        .decide('asks', [{ id: 'x' }]).found,
+    ).toEqual(['idle_rule: it is swapped out for asks, but it is idle for 299999 ms, the idle period is 300000 ms'])
+    expect(
+      watched()
+        .after(IDLE_MS)
+        .decide('asks', [{ id: 'x' }]).found,
+    ).toEqual([])
+  })
+
+  it('counts from the last use, and from the last swap-in', () => {
+    const used = watched().after(IDLE_MS)
+    expect(used.lives('x', 'a', { lastUseAt: used.now - 1 }).decide('asks', [{ id: 'x' }]).found).toHaveLength(1)
+    const returned = watched().residency('x', 'swapping_out').residency('x', 'swapped_out').after(IDLE_MS).residency('x', 'swapping_in')
+    expect(
+      returned
+        .residency('x', 'resident')
+        .after(1)
+        .decide('asks', [{ id: 'x' }]).found,
+    ).toHaveLength(1)
+  })
+
+  it('takes an active one after max_residency_seconds, unless it is P0', () => {
+    const run = watched({ max_residency_seconds: 60 }).run('p0', { priority: 0 }).after(60_000)
+    for (const id of ['x', 'p0']) run.lives(id, 'a', { wantsGpu: true })
+    expect(run.decide('asks', [{ id: 'x' }]).found).toEqual([])
+    expect(run.decide('asks', [{ id: 'p0' }]).found).toEqual(['idle_rule: it is swapped out for asks, but it wants the GPU'])
+  })
+
+  it('sees victims that could be none for other reasons', () => {
+    const run = watched().run('noswap', { noswap: 1 }).run('elsewhere', {}, { node: 'b' }).submit('waits').after(IDLE_MS)
+    run.decide('asks', [{ id: 'noswap' }, { id: 'elsewhere' }, { id: 'waits' }, { id: 'asks' }, { id: 'nobody' }])
+    expect(run.found.map((each) => each.split(', but ')[1])).toEqual([
+      'it is noswap',
+      'it is not on that node',
+      'it is not on that node',
+      'it is the one that asks',
+      'nobody knows it',
+    ])
+    const failed = watched()
+      .after(IDLE_MS)
+      .tell('swap_failed', 'x', 'a')
+      .after(29_999)
+      .decide('asks', [{ id: 'x' }])
+    expect(failed.found).toEqual(['idle_rule: it is swapped out for asks, but its last swap failed a moment ago'])
+  })
+
+  it('sees a host that has no room for it', () => {
+    const run = forged('idle_rule')
+      .run('big', {}, { gpus: [0, 1], mib: 900 })
+      .run('away', {}, { gpus: [0, 1], mib: 1200 })
+      .submit('asks')
+    run.residency('away', 'swapped_out').after(IDLE_MS)
+    expect(run.decide('asks', [{ id: 'big' }]).found).toEqual([
+      'idle_rule: it is swapped out for asks, but host memory is not there for it',
+    ])
+  })
+
+  it('sees a swap-out that no decision names', () => {
+    expect(watched().after(IDLE_MS).residency('x', 'swapping_out', 'for asks').found).toEqual(['idle_rule: no decision swaps it out'])
+  })
+})
+
+describe('p0_rule', () => {
+  const watched = (priority: 0 | 2) => forged('p0_rule').run('p0', { priority: 0 }).run('x').submit('asks', { priority }).after(IDLE_MS)
+
+  it('sees a P0 victim for a task that is not P0', () => {
+    expect(watched(2).decide('asks', [{ id: 'x' }, { id: 'p0', class: 'p0' }]).found).toEqual([
+      'p0_rule: it is P0, and swapped out for asks, which is not',
+    ])
+  })
+
+  it('sees a P0 victim where another was left', () => {
+    expect(watched(0).decide('asks', [{ id: 'p0', class: 'p0' }]).found).toEqual(['p0_rule: it is P0, and swapped out before x of GPU 0'])
+    expect(watched(0).decide('asks', [{ id: 'x' }, { id: 'p0', class: 'p0' }]).found).toEqual([])
+  })
+
+  it('takes it where the others are active', () => {
+    expect(
+      watched(0)
+        .lives('x', 'a', { wantsGpu: true })
+        .decide('asks', [{ id: 'p0', class: 'p0' }]).found,
+    ).toEqual([])
+  })
+})
+
+describe('fairness_bound', () => {
+  it('sees the same one of two swapped out again and again', () => {
+    const run = forged('fairness_bound').run('x').run('y').submit('asks').after(IDLE_MS)
+    run.decide('asks', [{ id: 'x' }])
+    expect(run.found).toEqual([])
+    run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] })
+    expect(run.found).toEqual(['fairness_bound: swap-outs of x and y, non-P0 tasks of GPU 0, differ by 2 where 1 is the bound'])
+  })
+
+  it('sees a round closed by nobody, and one that is not said to close', () => {
+    const run = forged('fairness_bound').run('x').submit('asks').after(IDLE_MS)
+    run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] }).decide('asks', [{ id: 'x' }])
+    expect(run.found).toEqual([
+      'fairness_bound: the round of the non-P0 tasks of GPU 0 is said to close, but does not',
+      'fairness_bound: the round of the non-P0 tasks of GPU 0 closes, but is not said to',
+    ])
+  })
+
+  it('does not compare with one that was active', () => {
+    const run = forged('fairness_bound').run('x').run('y').submit('asks').after(IDLE_MS).lives('y', 'a', { wantsGpu: true })
+    run.decide('asks', [{ id: 'x' }])
+    for (let i = 0; i < 5; i++) run.decide('asks', [{ id: 'x' }], { closed: ['non_p0'] })
+    expect(run.found).toEqual([])
+  })
+
+  it('does not compare with one whose victim-hood an earlier GPU of the decision has settled', () => {
+    const wide = { gpuCount: 2 }
+    const run = forged('fairness_bound')
+      .run('wide', wide, { gpus: [0, 1] })
+      .run('narrow', {}, { gpus: [1] })
+      .submit('asks', wide)
+      .after(IDLE_MS)
+    const both = [{ id: 'wide' }, { id: 'narrow', gpu: 1 }]
+    run.decide('asks', both, { missing: [0, 1] })
+    for (let i = 0; i < 4; i++) {
+      run.tell('swap_decided', 'asks', 'a', {
+        for: 'placement',
+        victims: both.map((victim) => ({ gpu: 0, class: 'non_p0', ...victim })),
+        closed_rounds: [0, 1].map((gpu) => ({ gpu, class: 'non_p0' })),
+        missing: [0, 1].map((gpu) => ({ gpu, mib: 100 })),
+      })
+    }
+    expect(run.found).toEqual([])
+  })
+
+  it('finds, pair by pair, exactly what trying every window finds', () => {
+    const ids = ['a', 'b', 'c', 'd']
+    const step = fc.record({ victims: fc.subarray(ids), idle: fc.subarray(ids) }).map(({ victims, idle }): FairnessStep => {
+      return { victims, available: new Set([...victims, ...idle]) }
+    })
+    const property = fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
+      const book = new FairnessBook()
+      for (const id of ids) book.join(id)
+      const found = steps.map((each) => book.decide(each) !== null)
+      expect(found.includes(true)).toBe(hasBreach(ids, steps))
+    })
+    fc.assert(property, { seed: 20_250_614, numRuns: 3000 })
+  })
+})
+
+describe('group_isolation', () => {
+  const grouped = () => forged('group_isolation').tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
+
+  it('sees a task without groups on a node of a group, and one with groups on another node', () => {
+    expect(grouped().submit('x').place('x').found).toEqual(['group_isolation: it targets no group, the node belongs to g'])
+    const astray = grouped()
+      .submit('x', { groups: ['g'] })
+      .place('x', { node: 'b' })
+    expect(astray.found).toEqual(['group_isolation: it targets g, the node belongs to no group'])
+  })
+
+  it('takes any of the groups, and lets stay who was there before', () => {
+    const run = forged('group_isolation')
+      .run('x')
+      .tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
+    expect(
+      run
+        .residency('x', 'swapping_in')
+        .submit('y', { groups: ['f', 'g'] })
+        .place('y').found,
+    ).toEqual([])
+    expect(run.tell('group_deleted', null, null, { group: 'g' }).submit('z').place('z').found).toEqual([])
+  })
+})
+
+describe('eventually', () => {
+  const eventually = (that: 'every_feasible_task_runs' | 'all_tasks_finish', withinMs: number | null) =>
+    new ForgedRun({ eventually: [{ that, after: 'heal', withinMs }] })
+
+  it('sees a task that never started, unless it could not', () => {
+    const run = eventually('every_feasible_task_runs', null)
+      .submit('x')
+      .submit('huge', { vramMib: 901 })
+      .submit('lost', { groups: ['none'] })
+    expect(run.end().found).toEqual(['every_feasible_task_runs: it has not started'])
+  })
+
+  it('sees one that started too late, and one that still waits past its time', () => {
+    const run = eventually('every_feasible_task_runs', 1000).submit('x').submit('y').after(1000).place('x').start('x')
+    expect(run.found).toEqual([])
+    expect(run.after(500).submit('z').after(1).place('y').start('y').found).toEqual([
+      'every_feasible_task_runs: it has started 501 ms too late',
+    ])
+    expect(run.after(1000).end().found).toHaveLength(2)
+  })
+
+  it('sees one that did not finish, or finished too late', () => {
+    expect(eventually('all_tasks_finish', null).run('x').run('y').finish('y').end().found).toEqual([
+      'all_tasks_finish: it has not finished',
+    ])
+    expect(eventually('all_tasks_finish', 10).run('x').after(11).finish('x').end().found).toEqual([
+      'all_tasks_finish: it has finished 1 ms too late',
+    ])
+  })
+})
+
+describe('sometimes', () => {
+  const sometimes = (name: ConstructorParameters<typeof ForgedRun>[0]['sometimes']) => new ForgedRun({ sometimes: name ?? [] })
+
+  it('sees that nothing of the kind has happened', () => {
+    const names = ['swap_out', 'swap_in', 'p0_preempts_p0', 'task_waits', 'reservation', 'multi_gpu_placed'] as const
+    const run = sometimes(names).run('x').residency('x', 'resident').after(1).finish('x').end()
+    expect(run.found).toEqual(names.map((name) => `${name}: it has never happened`))
+  })
+
+  it('sees that it has', () => {
+    const run = sometimes(['swap_out', 'swap_in', 'p0_preempts_p0', 'task_waits', 'reservation', 'multi_gpu_placed'])
+    run
+      .run('x', { priority: 0, gpuCount: 2 }, { gpus: [0, 1] })
+      .submit('p0', { priority: 0 })
+      .after(IDLE_MS)
+    run
+      .decide('p0', [{ id: 'x', class: 'p0' }])
+      .residency('x', 'swapping_out')
+      .residency('x', 'swapped_out')
+    run.place('p0', { when: 'after_swap' }).residency('x', 'swapping_in').residency('x', 'resident')
+    expect(run.end().found).toEqual([])
+  })
+
+  it('counts as waiting whoever still does at the end, if he could ever run', () => {
+    expect(sometimes(['task_waits', 'reservation']).submit('x').after(IDLE_MS).end().found).toEqual([])
+    expect(sometimes(['task_waits']).submit('huge', { vramMib: 901 }).after(IDLE_MS).end().found).toHaveLength(1)
+  })
+})
+
+describe('final', () => {
+  const final = (metric: string, bounds: { min?: number; max?: number; equals?: number }) =>
+    new ForgedRun({ final: [{ metric, min: null, max: null, equals: null, ...bounds }] })
+  const waits = { queue_wait_s: { mean: 1, p50: 1, p95: 5, p99: 9 } }
+
+  it('holds a number against its bounds, both inclusive', () => {
+    expect(final('queue_wait_s.p99', { min: 9, max: 9, equals: 9 }).end(waits).found).toEqual([])
+    expect(final('queue_wait_s.p99', { max: 8 }).end(waits).found).toEqual(['queue_wait_s.p99: it is 9, the most allowed is 8'])
+    expect(final('queue_wait_s.p99', { min: 10 }).end(waits).found).toEqual(['queue_wait_s.p99: it is 9, the least allowed is 10'])
+    expect(final('tasks.failed', { equals: 1 }).end().found).toEqual(['tasks.failed: it is 0, it should be 1'])
+  })
+
+  it('fails where there is no number', () => {
+    expect(final('queue_wait_s.p99', { max: 9 }).end().found).toEqual([
+      'queue_wait_s.p99: the result has no such number: nothing happened that it counts',
+    ])
+  })
+
+  it('refuses a metric that no result has, and names the nearest', () => {
+    expect(() => final('queue_wait_s.p98', { max: 1 })).toThrow('the result has no number queue_wait_s.p98; did you mean queue_wait_s.p')
+    expect(() => final('queue_wait_s', { max: 1 })).toThrow(RangeError)
+    expect(METRIC_PATHS).toContain('starvation_percent.swap')
+  })
+})
+
+it('a violation says what, when and where', () => {
+  const run = forged('reserve_kept').run('x', {}, { mib: 901 })
+  expect(run.checker.violations.map(describeViolation)).toEqual([
+    'reserve_kept at 1970-01-01T00:16:40.000Z (node a): GPU 0 has 99 MiB left, the reserve is 100 MiB',
+  ])
+})
+
+it('of one broken rule at most 100 violations are kept', () => {
+  const run = forged('group_isolation').tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
+  for (let i = 0; i < 150; i++) run.submit(`x${i}`).place(`x${i}`)
+  expect(run.found).toHaveLength(100)
+})
+
+// ---- the bound as the design states it, every window tried ----
+
+function hasBreach(ids: readonly string[], steps: readonly FairnessStep[]): boolean {
+  const rounds = roundsOf(steps)
+  for (let from = 0; from < rounds.length; from++) {
+    if (hasBreachFrom(ids, rounds, from, false, 2)) return true
+    const isRoundStart = from === 0 || (rounds[from]?.swapped.length ?? 0) > 0
+    if (isRoundStart && hasBreachFrom(ids, rounds, from, (rounds[from]?.swapped.length ?? 0) > 0, 1)) return true
+    if (from === 0 && hasBreachFrom(ids, rounds, from, false, 1)) return true
+  }
+  return false
+}
+
+interface RoundStep {
+  readonly fresh: readonly string[]
+  readonly swapped: readonly string[]
+  readonly available: ReadonlySet<string>
+}
+
+/** Victims by whether they were swapped out in the round already; one that was closes it, and belongs to the next. */
+function roundsOf(steps: readonly FairnessStep[]): RoundStep[] {
+  let marked = new Set<string>()
+  return steps.map(({ victims, available }) => {
+    const swapped = victims.filter((id) => marked.has(id))
+    const fresh = victims.filter((id) => !marked.has(id))
+    marked = swapped.length > 0 ? new Set(swapped) : new Set([...marked, ...fresh])
+    return { fresh, swapped, available }
+  })
+}
+
+/** @param isNewRound the window begins inside its first decision, with the round that this one begins */
+function hasBreachFrom(ids: readonly string[], steps: readonly RoundStep[], from: number, isNewRound: boolean, bound: number): boolean {
+  const counts = new Map(ids.map((id) => [id, 0]))
+  let comparable = [...ids]
+  for (const [to, step] of steps.entries()) {
+    if (to < from) continue
+    const isInside = to === from && isNewRound
+    for (const id of isInside ? step.swapped : [...step.fresh, ...step.swapped]) counts.set(id, (counts.get(id) ?? 0) + 1)
+    if (step.swapped.length > 0 && !isInside) comparable = comparable.filter((id) => step.available.has(id))
+    const present = comparable.map((id) => counts.get(id) ?? 0)
+    if (Math.max(...present, 0) - Math.min(...present, Infinity) > bound) return true
+  }
+  return false
+}

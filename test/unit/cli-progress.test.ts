@@ -1,0 +1,74 @@
+import { Writable } from 'node:stream'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { withProgress } from '../../cli/progress.ts'
+
+/** What is written to it, as stderr would show it. */
+function stream(isTTY: boolean): NodeJS.WriteStream & { readonly text: () => string } {
+  let text = ''
+  const writable = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      text += chunk.toString()
+      done()
+    },
+  })
+  const terminal = { isTTY, columns: 80, rows: 24, cursorTo: () => true, clearLine: () => true, moveCursor: () => true }
+  return Object.assign(writable, terminal, { text: () => text }) as unknown as NodeJS.WriteStream & { readonly text: () => string }
+}
+
+/** Real time as a test moves it. */
+let nowMs = 0
+function stopTime(): void {
+  nowMs = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
+}
+
+describe('progress', () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  it('says nothing of what is done within two seconds', async () => {
+    stopTime()
+    const to = stream(false)
+    const answer = await withProgress(
+      'quick',
+      async (onProgress) => {
+        for (let percent = 0; percent <= 100; percent++) onProgress(percent / 100)
+        return 7
+      },
+      to,
+    )
+    expect([answer, to.text()]).toEqual([7, ''])
+  })
+
+  it('is a line at every tenth where there is no terminal', async () => {
+    stopTime()
+    const to = stream(false)
+    await withProgress(
+      'slow',
+      async (onProgress) => {
+        nowMs = 2_500
+        for (const fraction of [0.05, 0.1, 0.15, 0.42, 0.45, 0.9, 1, 1.2]) onProgress(fraction)
+      },
+      to,
+    )
+    expect(to.text()).toBe('slow: 10 %\nslow: 40 %\nslow: 90 %\nslow: 100 %\n')
+  })
+
+  it('is a bar on a terminal, taken away at the end, also when the work fails', async () => {
+    stopTime()
+    const to = stream(true)
+    const work = withProgress(
+      'bar',
+      async (onProgress) => {
+        nowMs = 2_500
+        onProgress(0.25)
+        nowMs = 4_000
+        onProgress(0.5)
+        throw new Error('broken')
+      },
+      to,
+    )
+    await expect(work).rejects.toThrow('broken')
+    expect(to.text()).toContain('bar ')
+    expect(to.text()).toContain('25 %')
+  })
+})

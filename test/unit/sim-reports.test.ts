@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest'
+import { differencesOf } from '../../simulator/report/compare.ts'
+import { csvOf, seconds } from '../../simulator/report/csv.ts'
+import { factsOf, shownNumber, shownPercent, shownSeconds, tableOf } from '../../simulator/report/plain-text.ts'
+import type { Metrics, RunResult } from '../../simulator/report/result.ts'
+import { formatResult } from '../../simulator/report/summary.ts'
+import { formatSweep, sweepCsv } from '../../simulator/report/sweep-table.ts'
+import { finishedTaskLine, openTaskLine } from '../../simulator/report/task-rows.ts'
+import { summarize, sweepJobs, sweepRunOf } from '../../simulator/sweep.ts'
+
+const EMPTY: Metrics = {
+  jct_s: null,
+  queue_wait_s: null,
+  slowdown: null,
+  makespan_s: null,
+  utilization_percent: null,
+  starvation_percent: { total: 0, queue: 0, swap: 0, compute: 0 },
+  swaps_per_hour: 0,
+  swapped_gib_per_hour: 0,
+  swap_jain: null,
+  tasks: { submitted: 0, completed: 0, failed: 0, unfinished: 0 },
+}
+
+function result(metrics: Partial<Metrics> = {}): RunResult {
+  return {
+    digest: 'd',
+    scenario_sha256: null,
+    trace_sha256: null,
+    seed: 1,
+    version: '0',
+    virtual_s: 60,
+    metrics: { ...EMPTY, ...metrics },
+  }
+}
+
+describe('numbers for people', () => {
+  it.each([
+    [0, '0.0 s'],
+    [119.96, '120.0 s'],
+    [120, '2.0 min'],
+    [7199, '120.0 min'],
+    [7200, '2.0 h'],
+    [172_799, '48.0 h'],
+    [172_800, '2.0 d'],
+  ])('%d s is %s', (value, shown) => {
+    expect(shownSeconds(value)).toBe(shown)
+  })
+
+  it('what is unknown is a dash, never 0', () => {
+    expect([shownPercent(null), shownNumber(null, 3), shownPercent(12.34), shownNumber(0.98765, 3)]).toEqual(['–', '–', '12.3 %', '0.988'])
+  })
+
+  it('tables align', () => {
+    expect(
+      tableOf([
+        ['a', 'bb'],
+        ['ccc', 'd'],
+      ]),
+    ).toBe('a    bb\nccc   d\n')
+    expect(factsOf([['a', '1'] as const, ['bbb', '2'] as const])).toBe('a    1\nbbb  2\n')
+  })
+
+  it('a run in which nothing happened has a summary all the same', () => {
+    const text = formatResult('nothing', result())
+    expect(text).toContain('queue wait   –\n')
+    expect(text).toContain('makespan     –\n')
+    expect(text).toContain("Jain's index –\n")
+  })
+})
+
+describe('CSV', () => {
+  it('quotes what has to be quoted and nothing else', () => {
+    expect(
+      csvOf(
+        ['a', 'b'],
+        [
+          ['plain', 1],
+          ['with, comma', 'with "quotes"'],
+          ['two\nlines', ''],
+        ],
+      ),
+    ).toBe('a,b\nplain,1\n"with, comma","with ""quotes"""\n"two\nlines",\n')
+  })
+
+  it('writes ms as seconds without rounding', () => {
+    expect([0, 5, 1500, 3_153_600_000_001].map(seconds)).toEqual(['0.000', '0.005', '1.500', '3153600000.001'])
+  })
+
+  it('a task that failed has no slowdown, and one that never started no wait', () => {
+    const task = { id: 'a', submittedAt: 1000, startedAt: 2000, finishedAt: 5000, state: 'failed', aloneMs: 1000 }
+    expect(finishedTaskLine(task, 1000)).toBe('a,failed,0.000,1.000,4.000,1.000,4.000,\n')
+    expect(finishedTaskLine({ ...task, state: 'completed' }, 1000)).toBe('a,completed,0.000,1.000,4.000,1.000,4.000,4.000000\n')
+    expect(finishedTaskLine({ ...task, state: 'cancelled', startedAt: null }, 0)).toBe('a,cancelled,1.000,,5.000,,4.000,\n')
+    expect(openTaskLine({ ...task, startedAt: null }, 0)).toBe('a,pending,1.000,,,,,\n')
+    expect(openTaskLine(task, 0)).toBe('a,running,1.000,2.000,,1.000,,\n')
+  })
+})
+
+describe('two results', () => {
+  it('differ in the figures that differ, those that only one of them has included', () => {
+    const before = result({ utilization_percent: 50, swap_jain: 1 })
+    const after = result({ utilization_percent: 51, queue_wait_s: { mean: 1, p50: 1, p95: 1, p99: 1 } })
+    expect(differencesOf(before, after)).toEqual([
+      'utilization_percent: 50 → 51',
+      'swap_jain: 1 → –',
+      'queue_wait_s.mean: – → 1',
+      'queue_wait_s.p50: – → 1',
+      'queue_wait_s.p95: – → 1',
+      'queue_wait_s.p99: – → 1',
+    ])
+    expect(differencesOf(before, before)).toEqual([])
+  })
+})
+
+describe('a sweep', () => {
+  const jobs = sweepJobs([0, 50], [1, 2, 3])
+  const runs = jobs.map((job, i) =>
+    sweepRunOf(
+      job,
+      result({ utilization_percent: i, swap_jain: i === 4 ? 0.5 : null, queue_wait_s: { mean: i, p50: i, p95: 10 * i, p99: i } }),
+    ),
+  )
+
+  it('runs every seed at every percentage', () => {
+    expect(jobs.map(({ overcommitPercent, seed }) => `${overcommitPercent}/${seed}`)).toEqual(['0/1', '0/2', '0/3', '50/1', '50/2', '50/3'])
+  })
+
+  it('has mean and band over the seeds, of the runs that have the figure', () => {
+    const [none, half] = summarize(runs)
+    expect(none).toMatchObject({ overcommit_percent: 0, seeds: 3, utilization_percent: { mean: 1, p10: 0, p90: 2 }, swap_jain: null })
+    expect(half).toMatchObject({ queue_wait_s: { p95: { mean: 40, p10: 30, p90: 50 } }, swap_jain: { mean: 0.5, p10: 0.5, p90: 0.5 } })
+  })
+
+  it('is a table for people and a CSV for others', () => {
+    const summary = summarize(runs)
+    expect(formatSweep(summary).split('\n')[1]).toMatch(/^0 % +1\.0 % .*–$/)
+    const [head, first] = sweepCsv(summary).split('\n')
+    expect(head?.split(',')).toHaveLength(2 + 3 * 10)
+    expect(first).toMatch(/^0,3,1\.000000,0\.000000,2\.000000,.*,,,$/)
+  })
+})
