@@ -57,7 +57,7 @@ function onOneLine(text: string): string {
   return `${text.trimEnd().replaceAll('\n', ' ')}\n`
 }
 
-/** A fault of the store says all there is to say; anything else is ours, and its stack says where. */
+/** A fault at the start or of the store says all there is to say; anything else is ours, and its stack says where. */
 function messageOf(error: Error): string {
-  return error.name === 'StoreFault' ? error.message : (error.stack ?? error.message)
+  return error.name === 'StoreFault' || error.name === 'StartFault' ? error.message : (error.stack ?? error.message)
 }

@@ -5,7 +5,6 @@ import { pino } from 'pino'
 import type { Logger } from 'pino'
 import { createApi } from '../controller/api/server.ts'
 import { createSqliteStore } from '../controller/adapters/sqlite/store.ts'
-import { StoreFault } from '../controller/ports/store.ts'
 import type { Store } from '../controller/ports/store.ts'
 import { createLiveFleet } from '../simulator/live.ts'
 import type { LiveFleet } from '../simulator/live.ts'
@@ -20,11 +19,11 @@ const WARM_UP_MS = 2 * 3_600_000
 /** After a signal, what is under way may take so long. */
 const STOP_WITHIN_MS = 8_000
 
-/** Runs until SIGINT or SIGTERM. Throws SettingsError or StoreFault when it cannot start; both say why in one line. */
+/** Runs until SIGINT or SIGTERM. Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line. */
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const settings = readSettings(env)
   if (settings.natsUrls.length > 0) {
-    throw new StoreFault(
+    throw new StartFault(
       'CONTROLLER_NATS_URL is set, and this version cannot reach GPU servers over NATS yet: unset it to run the simulated fleet',
     )
   }
@@ -46,7 +45,9 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     await app.listen({ host: settings.httpHost, port: settings.httpPort })
   } catch (error) {
     await fleet.stop()
-    throw error
+    throw new StartFault(
+      `cannot listen on ${settings.httpHost}:${settings.httpPort}: ${reasonOf(error)}; set CONTROLLER_HTTP_PORT or CONTROLLER_HTTP_HOST`,
+    )
   }
   const address = app.server.address()
   const port = typeof address === 'object' && address !== null ? address.port : settings.httpPort
@@ -80,6 +81,18 @@ async function startFleet(settings: Settings, store: Store, log: Logger): Promis
   })
   await fleet.start()
   return fleet
+}
+
+/** It cannot start, and the message says why in one line. */
+class StartFault extends Error {
+  override readonly name = 'StartFault'
+}
+
+function reasonOf(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code
+  if (code === 'EADDRINUSE') return 'somebody listens there already'
+  if (code === 'EACCES') return 'that port needs more rights'
+  return error instanceof Error ? error.message : String(error)
 }
 
 const REAL_TIME: RealTime = {

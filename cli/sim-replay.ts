@@ -9,8 +9,8 @@ import type { TraceHeader } from '../simulator/trace/trace-format.ts'
 import { openTrace } from '../simulator/trace/trace-file-reader.ts'
 import { UsageError } from './exit-codes.ts'
 import { packageVersion } from './package-info.ts'
-import { runAndReport } from './sim-run.ts'
-import type { OutputOptions } from './sim-run.ts'
+import { runAndReport } from './run-report.ts'
+import type { OutputOptions } from './run-report.ts'
 
 export interface SimReplayOptions extends OutputOptions {
   readonly nodes?: number

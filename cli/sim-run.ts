@@ -1,19 +1,8 @@
 /** `headroom sim run FILE`. */
-import { basename } from 'node:path'
-import { formatResult } from '../simulator/report/summary.ts'
-import { runScenario } from '../simulator/run.ts'
-import type { Run, RunIdentity, RunOptions, RunPlan } from '../simulator/run.ts'
-import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
-import { withProgress } from './progress.ts'
-import { openRunFolder } from './run-folder.ts'
+import type { RunOptions } from '../simulator/run.ts'
 import { readRunInput } from './run-input.ts'
-import { createStopwatch, processTiming } from './stopwatch.ts'
-import type { Timing } from './stopwatch.ts'
-
-export interface OutputOptions {
-  readonly json?: boolean
-  readonly out?: string
-}
+import { runAndReport } from './run-report.ts'
+import type { OutputOptions } from './run-report.ts'
 
 export interface SimRunOptions extends OutputOptions {
   readonly seed?: number
@@ -35,35 +24,4 @@ export async function simRun(file: string, options: SimRunOptions): Promise<numb
     ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('./operator-desk.ts')).openDesk }),
   }
   return runAndReport(scenario.name, scenario, identity, runOptions, options)
-}
-
-/** Runs and prints what came of it: JSON, or a summary on stdout and the timing on stderr. */
-export async function runAndReport(
-  title: string,
-  plan: RunPlan,
-  identity: RunIdentity,
-  runOptions: RunOptions,
-  output: OutputOptions,
-): Promise<number> {
-  const folder = output.out === undefined ? null : openRunFolder(output.out, plan.clock.startMs)
-  const stopwatch = createStopwatch()
-  const run = await withProgress(basename(title), (onProgress) =>
-    runScenario(plan, identity, { ...runOptions, ...folder?.options, stopwatch, onProgress }),
-  )
-  const timing = processTiming(stopwatch)
-  folder?.finish(run, timing)
-  print(title, run, timing, output.json === true)
-  for (const fault of run.operatorFaults) process.stderr.write(`${fault}\n`)
-  return run.operatorFaults.length === 0 ? EXIT_OK : EXIT_FAILED
-}
-
-function print(title: string, { result }: Run, timing: Timing, isJson: boolean): void {
-  if (isJson) {
-    process.stdout.write(`${JSON.stringify({ ...result, timing }, null, 2)}\n`)
-    return
-  }
-  process.stdout.write(formatResult(title, result))
-  process.stderr.write(
-    `took ${timing.wall_s.toFixed(1)} s, ${timing.cpu_s.toFixed(1)} s of CPU, ${timing.decide_s.toFixed(1)} s of them deciding\n`,
-  )
 }

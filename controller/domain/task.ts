@@ -48,6 +48,8 @@ export interface Task {
   readonly claim: QueueEntry | null
   /** Nodes that refused it, with the node's snapshot number at the time: no choice before a later snapshot. */
   readonly refusedBy: ReadonlyMap<string, number> | null
+  /** Nodes that are no choice for the rest of this cycle: its victims there did not cover after all. */
+  readonly avoidedNow: ReadonlySet<Node> | null
   readonly firstStartedAt: Instant | null
   readonly finishedAt: Instant | null
   readonly exitCode: number | null

@@ -35,6 +35,8 @@ export class Cluster implements SchedulingView {
   readonly recorder = new Recorder()
   readonly ripening = new RipeningHeap()
   readonly poolHolds = new Map<Pool, PoolHold>()
+  /** Pending tasks that avoid some nodes for the rest of this cycle: the figures said yes there, the victims did not. */
+  readonly avoiders = new Set<LiveTask>()
   /** Pending tasks that some node has refused since its last snapshot. */
   readonly refusedTasks = new Set<LiveTask>()
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
@@ -131,9 +133,9 @@ export class Cluster implements SchedulingView {
   /** The same, when the change can only have made less room: nobody has to be asked again because of it. */
   lessenGpu(gpu: LiveGpu): void {
     rederive(gpu)
-    if (gpu.isStale) return
-    gpu.isStale = true
-    this.#staleGpus.push(gpu)
+    this.#markStale(gpu)
+    // What one GPU is promised of the host's memory, its siblings cannot have.
+    if (gpu.node.isHostTight) for (const sibling of gpu.node.gpus) this.#markStale(sibling)
   }
 
   /** Its queue has to be looked at, if it has one, or had one whose traces are still there. */
@@ -182,10 +184,13 @@ export class Cluster implements SchedulingView {
   applyCapacity(node: LiveNode): void {
     const { percent } = resolveOvercommit(this.policy.overcommitPercent, node.overcommitOverride)
     const reserveMib = node.reserveOverrideMib ?? this.policy.safetyReserveMib
+    let promisable = 0
     for (const gpu of node.gpus) {
       setCapacity(gpu, percent, reserveMib)
-      this.touchGpu(gpu)
+      promisable += gpu.limitMib
     }
+    node.isHostTight = promisable > node.hostSwapMib
+    for (const gpu of node.gpus) this.touchGpu(gpu)
   }
 
   /** A new configuration holds: every figure and order that depends on it is derived again. */
@@ -219,6 +224,10 @@ export class Cluster implements SchedulingView {
   enqueue(task: LiveTask, now: Instant): void {
     task.queueClass = queueClass(task, this.policy, now)
     this.queueFor(task.spec).add(task)
+    if (task.waitCountedFrom !== null && !this.isFeasible(task)) {
+      this.endWait(task, now)
+      task.isFeasible = false
+    }
     this.queueChanges += 1
   }
 
@@ -284,6 +293,12 @@ export class Cluster implements SchedulingView {
         }
       }
     }
+  }
+
+  #markStale(gpu: LiveGpu): void {
+    if (gpu.isStale) return
+    gpu.isStale = true
+    this.#staleGpus.push(gpu)
   }
 
   #join(node: LiveNode, pool: Pool): void {

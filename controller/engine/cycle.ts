@@ -3,6 +3,7 @@
  * Where a task goes is decided in `scheduler/schedule.ts`, who leaves or returns in `swap/swap.ts`.
  */
 import type { Instant } from '../../protocol/units.ts'
+import type { Node } from '../domain/node.ts'
 import { nextPlacement } from '../scheduler/schedule.ts'
 import { nextLiftAt, queueClass } from '../scheduler/queue.ts'
 import type { Cluster } from './cluster.ts'
@@ -20,7 +21,7 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
   c.ripening.ripen(c, now)
   c.settleFeasibility(now)
   const liftAt = liftAged(c, now)
-  for (const queue of c.queues) queue.clearAside()
+  startAnew(c)
   let holdAt: Instant | null = null
   for (let pass = 0; ; pass++) {
     if (pass === MAX_PASSES) throw new Error(`broken invariant: a cycle at ${now} does not settle`)
@@ -30,9 +31,11 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
       updateEntryHolds(c, node, now)
     }
     c.refreshPools()
-    holdAt = updatePoolHolds(c, now)
-    c.refreshPools()
-    placePending(c, now)
+    for (let isPlacing = true; isPlacing;) {
+      holdAt = updatePoolHolds(c, now)
+      c.refreshPools()
+      isPlacing = placePending(c, now)
+    }
     if (!c.hasTouchedNodes()) break
   }
   c.queueChangesSeen = c.queueChanges
@@ -40,16 +43,31 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
   return earliest(liftAt, holdAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
 }
 
-/** Places pending tasks one by one until nothing more fits. */
-function placePending(c: Cluster, now: Instant): void {
-  if (c.pendingCount === 0) return
+/** What was tried in vain in the last cycle may be tried again. */
+function startAnew(c: Cluster): void {
+  for (const queue of c.queues) queue.clearAside()
+  for (const task of c.avoiders) task.avoidedNow = null
+  c.avoiders.clear()
+}
+
+function avoid(c: Cluster, task: LiveTask, node: Node): void {
+  task.avoidedNow = new Set([...(task.avoidedNow ?? []), node])
+  c.avoiders.add(task)
+}
+
+/** Places pending tasks one by one until nothing more fits; says whether any was placed or owns its bytes now. */
+function placePending(c: Cluster, now: Instant): boolean {
+  if (c.pendingCount === 0) return false
+  let isPlacing = false
   for (let plan = nextPlacement(c); plan !== null; plan = nextPlacement(c)) {
     const task = plan.task as LiveTask
     const gpus = plan.gpus as readonly LiveGpu[]
     if (plan.when === 'now') assign(c, task, gpus, 'now', now)
-    else if (!claimAfterSwap(c, task, gpus, now)) plan.queue.setAside(task)
+    else if (!claimAfterSwap(c, task, gpus, now)) avoid(c, task, plan.node)
+    isPlacing = isPlacing || task.queue === null
     c.refreshPools()
   }
+  return isPlacing
 }
 
 /** The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it waits on. */

@@ -84,6 +84,8 @@ export interface LiveNode extends Mutable<Node> {
   /** Number of its last snapshot (heartbeat or hello) in this boot. */
   snapshotSeq: number
   pools: Pool[]
+  /** Its tasks could be promised more host memory than it has. */
+  isHostTight: boolean
   /** Aged entries of its queue hold some of its GPUs. */
   hasEntryHolds: boolean
   /** Its queue has to be looked at in the next cycle. */
@@ -104,6 +106,7 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     placement: null,
     claim: null,
     refusedBy: null,
+    avoidedNow: null,
     firstStartedAt: null,
     finishedAt: null,
     exitCode: null,

@@ -32,6 +32,7 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
 function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   // A placement that owns nothing is the pending queue's business; here it only waits to become the collector.
   if (entry.kind === 'placement' && !entry.owns) return false
+  if (isBackingOff(entry, now)) return entry.owns ? loseHold(c, entry, now) : false
   if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
   const decision = decideEntry(entry, entry.gpus, c.policy, now, entry.isCollector)
   entry.retryAt = decision.kind === 'not_covered' ? decision.retryAt : null
@@ -55,6 +56,11 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
 /** The node was closed, fell silent or changed groups: a task that has not started there goes elsewhere. */
 function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
   return isPlaceable(node) && c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
+}
+
+/** After a failed swap-in it is not tried again at once. */
+function isBackingOff(entry: LiveEntry, now: Instant): boolean {
+  return entry.kind === 'swap_in' && (entry.task.placement?.backOffUntil ?? 0) > now
 }
 
 /** Its bytes are free: the task starts, returns or grows. */
@@ -207,7 +213,7 @@ function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   return true
 }
 
-/** Time alone changes things here at three instants: a rank that rises, a growth that is settled, an entry that begins to hold its GPUs. */
+/** Time alone changes things here at few instants: a rank rises, a growth is settled, an entry begins to hold its GPUs, a back-off ends. */
 function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   let next = Infinity
   for (const entry of node.queue) {

@@ -21,7 +21,10 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   }
   node.name = hello.name
   node.address = hello.address
-  node.hostSwapMib = hello.host_swap_mib
+  if (node.hostSwapMib !== hello.host_swap_mib) {
+    node.hostSwapMib = hello.host_swap_mib
+    c.applyCapacity(node)
+  }
   node.boot = boot
   c.recorder.dirtyNode(node)
   return applySnapshot(c, node, hello.gpus, hello.tasks, hello.finished_unacked, seq, now)

@@ -96,6 +96,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     boot: { counter: record.bootCounter, random: record.bootRandom },
     snapshotSeq: 0,
     pools: [],
+    isHostTight: false,
     hasEntryHolds: false,
     isTouched: false,
     wakeAt: null,

@@ -93,7 +93,7 @@ export function isEmpty(gpu: Gpu): boolean {
   return gpu.placements.length === 0 && gpu.claims.length === 0
 }
 
-/** Nodes that refused the task are no choice before a later snapshot (R3). */
+/** Nodes that refused the task are no choice before a later snapshot (R3), those tried in vain none for the rest of the cycle. */
 export function isRefusedBy(task: Task, node: Node): boolean {
-  return task.refusedBy?.has(node.id) ?? false
+  return (task.refusedBy?.has(node.id) ?? false) || (task.avoidedNow?.has(node) ?? false)
 }

@@ -2,6 +2,8 @@
 
 /** A delayed command dies on the server's clock within seconds; remembering this many tasks covers far more than that. */
 export const MAX_SEEN_TASKS = 65_536
+/** Forgotten at once, oldest first: the first key of a Map is found slowly after many deletions. */
+const FORGOTTEN_TASKS = 8_192
 
 export class SeenAttempts {
   readonly #highest: Map<string, number>
@@ -26,11 +28,7 @@ export class SeenAttempts {
     this.#highest.delete(taskId)
     this.#highest.set(taskId, attempt)
     this.#burned.delete(taskId)
-    if (this.#highest.size <= MAX_SEEN_TASKS) return
-    const [oldest] = this.#highest.keys()
-    if (oldest === undefined) return
-    this.#highest.delete(oldest)
-    this.#burned.delete(oldest)
+    if (this.#highest.size > MAX_SEEN_TASKS) this.#forgetOldest()
   }
 
   burn(taskId: string, attempt: number): void {
@@ -41,5 +39,15 @@ export class SeenAttempts {
   /** The live maps: whoever keeps them keeps what is true now. */
   all(): { readonly highest: ReadonlyMap<string, number>; readonly burned: ReadonlyMap<string, number> } {
     return { highest: this.#highest, burned: this.#burned }
+  }
+
+  #forgetOldest(): void {
+    let left = FORGOTTEN_TASKS
+    for (const taskId of this.#highest.keys()) {
+      this.#highest.delete(taskId)
+      this.#burned.delete(taskId)
+      left -= 1
+      if (left === 0) return
+    }
   }
 }

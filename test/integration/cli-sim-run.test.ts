@@ -251,6 +251,14 @@ describe('headroom sim replay', () => {
     expect(SWAP_PROFILE_CHOICES).toEqual([...SWAP_PROFILE_NAMES])
   })
 
+  it('loads no server, no store and no YAML', async () => {
+    const spy = write(folder, 'spy.mjs', PACKAGE_SPY)
+    const trace = write(folder, 'one.trace.jsonl', '{"trace":"one","version":1,"t_unit":"ms"}\n')
+    const fleet = ['--nodes', '1', '--gpus-per-node', '2', '--vram-mib', '16384']
+    const { stderr } = await headroom(['sim', 'replay', trace, ...fleet], { env: { NODE_OPTIONS: `--import=${spy}` } })
+    expect(stderr).toMatch(/^packages: commander seedrandom$/m)
+  })
+
   it('says what was made up, and when overcommit can do nothing', async () => {
     const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
     const trace = join(folder, 'jobs.trace.jsonl')
@@ -274,6 +282,17 @@ describe('headroom sim replay', () => {
     expect(stderr).toContain('never idle')
   })
 })
+
+/** Says at the end which packages were loaded. */
+const PACKAGE_SPY = `import { registerHooks } from 'node:module'
+const packages = new Set()
+registerHooks({ load: (url, context, next) => {
+  const name = /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url)?.[1]
+  if (name !== undefined) packages.add(name)
+  return next(url, context)
+} })
+process.on('exit', () => process.stderr.write(\`packages: \${[...packages].join(' ')}\\n\`))
+`
 
 function rowsOf(file: string): Record<string, string>[] {
   const [head, ...lines] = readFileSync(file, 'utf8').trimEnd().split('\n')

@@ -304,6 +304,7 @@ function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
     placement: null,
     claim: null,
     refusedBy: null,
+    avoidedNow: null,
     firstStartedAt: null,
     finishedAt: null,
     exitCode: null,

@@ -203,13 +203,18 @@ describe('an attempt never starts twice (R3, R7)', () => {
     expect(h.device.calls).toEqual([])
   })
 
-  it('for as many tasks as it remembers, the oldest being forgotten first (R11)', () => {
+  it('for as many tasks as it remembers, the oldest being forgotten first (R3, R11)', () => {
     const seen = new SeenAttempts(new Map([['old', 3]]), new Map([['old', 3]]))
     for (let n = 1; n < MAX_SEEN_TASKS; n++) seen.add(`task-${n}`, 1)
     expect([seen.highest('old'), seen.isBurned('old', 3)]).toEqual([3, true])
     seen.burn('one more', 1)
     expect([seen.highest('old'), seen.isBurned('old', 3)]).toEqual([0, false])
-    expect(seen.all().highest.size).toBe(MAX_SEEN_TASKS)
+    expect([seen.highest('one more'), seen.highest(`task-${MAX_SEEN_TASKS - 1}`), seen.highest('task-20000')]).toEqual([1, 1, 1])
+    for (let n = 0; n < 2 * MAX_SEEN_TASKS; n++) {
+      seen.burn(`more-${n}`, 1)
+      if (seen.all().highest.size > MAX_SEEN_TASKS) throw new Error('it remembers too many')
+    }
+    expect(seen.all().burned.size).toBe(seen.all().highest.size)
   })
 })
 

@@ -1,0 +1,50 @@
+/** `headroom serve` in a process of its own: start it, ask it, and end it in every way there is. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+const START_WITHIN_MS = 30_000
+
+export interface Served {
+  readonly url: string
+  readonly process: ChildProcess
+  /** Resolves with exit code or signal. */
+  readonly ended: Promise<number | NodeJS.Signals | null>
+  readonly output: () => string
+}
+
+/** Resolves once it listens; rejects with all it printed when it ends before. */
+export function serve(dataDir: string, env: Readonly<Record<string, string>> = {}): Promise<Served> {
+  const child = spawn(process.execPath, ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'serve'], {
+    cwd: ROOT,
+    env: { ...process.env, CONTROLLER_HTTP_PORT: '0', CONTROLLER_DATA_DIR: dataDir, LOG_LEVEL: 'error', ...env },
+  })
+  let output = ''
+  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), START_WITHIN_MS)
+    void ended.then((how) => {
+      clearTimeout(timer)
+      reject(new Error(`headroom serve ended with ${how}: ${output}`))
+    })
+    const read = (chunk: Buffer): void => {
+      output += chunk.toString()
+      const url = /http:\/\/[\d.]+:\d+/.exec(output)?.[0]
+      if (url === undefined) return
+      clearTimeout(timer)
+      resolve({ url, process: child, ended, output: () => output })
+    }
+    child.stdout.on('data', read)
+    child.stderr.on('data', read)
+  })
+}
+
+export async function putJson(url: string, body: unknown): Promise<{ readonly status: number; readonly body: unknown }> {
+  const answer = await fetch(url, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
+  return { status: answer.status, body: await answer.json() }
+}
+
+export async function getJson<T>(url: string): Promise<T> {
+  return (await (await fetch(url)).json()) as T
+}
