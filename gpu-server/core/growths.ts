@@ -13,6 +13,8 @@ export class Growths {
   /** Resident ones that were granted more while they were out, and came back where it does not fit yet. */
   readonly #late = new Set<Attempt>()
   #isLookPlanned = false
+  /** The controller that has been asked for all that is held. */
+  #askedEpoch = 0
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -22,7 +24,17 @@ export class Growths {
   wanted(attempt: Attempt, mib: Mib): void {
     attempt.heldMib = mib
     if (mib <= attempt.vramMib) this.#lookSoon(attempt)
-    else this.#parts.emit({ kind: 'allocation_wanted', task_id: attempt.taskId, attempt: attempt.attempt, mib })
+    else this.#ask(attempt, mib)
+  }
+
+  /** A controller that has just begun does not know who waits: only the one before it was told. */
+  askNewController(): void {
+    const { durable, tasks } = this.#parts
+    if (this.#askedEpoch === durable.highestEpoch) return
+    this.#askedEpoch = durable.highestEpoch
+    for (const attempt of tasks.all()) {
+      if (attempt.heldMib !== null && attempt.heldMib > attempt.vramMib) this.#ask(attempt, attempt.heldMib)
+    }
   }
 
   /** The demand is `mib` from now on; it never shrinks, so a smaller grant is one that was delayed or repeated. */
@@ -71,6 +83,10 @@ export class Growths {
 
   forget(attempt: Attempt): void {
     this.#late.delete(attempt)
+  }
+
+  #ask(attempt: Attempt, mib: Mib): void {
+    this.#parts.emit({ kind: 'allocation_wanted', task_id: attempt.taskId, attempt: attempt.attempt, mib })
   }
 
   /** Not inside the device's own report. */

@@ -138,7 +138,10 @@ export class ServerCore {
       random,
       onWelcome: () => this.#events.open(),
       onStranger: () => this.#events.close(),
-      onLease: (sentMono, lengthMs) => this.#leaseWatch.renewed(sentMono, lengthMs),
+      onLease: (sentMono, lengthMs) => {
+        this.#growths.askNewController()
+        return this.#leaseWatch.renewed(sentMono, lengthMs)
+      },
       onStop: (refs) => this.#stopAll(refs),
     })
   }

@@ -300,6 +300,22 @@ describe('an allocation that a task waits for', () => {
     expect([h.isVramFree(0, 2_000), h.isVramFree(0, 2_001)]).toEqual([true, false])
   })
 
+  it('is asked for again when there is a new controller, until it is answered', () => {
+    const h = new ServerCoreHarness()
+    const asked = () => h.bus.events().flatMap((event) => (event.kind === 'allocation_wanted' ? [event.mib] : []))
+    h.run('a', { vram_mib: 3_000 })
+    wanting(h, 'a', 5_000)
+    h.advance(20_000)
+    expect(asked()).toEqual([5_000])
+    h.bus.epoch = 2
+    h.advance(20_000)
+    expect(asked()).toEqual([5_000, 5_000])
+    h.growth('grant', 'a', { mib: 5_000 })
+    h.bus.epoch = 3
+    h.advance(20_000)
+    expect(asked()).toEqual([5_000, 5_000])
+  })
+
   it('granted while it is out, or on its way out, goes through once it is back with the larger demand', () => {
     for (const phase of ['leaving', 'out']) {
       const h = new ServerCoreHarness({ hostSwapMib: 3_000 })
