@@ -120,8 +120,10 @@ function bookFairness(c: Cluster, node: LiveNode, { choice, shortages }: Extract
   for (const { gpu: index, candidates } of shortages) {
     const gpu = node.gpus[index]
     if (gpu === undefined) continue
+    // Who leaves for an earlier GPU of this decision is not compared here (semantics 5, "Bound").
+    const compared = candidates.filter((candidate) => !choice.victims.some((victim) => victim.id === candidate.id && victim.gpu < index))
     for (const isP0 of [false, true]) {
-      const ids = candidates.filter((candidate) => candidate.isP0 === isP0).map((candidate) => candidate.id)
+      const ids = compared.filter((candidate) => candidate.isP0 === isP0).map((candidate) => candidate.id)
       if (ids.length > 0) c.fairness.decided(fairnessScope(gpu, isP0), ids, victims.get(index) ?? nobody)
     }
   }
