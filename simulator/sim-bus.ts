@@ -26,6 +26,8 @@ export class SimBus implements Bus {
   readonly #exact = new Map<string, Handler>()
   /** Patterns with one `*`, split around it. */
   #patterns: { readonly head: string; readonly tail: string; readonly handler: Handler }[] = []
+  /** Who hears each subject, as found before; forgotten whenever somebody begins or ends to listen. */
+  readonly #bySubject = new Map<string, Handler>()
   #isDrained = false
   #depth = 0
   messages = 0
@@ -65,15 +67,20 @@ export class SimBus implements Bus {
   }
 
   subscribe(pattern: string, handler: Handler): () => void {
+    this.#bySubject.clear()
     const star = pattern.indexOf('*')
     if (star < 0) {
       this.#exact.set(pattern, handler)
-      return () => this.#exact.delete(pattern)
+      return () => {
+        this.#exact.delete(pattern)
+        this.#bySubject.clear()
+      }
     }
     const entry = { head: pattern.slice(0, star), tail: pattern.slice(star + 1), handler }
     this.#patterns.push(entry)
     return () => {
       this.#patterns = this.#patterns.filter((each) => each !== entry)
+      this.#bySubject.clear()
     }
   }
 
@@ -100,12 +107,12 @@ export class SimBus implements Bus {
   }
 
   #handlerFor(subject: string): Handler | null {
-    const exact = this.#exact.get(subject)
-    if (exact !== undefined) return exact
-    for (const pattern of this.#patterns) {
-      if (subject.endsWith(pattern.tail) && subject.startsWith(pattern.head)) return pattern.handler
-    }
-    return null
+    const known = this.#bySubject.get(subject)
+    if (known !== undefined) return known
+    const handler =
+      this.#exact.get(subject) ?? this.#patterns.find(({ head, tail }) => subject.startsWith(head) && subject.endsWith(tail))?.handler
+    if (handler !== undefined) this.#bySubject.set(subject, handler)
+    return handler ?? null
   }
 
   #later(fn: () => void): void {

@@ -71,6 +71,7 @@ export class Engine implements Commands {
         RANK_DECISION,
       ),
     )
+    this.cluster.recorder.isForgetful = options.store.isForgetful === true
   }
 
   get epoch(): number {
@@ -177,12 +178,17 @@ export class Engine implements Commands {
   }
 
   #whenDurable(done: () => void, failed: (detail: string) => void = NOBODY): void {
-    this.cluster.recorder.turn.answers.push({ done, failed })
-    if (this.cluster.hasWork()) this.#planCycle()
-    else if (!this.#isCyclePlanned) {
-      this.#watchRipening()
-      this.#flush()
+    const { recorder } = this.cluster
+    const isDecided = !this.#isCyclePlanned && !this.cluster.hasWork()
+    if (isDecided) this.#watchRipening()
+    if (isDecided && !this.#isCommitting && recorder.turn.isEmpty()) {
+      // Nothing to write and nothing to wait for.
+      done()
+      return
     }
+    recorder.turn.answers.push({ done, failed })
+    if (isDecided) this.#flush()
+    else this.#planCycle()
   }
 
   /** Without a cycle: somebody who waits must not miss a victim that now ripens earlier than anything before. */
@@ -232,8 +238,7 @@ export class Engine implements Commands {
     if (this.#isCommitting || turn.isEmpty()) return
     recorder.turn = this.#spareTurn ?? new Turn()
     this.#spareTurn = null
-    const mustCommit = this.#options.store.isForgetful === true ? turn.events.length > 0 : turn.hasRecords()
-    const committed = mustCommit ? this.#commit(turn) : undefined
+    const committed = turn.hasRecords() ? this.#commit(turn) : undefined
     if (committed === undefined) {
       this.#complete(turn)
       // Durable at once, and nobody keeps its lists: the next turn but one may have them.
@@ -254,12 +259,11 @@ export class Engine implements Commands {
 
   #commit(turn: Turn): Promise<void> | undefined {
     const { recorder } = this.cluster
-    const isForgetful = this.#options.store.isForgetful === true
     for (const task of turn.dirtyTasks) task.isDirty = false
     for (const node of turn.dirtyNodes) node.isDirty = false
     const batch: Batch = {
-      tasks: isForgetful ? NO_RECORDS : turn.dirtyTasks.map(recordOfTask),
-      nodes: isForgetful ? NO_RECORDS : turn.dirtyNodes.map(recordOfNode),
+      tasks: turn.dirtyTasks.map(recordOfTask),
+      nodes: turn.dirtyNodes.map(recordOfNode),
       forgottenNodeIds: turn.forgottenNodeIds,
       groups: turn.groups,
       deletedGroupIds: turn.deletedGroupIds,
@@ -290,7 +294,6 @@ export class Engine implements Commands {
   }
 }
 
-const NO_RECORDS: readonly never[] = []
 const NOBODY = (): void => {}
 
 function messageOf(fault: unknown): string {

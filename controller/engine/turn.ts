@@ -48,6 +48,8 @@ export class Turn {
 /** Numbers events and remembers which records have to be written. */
 export class Recorder {
   turn = new Turn()
+  /** The store keeps no tasks and nodes: nobody writes down which changed. */
+  isForgetful = false
   nextEventSeq = 1
   nextDecision = 1
 
@@ -63,13 +65,13 @@ export class Recorder {
   }
 
   dirtyTask(task: LiveTask): void {
-    if (task.isDirty) return
+    if (task.isDirty || this.isForgetful) return
     task.isDirty = true
     this.turn.dirtyTasks.push(task)
   }
 
   dirtyNode(node: LiveNode): void {
-    if (node.isDirty) return
+    if (node.isDirty || this.isForgetful) return
     node.isDirty = true
     this.turn.dirtyNodes.push(node)
   }

@@ -75,7 +75,7 @@ export class DurableState {
 
   /** An attempt has ended: durable at once if the disk allows it, at the latest before it is sent. */
   addFinished(event: Omit<FinishedEvent, 'n'>): void {
-    this.outbox.add(event)
+    this.outbox.add({ n: 0, ...event })
     this.#isDirty = true
     this.persist()
   }

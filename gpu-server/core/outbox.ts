@@ -12,8 +12,8 @@ const ENTRY_BYTES = 200
 const BYTES_PER_ID_CHARACTER = 3
 const BYTES_PER_DETAIL_CHARACTER = 6
 
-type WithoutNumber<T> = T extends unknown ? Omit<T, 'n'> : never
-export type Outgoing = WithoutNumber<NodeEvent>
+/** An event on its way into the outbox, made for it alone: its number is 0 until the outbox gives it one. */
+export type Outgoing = NodeEvent
 
 export class Outbox {
   /** One array for life: the storage keeps it (`NodeState.outbox`). */
@@ -24,7 +24,7 @@ export class Outbox {
 
   /** @param kept what an earlier start of this server left unacknowledged; they get new numbers. */
   constructor(kept: readonly FinishedEvent[]) {
-    for (const event of kept) this.add(event)
+    for (const event of kept) this.add({ ...event })
   }
 
   get isEmpty(): boolean {
@@ -37,13 +37,16 @@ export class Outbox {
   }
 
   add(event: Outgoing): void {
-    this.#entries.push({ ...event, n: this.#next++ } as NodeEvent)
+    const entry: { n: number } = event
+    entry.n = this.#next++
+    this.#entries.push(event)
     if (event.kind === 'finished') this.#finishedCount += 1
     if (this.#entries.length >= this.#compactAt) this.#compact()
   }
 
   /** The oldest entries, at most a message full. */
   head(): readonly NodeEvent[] {
+    if (this.#entries.length === 1) return [this.#entries[0] as NodeEvent]
     let count = 0
     let bytes = 0
     for (const entry of this.#entries) {

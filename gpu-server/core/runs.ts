@@ -69,7 +69,7 @@ export class Runs {
     if (!isNews) return
     attempt.wantsGpu = wantsGpu
     attempt.lastUseAt = usedAt
-    emit({ kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: taskId, attempt: attemptNumber, idle_ms: idleMs })
+    emit({ n: 0, kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: taskId, attempt: attemptNumber, idle_ms: idleMs })
   }
 
   #launched(attempt: Attempt, launched: Launched): void {
@@ -82,7 +82,7 @@ export class Runs {
     attempt.lastUseAt = clock.now()
     // The lease ended while it was being launched, and there was nothing to freeze yet.
     if (attempt.isFrozen) device.freeze(attempt.taskId, attempt.attempt)
-    emit({ kind: 'started', task_id: attempt.taskId, attempt: attempt.attempt, wants_gpu: launched.wantsGpu })
+    emit({ n: 0, kind: 'started', task_id: attempt.taskId, attempt: attempt.attempt, wants_gpu: launched.wantsGpu })
     this.#growths.settle(attempt)
   }
 

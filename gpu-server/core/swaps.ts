@@ -77,6 +77,7 @@ export class Swaps {
     attempt.residency = residency
     attempt.generation += 1
     this.#parts.emit({
+      n: 0,
       kind: 'residency',
       task_id: attempt.taskId,
       attempt: attempt.attempt,

@@ -25,6 +25,10 @@ describe('random worlds', () => {
     await holds(worldArb({ hasExclusive: true }), 150, expectSound)
   })
 
+  it('keep every rule where copies are slow and tasks wake on their way', async () => {
+    await holds(worldArb({ isHot: true, hasGrowth: true, hasCommands: true }), 150, expectSound)
+  })
+
   it('keep every rule when tasks grow', async () => {
     await holds(worldArb({ hasGrowth: true }), 100, expectSound)
   })
@@ -34,18 +38,27 @@ describe('random worlds', () => {
   })
 
   it('keep every rule where all tasks are P0', async () => {
-    await holds(worldArb({ priorities: [0], hasGrowth: true }), 100, expectSound)
+    await holds(worldArb({ priorities: [0], hasGrowth: true }), 60, expectSound)
+    await holds(worldArb({ priorities: [0], isHot: true }), 60, expectSound)
   })
 
   it('do have what these rules are about', async () => {
-    const kinds = new Map<string, number>()
-    const worlds = fc.sample(worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true }), {
-      seed: SEED,
-      numRuns: 150,
-    })
-    for (const world of worlds) for (const event of (await play(world)).events) kinds.set(event.kind, (kinds.get(event.kind) ?? 0) + 1)
-    for (const kind of ['swap_decided', 'swap_in_decided', 'growth_granted', 'growth_refused', 'task_updated']) {
-      expect(kinds.get(kind) ?? 0, kind).toBeGreaterThan(0)
+    const flavour = { hasGrowth: true, hasCommands: true }
+    const worlds = [
+      ...fc.sample(worldArb({ ...flavour, hasGroups: true, hasExclusive: true }), { seed: SEED, numRuns: 100 }),
+      ...fc.sample(worldArb({ ...flavour, isHot: true }), { seed: SEED, numRuns: 100 }),
+    ]
+    const counts = new Map<string, number>()
+    const count = (what: string, by: number): void => void counts.set(what, (counts.get(what) ?? 0) + by)
+    for (const world of worlds) {
+      for (const { kind, data } of (await play(world)).events) {
+        count(kind, 1)
+        if (data['because'] === 'woke_while_locked') count('woke_while_locked', 1)
+        if (kind === 'swap_decided') count('closed round', (data['closed_rounds'] as readonly unknown[]).length)
+      }
+    }
+    for (const what of ['swap_decided', 'swap_in_decided', 'growth_granted', 'growth_refused', 'woke_while_locked', 'closed round']) {
+      expect(counts.get(what) ?? 0, what).toBeGreaterThan(5)
     }
   })
 })

@@ -4,7 +4,7 @@ import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Mib, Priority } from '../../protocol/units.ts'
 import type { AllocSteps, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
 import type { Command, WorldCase } from './world-builder.ts'
-import { MINUTE, node, phases, task } from './world-builder.ts'
+import { MINUTE, node, phases, QUICK_SWAP, SLOW_SWAP, task } from './world-builder.ts'
 
 export interface WorldFlavour {
   /** Classes that tasks have. */
@@ -13,11 +13,14 @@ export interface WorldFlavour {
   readonly hasGroups?: boolean
   readonly hasExclusive?: boolean
   readonly hasCommands?: boolean
+  /** One node, many short spells, an idle period of a minute, and slow copies: tasks wake while they are on their way. */
+  readonly isHot?: boolean
   readonly maxTasks?: number
 }
 
 export function worldArb(flavour: WorldFlavour = {}): fc.Arbitrary<WorldCase> {
-  return fc.array(nodeArb(flavour), { minLength: 1, maxLength: 3 }).chain((fields) => {
+  const configArb = flavour.isHot === true ? hotConfigArb : coldConfigArb
+  return fc.array(nodeArb(flavour), { minLength: 1, maxLength: flavour.isHot === true ? 1 : 3 }).chain((fields) => {
     const nodes = fields.map((make, index) => make(`n${index}`))
     const taskArb = fc.array(taskFieldsArb(nodes, flavour), { minLength: 2, maxLength: flavour.maxTasks ?? 12, size: 'max' })
     return fc.record({ config: configArb, tasks: taskArb, commands: commandsArb(nodes, flavour) }).map(({ config, tasks, commands }) => {
@@ -33,15 +36,16 @@ function rarely<T>(usual: T, unusual: fc.Arbitrary<T>): fc.Arbitrary<T> {
   return fc.oneof({ weight: 4, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: unusual })
 }
 
-function nodeArb({ hasGroups = false }: WorldFlavour): fc.Arbitrary<(name: string) => ScenarioNode> {
+function nodeArb({ hasGroups = false, isHot = false }: WorldFlavour): fc.Arbitrary<(name: string) => ScenarioNode> {
   return fc
     .record({
       gpus: fc.integer({ min: 1, max: 3 }),
-      vramMib: fc.constantFrom(1000, 1600),
+      vramMib: fc.constantFrom(1000, isHot ? 1200 : 1600),
       groups: hasGroups ? rarely<readonly string[]>([], fc.constantFrom(['g1'], ['g2'])) : fc.constant([]),
       reserveMib: rarely<Mib | null>(null, fc.constantFrom(0, 100, 200)),
       overcommitPercent: rarely<number | null>(null, fc.constantFrom(0, 50, 300, 1000)),
-      host: rarely<Mib | null>(null, fc.constantFrom(0, 300, 1200)),
+      host: rarely<Mib | null>(isHot ? 100_000 : null, fc.constantFrom(0, 300, 1200)),
+      swap: isHot ? fc.constantFrom(SLOW_SWAP, QUICK_SWAP) : fc.constant(QUICK_SWAP),
     })
     .map(
       ({ host, ...fields }) =>
@@ -50,7 +54,16 @@ function nodeArb({ hasGroups = false }: WorldFlavour): fc.Arbitrary<(name: strin
     )
 }
 
-const configArb: fc.Arbitrary<Partial<ConfigFields>> = fc.record({
+const hotConfigArb: fc.Arbitrary<Partial<ConfigFields>> = fc.record({
+  default_vram_overcommit_percent: fc.constantFrom(50, 200, 1000),
+  safety_reserve_mib: fc.constantFrom(0, 100),
+  idle_swap_out_seconds: fc.constant(60),
+  swap_in_aging_seconds: fc.constantFrom(60, 600),
+  reservation_after_seconds: fc.constantFrom(60, 300),
+  max_residency_seconds: rarely<number | null>(null, fc.constantFrom(30, 120)),
+})
+
+const coldConfigArb: fc.Arbitrary<Partial<ConfigFields>> = fc.record({
   default_vram_overcommit_percent: fc.constantFrom(0, 20, 100, 1000),
   safety_reserve_mib: fc.constantFrom(0, 50, 150),
   idle_swap_out_seconds: fc.constantFrom(60, 300),
@@ -62,17 +75,46 @@ const configArb: fc.Arbitrary<Partial<ConfigFields>> = fc.record({
   max_tasks_per_gpu: rarely(64, fc.constantFrom(2, 3)),
 })
 
+const COLD = {
+  spells: fc.array(
+    fc.oneof(
+      fc.constantFrom(0, 1, 1000),
+      fc.integer({ min: 1, max: 25 }).map((minutes) => minutes * MINUTE),
+    ),
+    {
+      minLength: 2,
+      maxLength: 8,
+    },
+  ),
+  at: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 40 * MINUTE })),
+}
+
+/** Idle a little shorter or longer than the idle period, busy for a moment. */
+const HOT = {
+  spells: fc
+    .array(
+      fc.tuple(
+        fc.oneof(fc.constantFrom(59_999, 60_000, 61_000, 65_000), fc.integer({ min: 1, max: 100_000 })),
+        fc.integer({ min: 1, max: 30_000 }),
+      ),
+      {
+        minLength: 4,
+        maxLength: 14,
+        size: 'max',
+      },
+    )
+    .map((pairs) => pairs.flat()),
+  at: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 5 * MINUTE })),
+}
+
 function taskFieldsArb(nodes: readonly ScenarioNode[], flavour: WorldFlavour): fc.Arbitrary<(id: string) => SimTask> {
   const mostGpus = nodes.reduce((most, { gpuCount }) => Math.max(most, gpuCount), 1)
   // No task is larger than what every GPU can hold beside its reserve.
   const mibArb = fc.oneof(fc.integer({ min: 50, max: 300 }), fc.integer({ min: 300, max: 800 }), fc.constant(500))
-  const ms = fc.oneof(
-    fc.constantFrom(0, 1, 1000),
-    fc.integer({ min: 1, max: 25 }).map((minutes) => minutes * MINUTE),
-  )
+  const { spells, at } = flavour.isHot === true ? HOT : COLD
   return fc
     .record({
-      at: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 40 * MINUTE })),
+      at,
       gpus: fc.integer({ min: 1, max: mostGpus }),
       vramMib: mibArb,
       mode:
@@ -80,7 +122,7 @@ function taskFieldsArb(nodes: readonly ScenarioNode[], flavour: WorldFlavour): f
       noswap: rarely<0 | 1>(0, fc.constant(1)),
       priority: fc.constantFrom(...(flavour.priorities ?? [0, 2, 2, 4])),
       groups: flavour.hasGroups === true ? rarely<readonly string[]>([], fc.constantFrom(['g1'], ['g2'], ['g1', 'g2'])) : fc.constant([]),
-      work: fc.array(ms, { minLength: 2, maxLength: 8 }).map((spells) => phases(MINUTE, ...spells)),
+      work: spells.map((ms) => phases(1000, ...ms)),
       alloc:
         flavour.hasGrowth === true
           ? rarely<readonly Mib[]>([], fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 2 }))

@@ -21,6 +21,9 @@ export const HOUR: DurationMs = 3_600_000
 /** Swaps that take 0.1 s and 1 s per GiB: short against the idle period, long enough to be seen. */
 export const QUICK_SWAP: SwapProfile = { outMibPerS: 1024, inMibPerS: 1024, outFixedMs: 100, inFixedMs: 100 }
 
+/** 30 s and more for half a GiB: tasks wake while they are on their way. */
+export const SLOW_SWAP: SwapProfile = { outMibPerS: 20, inMibPerS: 20, outFixedMs: 5000, inFixedMs: 5000 }
+
 export interface NodeFields {
   readonly name: string
   readonly gpus?: number

@@ -353,16 +353,16 @@ describe('answers that overtake each other', () => {
 })
 
 describe('the outbox is bounded (R11)', () => {
-  const wanted = (n: number) => ({ kind: n % 2 === 0 ? 'gpu_wanted' : 'gpu_used', task_id: 'a', attempt: 1, idle_ms: n }) as const
+  const wanted = (n: number) => ({ n: 0, kind: n % 2 === 0 ? 'gpu_wanted' : 'gpu_used', task_id: 'a', attempt: 1, idle_ms: n }) as const
 
   it('of what a later event makes obsolete the last one is kept; starts and ends are all kept', () => {
     const outbox = new Outbox([])
-    outbox.add({ kind: 'started', task_id: 'a', attempt: 1, wants_gpu: false })
-    outbox.add({ kind: 'residency', task_id: 'a', attempt: 1, residency: 'swapped_out', generation: 2, because: null })
-    outbox.add({ kind: 'reserve_breached', task_id: 'a', attempt: 1, gpu: 0, free_mib: 1 })
-    outbox.add({ kind: 'reserve_breached', task_id: 'a', attempt: 1, gpu: 1, free_mib: 1 })
-    outbox.add({ kind: 'finished', task_id: 'b', attempt: 1, outcome: 'completed', exit_code: 0, detail: null })
-    outbox.add({ kind: 'allocation_wanted', task_id: 'a', attempt: 1, mib: 7 })
+    outbox.add({ n: 0, kind: 'started', task_id: 'a', attempt: 1, wants_gpu: false })
+    outbox.add({ n: 0, kind: 'residency', task_id: 'a', attempt: 1, residency: 'swapped_out', generation: 2, because: null })
+    outbox.add({ n: 0, kind: 'reserve_breached', task_id: 'a', attempt: 1, gpu: 0, free_mib: 1 })
+    outbox.add({ n: 0, kind: 'reserve_breached', task_id: 'a', attempt: 1, gpu: 1, free_mib: 1 })
+    outbox.add({ n: 0, kind: 'finished', task_id: 'b', attempt: 1, outcome: 'completed', exit_code: 0, detail: null })
+    outbox.add({ n: 0, kind: 'allocation_wanted', task_id: 'a', attempt: 1, mib: 7 })
     const live = outbox.entries()
     for (let n = 0; n < 10 * COMPACT_FROM_ENTRIES; n++) {
       outbox.add(wanted(n))
@@ -388,7 +388,7 @@ describe('the outbox is bounded (R11)', () => {
   it('of what nothing makes obsolete all is kept', () => {
     const outbox = new Outbox([])
     const count = 3 * COMPACT_FROM_ENTRIES
-    for (let n = 0; n < count; n++) outbox.add({ kind: 'started', task_id: `task-${n}`, attempt: 1, wants_gpu: false })
+    for (let n = 0; n < count; n++) outbox.add({ n: 0, kind: 'started', task_id: `task-${n}`, attempt: 1, wants_gpu: false })
     expect(outbox.entries().map((entry) => entry.n)).toEqual(Array.from({ length: count }, (_, i) => i + 1))
   })
 })

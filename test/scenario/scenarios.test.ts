@@ -1,0 +1,61 @@
+import { globSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { runCheckTask } from '../../cli/check-run.ts'
+import { runScenario } from '../../simulator/run.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import type { Assertions } from '../../simulator/scenario/assertions.ts'
+
+const NO_IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
+const DAY_MS = 86_400_000
+/** The longest takes seven seconds alone, more when everything runs at once. */
+const TIMEOUT_MS = 120_000
+
+const files = globSync('scenarios/*.scenario.yaml')
+  .sort((a, b) => (a < b ? -1 : 1))
+  .filter((file) => assertsSomething(loadScenario(file).scenario.assertions))
+
+describe('a scenario of this project', () => {
+  it.each(files)(
+    'holds, and decides as recorded: %s',
+    async (file) => {
+      const { result, violations, expected } = await runCheckTask({ file }, () => {})
+      expect(violations).toEqual([])
+      expect(result?.digest, `if that is meant: headroom sim check --update ${file}`).toBe(expected?.digest)
+    },
+    TIMEOUT_MS,
+  )
+
+  it('claims all rules that always hold, and that it does something', () => {
+    for (const file of files) {
+      const { always, sometimes, final } = loadScenario(file).scenario.assertions
+      expect(always, file).toHaveLength(9)
+      expect(sometimes.length, file).toBeGreaterThan(0)
+      expect(final.length, file).toBeGreaterThan(0)
+    }
+  })
+})
+
+it(
+  'over a working week of serving, queue starvation falls and swap starvation rises with the percentage',
+  async () => {
+    const { scenario } = loadScenario('scenarios/two-week-serving.scenario.yaml')
+    const queue: number[] = []
+    const swap: number[] = []
+    for (const overcommitPercent of [0, 50, 100, 200]) {
+      const { result } = await runScenario(scenario, NO_IDENTITY, { overcommitPercent, untilMs: 5 * DAY_MS })
+      queue.push(result.metrics.starvation_percent.queue)
+      swap.push(result.metrics.starvation_percent.swap)
+    }
+    expect(queue).toEqual(queue.toSorted((a, b) => b - a))
+    expect(swap).toEqual(swap.toSorted((a, b) => a - b))
+    expect(queue[0]).toBeGreaterThan(50)
+    expect(queue[3]).toBeLessThan(10)
+    expect(swap[0]).toBe(0)
+    expect(swap[3]).toBeGreaterThan(30)
+  },
+  TIMEOUT_MS,
+)
+
+function assertsSomething({ always, eventually, sometimes, final }: Assertions): boolean {
+  return always.length + eventually.length + sometimes.length + final.length > 0
+}
