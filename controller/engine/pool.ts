@@ -35,6 +35,9 @@ interface Facet {
   version: number
 }
 
+/** From so many changes on it pays to sort out repeats first. */
+const MANY_CHANGES = 64
+
 /** Past this the log is shortened; far more than GPUs change between two looks at an index. */
 const MAX_LOG = 65_536
 
@@ -200,10 +203,15 @@ export class Pool implements PoolView {
 
   #catchUp(facet: Facet): void {
     const log = this.#log
-    for (; facet.seen < log.length; facet.seen++) {
-      const gpu = log[facet.seen] as LiveGpu
-      if (this.nodes.has(gpu.node)) this.#index(facet, gpu)
-    }
+    // An index that is asked rarely finds the same GPUs many times: each is looked at once, as it is now.
+    const changed = log.length - facet.seen > MANY_CHANGES ? new Set(log.slice(facet.seen)) : null
+    if (changed !== null) for (const gpu of changed) this.#takeIn(facet, gpu)
+    else for (let i = facet.seen; i < log.length; i++) this.#takeIn(facet, log[i] as LiveGpu)
+    facet.seen = log.length
+  }
+
+  #takeIn(facet: Facet, gpu: LiveGpu): void {
+    if (this.nodes.has(gpu.node)) this.#index(facet, gpu)
   }
 
   #catchUpNear(facet: NearFacet): void {

@@ -2,14 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Event } from '../../controller/domain/event.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import { createChecker } from '../../simulator/check/checker.ts'
-import type { Checker } from '../../simulator/check/checker.ts'
-import { describeViolation } from '../../simulator/check/violation.ts'
-import { ALWAYS_NAMES } from '../../simulator/scenario/assertions.ts'
-import type { World } from '../../simulator/world.ts'
 import { worldArb } from '../support/world-arbitraries.ts'
 import type { TaskFields, WorldCase, WorldRun } from '../support/world-builder.ts'
-import { busyFor, HOUR, idleFor, MINUTE, node, phases, play, task } from '../support/world-builder.ts'
+import { busyFor, HOUR, idleFor, MINUTE, node, phases, play, SLOW_SWAP, task } from '../support/world-builder.ts'
+import { expectSound } from '../support/world-soundness.ts'
 
 const SEED = Number(process.env['HEADROOM_SEED'] ?? 20_250_613)
 const FACTOR = Number(process.env['HEADROOM_RUNS'] ?? 1)
@@ -95,6 +91,19 @@ describe('the choice of victims', () => {
     })
   })
 
+  it('takes nobody for a return or a growth either, when all together do not cover', async () => {
+    const grows = task({ id: 'grows', vramMib: 300, work: busyFor(HOUR), alloc: [[IDLE_MS + MINUTE, 700]] })
+    const idle = task({ id: 'idle', vramMib: 300, work: idleFor(HOUR) })
+    const busy = task({ id: 'busy', vramMib: 400, work: busyFor(HOUR) })
+    const returns = task({ id: 'returns', vramMib: 800, work: phases(1, IDLE_MS + 2 * MINUTE, MINUTE, 0) })
+    const nodes = [node({ name: 'n', vramMib: 1000 })]
+    const growth = await play({ nodes, config: OVERCOMMITTED, tasks: [grows, idle, busy] }, { untilMs: IDLE_MS + 3 * MINUTE })
+    expect(kindsOf(growth.events, 'swap_decided')).toEqual([])
+    const late = [idle, busy].map((one) => ({ ...one, at: IDLE_MS + MINUTE }))
+    const ret = await play({ nodes, config: OVERCOMMITTED, tasks: [returns, ...late] }, { untilMs: IDLE_MS + 11 * MINUTE })
+    expect(kindsOf(ret.events, 'swap_decided').map((event) => event.taskId)).toEqual(['idle'])
+  })
+
   it('leaves out noswap and active tasks, and P0 ones unless a P0 task asks', async () => {
     const holders = [
       task({ id: 'noswap', vramMib: 200, noswap: 1, work: idleFor(HOUR) }),
@@ -167,6 +176,26 @@ describe('the node queue', () => {
         kindsOf(events, 'swap_in_decided').some((event) => event.taskId === id),
         id,
       ).toBe(true)
+  })
+
+  it('starts nobody on a node that was closed, or joined a group, while victims were leaving for him', async () => {
+    const tasks = [
+      task({ id: 'idle', vramMib: 600, work: idleFor(HOUR) }),
+      task({ id: 'asks', vramMib: 600, at: IDLE_MS, work: busyFor(MINUTE) }),
+    ]
+    const nodes = [node({ name: 'n', swap: SLOW_SWAP })]
+    const world = { nodes, config: OVERCOMMITTED, tasks }
+    const [from, to] = [IDLE_MS + 1000, IDLE_MS + 10 * MINUTE]
+    const closed = [
+      { at: from, cordon: 'n', isCordoned: true },
+      { at: to, cordon: 'n', isCordoned: false },
+    ]
+    const grouped = [
+      { at: from, group: 'g', nodes: ['n'] },
+      { at: to, group: 'g', nodes: [] },
+    ]
+    expect(startOf((await play(world)).events, 'asks')).toBeLessThan(IDLE_MS + MINUTE)
+    for (const commands of [closed, grouped]) expect(startOf((await play({ ...world, commands })).events, 'asks')).toBe(to)
   })
 
   it('lets max_residency_seconds bound every wait for VRAM that active tasks hold', async () => {
@@ -269,61 +298,6 @@ describe('growth', () => {
 // ---- what is asked of a world ----
 
 const OVERCOMMITTED = { default_vram_overcommit_percent: 1000 }
-
-/** All rules hold in it, whoever can run does, and at its end nothing is owned, held or counted any more. */
-async function expectSound(world: WorldCase): Promise<void> {
-  let checker: Checker | null = null
-  const { world: played } = await play(world, {
-    onWorld: (one) => {
-      checker = createChecker(one, { always: ALWAYS_NAMES, eventually: [], sometimes: [], final: [] })
-    },
-    onStep: (one) => {
-      checker?.afterStep()
-      expectAgreement(one)
-    },
-  })
-  expect(checkerOf(checker).violations.map(describeViolation)).toEqual([])
-  expectNothingLeft(played)
-}
-
-function checkerOf(checker: Checker | null): Checker {
-  if (checker === null) throw new Error('the world was never watched')
-  return checker
-}
-
-/** Between two instants controller and servers believe the same of every task that has started. */
-function expectAgreement({ clock, controller, servers }: World): void {
-  if ((clock.nextAt() ?? Infinity) <= clock.now()) return
-  for (const { spec, placement } of controller.views.openTasks()) {
-    if (placement === null || placement.startedAt === null) continue
-    const attempt = servers.get(placement.node.id)?.attempts.get(spec.id)
-    const theirs = attempt === undefined ? null : { residency: attempt.residency, demandMib: attempt.vramMib, wantsGpu: attempt.wantsGpu }
-    expect(theirs, spec.id).toEqual({ residency: placement.residency, demandMib: placement.demandMib, wantsGpu: placement.wantsGpu })
-  }
-}
-
-function expectNothingLeft({ controller: { engine } }: World): void {
-  const { cluster } = engine
-  // Whoever is left could not run on this fleet as it is now.
-  for (const left of cluster.tasks.values()) {
-    expect(left.state, left.spec.id).toBe('pending')
-    expect(cluster.isFeasible(left), left.spec.id).toBe(false)
-  }
-  expect(cluster.queuedEntries).toBe(0)
-  for (const { queue, collector, hostUsedMib, hostPromisedMib, gpus } of cluster.nodes.values()) {
-    expect({ queue, collector, hostUsedMib, hostPromisedMib }).toEqual({ queue: [], collector: null, hostUsedMib: 0, hostPromisedMib: 0 })
-    for (const { owners, claims, holds: held, noswapMib, swappableMib, movingOutMib } of gpus) {
-      expect({ owners, claims, held, noswapMib, swappableMib, movingOutMib }).toEqual({
-        owners: [],
-        claims: [],
-        held: [],
-        noswapMib: 0,
-        swappableMib: 0,
-        movingOutMib: 0,
-      })
-    }
-  }
-}
 
 /** One GPU full of idle tasks `t0`, `t1`, …, and one that comes when all have been idle for the idle period, and misses `missingMib`. */
 function withIdlers(

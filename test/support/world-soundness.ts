@@ -1,0 +1,100 @@
+/** What is asked of any world, whatever happens in it: all rules hold, both ends of the wire agree, whoever can run does, and nothing is left. */
+import { expect } from 'vitest'
+import type { Event } from '../../controller/domain/event.ts'
+import type { Cluster } from '../../controller/engine/cluster.ts'
+import type { LiveTask } from '../../controller/engine/live.ts'
+import { poolKeyOf } from '../../controller/scheduler/shape.ts'
+import { ripeAt } from '../../controller/swap/eligible.ts'
+import type { Instant } from '../../protocol/units.ts'
+import { createChecker } from '../../simulator/check/checker.ts'
+import type { Checker } from '../../simulator/check/checker.ts'
+import { describeViolation } from '../../simulator/check/violation.ts'
+import { ALWAYS_NAMES } from '../../simulator/scenario/assertions.ts'
+import type { World } from '../../simulator/world.ts'
+import { play } from './world-builder.ts'
+import type { WorldCase } from './world-builder.ts'
+
+/** Plays the case to its end. Throws the first thing that is not as it should be. */
+export async function expectSound(worldCase: WorldCase): Promise<void> {
+  let checker: Checker | null = null
+  let watched: World | null = null
+  const { world } = await play(worldCase, {
+    onWorld: (one) => {
+      watched = one
+      checker = createChecker(one, { always: ALWAYS_NAMES, eventually: [], sometimes: [], final: [] })
+    },
+    onEvents: (events) => {
+      if (watched !== null) for (const event of events) if (event.kind === 'task_placed') expectFitPlacement(event, watched)
+    },
+    onStep: (one) => {
+      checker?.afterStep()
+      if ((one.clock.nextAt() ?? Infinity) <= one.clock.now()) return
+      expectAgreement(one)
+      expectOrder(one.controller.engine.cluster, one.clock.now())
+    },
+  })
+  expect((checker as Checker | null)?.violations.map(describeViolation)).toEqual([])
+  expectNothingLeft(world.controller.engine.cluster)
+}
+
+/** Between two instants controller and servers believe the same of every task that has started. */
+function expectAgreement({ controller, servers }: World): void {
+  for (const { spec, placement } of controller.views.openTasks()) {
+    if (placement === null || placement.startedAt === null) continue
+    const attempt = servers.get(placement.node.id)?.attempts.get(spec.id)
+    const theirs = attempt === undefined ? null : { residency: attempt.residency, demandMib: attempt.vramMib, wantsGpu: attempt.wantsGpu }
+    expect(theirs, spec.id).toEqual({ residency: placement.residency, demandMib: placement.demandMib, wantsGpu: placement.wantsGpu })
+  }
+}
+
+/** Everybody who waits stands where he will be found, and everybody who may leave by now is known to. */
+function expectOrder(cluster: Cluster, now: Instant): void {
+  const isAnybodyWaiting = cluster.pendingCount > 0 || cluster.queuedEntries > 0
+  for (const { spec, queue, claim, placement } of cluster.tasks.values()) {
+    if (placement === null) {
+      expect(queue !== null || claim?.owns === true, `${spec.id} waits in a queue, or owns bytes`).toBe(true)
+      continue
+    }
+    const { residency, heldGrowth, entry, wantsGpu, isRipe, startedAt, gpus } = placement
+    if (residency === 'resident' && heldGrowth !== null) expect(entry?.kind, `${spec.id} asks to grow`).toBe('growth')
+    if (residency === 'swapped_out' && (wantsGpu || heldGrowth !== null)) expect(entry?.kind, `${spec.id} asks to return`).toBe('swap_in')
+    const at = ripeAt(placement, cluster.policy)
+    if (isAnybodyWaiting && startedAt !== null) expect(isRipe, `${spec.id} is ripe`).toBe(at !== null && at <= now)
+    if (spec.gpuMode !== 'exclusive') continue
+    for (const gpu of gpus) expect(gpu.placements.length + gpu.claims.length, `tasks on the GPU of ${spec.id}, an exclusive task`).toBe(1)
+  }
+}
+
+/** On a node that takes tasks; under `fifo` before nobody that still waits for the same pool. */
+function expectFitPlacement({ taskId, nodeId }: Event, { controller: { engine } }: World): void {
+  const { cluster } = engine
+  expect(cluster.nodes.get(nodeId ?? '')?.isCordoned, `${taskId} is placed on a cordoned node`).toBe(false)
+  const placed = cluster.tasks.get(taskId ?? '')
+  if (cluster.policy.strategy !== 'fifo' || cluster.policy.queueAgingMs !== null || placed === undefined) return
+  for (const waiting of cluster.tasks.values()) {
+    if (waiting.queue !== null && isAhead(waiting, placed) && cluster.isFeasible(waiting)) {
+      throw new Error(`${placed.spec.id} is placed before ${waiting.spec.id}`)
+    }
+  }
+}
+
+function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
+  if (poolKeyOf(spec.groups) !== poolKeyOf(other.groups)) return false
+  return spec.priority === other.priority ? spec.seq < other.seq : spec.priority < other.priority
+}
+
+function expectNothingLeft(cluster: Cluster): void {
+  // Whoever is left could not run on this fleet as it is now.
+  for (const left of cluster.tasks.values()) {
+    expect(left.state, left.spec.id).toBe('pending')
+    expect(cluster.isFeasible(left), left.spec.id).toBe(false)
+  }
+  expect(cluster.queuedEntries).toBe(0)
+  for (const { queue, collector, hostUsedMib, hostPromisedMib, gpus } of cluster.nodes.values()) {
+    expect({ queue, collector, hostUsedMib, hostPromisedMib }).toEqual({ queue: [], collector: null, hostUsedMib: 0, hostPromisedMib: 0 })
+    for (const { owners, claims, holds, noswapMib, swappableMib, movingOutMib } of gpus) {
+      const books = { owners: owners.length, claims: claims.length, holds: holds.length, noswapMib, swappableMib, movingOutMib }
+      expect(books).toEqual({ owners: 0, claims: 0, holds: 0, noswapMib: 0, swappableMib: 0, movingOutMib: 0 })
+    }
+  }
+}
