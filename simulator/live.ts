@@ -12,6 +12,7 @@ import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import { nodeIdFromName } from '../protocol/node-id.ts'
 import type { Instant } from '../protocol/units.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
+import { tellReserve } from './fleet/tell-reserve.ts'
 import { OpenWorkload } from './fleet/workload.ts'
 import { PacedClock } from './paced-clock.ts'
 import type { RealTime } from './paced-clock.ts'
@@ -58,14 +59,20 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       areHeartbeatsElided: true,
       onEvents: (events) => {
         for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
+        tellReserve(
+          events,
+          () => controller.views.nodes(),
+          (id) => servers.get(id),
+        )
         o.controller.onEvents?.(events)
       },
     },
   )
-  const servers = o.scenario.nodes.map(
-    (node) =>
-      new ServerCore({
-        nodeId: nodeIdFromName(node.name),
+  const servers = new Map(
+    o.scenario.nodes.map((node) => {
+      const nodeId = nodeIdFromName(node.name)
+      const server = new ServerCore({
+        nodeId,
         name: node.name,
         address: `${node.name}.sim`,
         hostSwapMib: node.hostSwapMib,
@@ -76,13 +83,15 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
         device: new SimulatedDevice(clock, node, workload),
         storage: createMemoryStorage(),
         areHeartbeatsElided: true,
-      }),
+      })
+      return [nodeId, server] as const
+    }),
   )
   return {
     controller,
     async start() {
       await controller.start()
-      for (const server of servers) server.start()
+      for (const server of servers.values()) server.start()
       feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
         const id = uuidFrom(random.stream('live-task-ids'))
         workload.add(id, task.work, task.allocSteps)
@@ -92,7 +101,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       clock.begin()
     },
     async stop() {
-      for (const server of servers) server.stop()
+      for (const server of servers.values()) server.stop()
       clock.stop()
       await controller.stop()
     },

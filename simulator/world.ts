@@ -14,6 +14,7 @@ import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import { nodeIdFromName } from '../protocol/node-id.ts'
 import type { DurationMs, Instant } from '../protocol/units.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
+import { tellReserve } from './fleet/tell-reserve.ts'
 import { OpenWorkload } from './fleet/workload.ts'
 import { Collector } from './report/collector.ts'
 import type { TaskOutcome } from './report/collector.ts'
@@ -219,17 +220,14 @@ export class World {
     this.collector.record(events)
     for (const event of events) {
       if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
-      else if (event.kind === 'config_changed' || event.kind === 'node_config_changed') this.#tellReserve(event.nodeId)
     }
+    if (this.#areHeartbeatsElided)
+      tellReserve(
+        events,
+        () => this.controller.views.nodes(),
+        (id) => this.servers.get(id),
+      )
     for (const listener of this.#listeners) listener(events)
-  }
-
-  /** Servers learn the reserve with their next heartbeat; where those are not enacted, at once. Null: all of them. */
-  #tellReserve(nodeId: string | null): void {
-    if (!this.#areHeartbeatsElided) return
-    for (const node of this.controller.views.nodes()) {
-      if (nodeId === null || nodeId === node.id) this.servers.get(node.id)?.keepReserve(node.gpus[0]?.reserveMib ?? 0)
-    }
   }
 }
 

@@ -39,7 +39,6 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
     if (!c.hasTouchedNodes()) break
   }
   c.queueChangesSeen = c.queueChanges
-  c.ripening.hasNewHead = false
   return earliest(liftAt, holdAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
 }
 

@@ -6,8 +6,6 @@ import type { LivePlacement } from './live.ts'
 
 export class RipeningHeap {
   #heap: LivePlacement[] = []
-  /** Since the last cycle somebody has become the next to ripen: a planned look may be too late. */
-  hasNewHead = false
 
   /** The earliest instant at which somebody may ripen; null when nobody waits to. */
   nextAt(): Instant | null {
@@ -54,7 +52,6 @@ export class RipeningHeap {
       at = parent
     }
     this.#put(placement, at)
-    if (at === 0) this.hasNewHead = true
   }
 
   #put(placement: LivePlacement, at: number): void {

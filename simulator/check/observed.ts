@@ -6,18 +6,16 @@ import type { ConfigFields } from '../../controller/domain/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import type { GpuMode, Instant, Mib, NoSwap, Percent, Priority } from '../../protocol/units.ts'
+import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import type { World } from '../world.ts'
 
-/** A node as its maker describes it. Nobody else uses its GPUs: simulated devices report no foreign memory. */
+/** A node as its maker describes it; its overrides arrive as events. Nobody else uses its GPUs: simulated devices report no foreign memory. */
 export interface ObservedNode {
   readonly id: string
   readonly name: string
   readonly gpuCount: number
   readonly physicalMib: Mib
   readonly hostSwapMib: Mib
-  readonly overcommitPercent: Percent | null
-  readonly reserveMib: Mib | null
 }
 
 /** What a client asked for, as it stands now. */
@@ -43,7 +41,7 @@ export interface ObservedAttempt {
 }
 
 export interface Observed {
-  readonly startedAt: Instant
+  /** What holds at the start. */
   readonly config: ConfigFields
   readonly nodes: readonly ObservedNode[]
   now(): Instant
@@ -58,9 +56,8 @@ export interface Observed {
 const NOBODY: ReadonlyMap<string, ObservedAttempt> = new Map()
 
 export function observe(world: World): Observed {
-  const { clock, nodes, config } = world.plan
+  const { nodes, config } = world.plan
   return {
-    startedAt: clock.startMs,
     config: { ...DEFAULT_CONFIG, ...config },
     nodes: nodes.map((node) => ({
       id: nodeIdFromName(node.name),
@@ -68,8 +65,6 @@ export function observe(world: World): Observed {
       gpuCount: node.gpuCount,
       physicalMib: node.gpu.vramMib,
       hostSwapMib: node.hostSwapMib,
-      overcommitPercent: node.overcommitPercent,
-      reserveMib: node.safetyReserveMib,
     })),
     now: () => world.clock.now(),
     attemptsOn: (nodeId) => world.servers.get(nodeId)?.attempts ?? NOBODY,

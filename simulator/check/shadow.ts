@@ -33,12 +33,11 @@ export interface ShadowTask {
 export interface ShadowNode extends ObservedNode {
   overcommitPercent: Percent | null
   reserveMib: Mib | null
-  isCordoned: boolean
   /** Tasks by GPU index. */
   readonly tasks: readonly Set<ShadowTask>[]
 }
 
-/** Semantics section 5 names a back-off after a failed swap; the controller's is this long (docs/protocol.md). */
+/** Semantics section 5 names a back-off after a failed swap; the controller's is this long (engine/node-events.ts). */
 const SWAP_BACK_OFF_MS = 30_000
 
 export class Shadow {
@@ -56,12 +55,11 @@ export class Shadow {
     this.nodes = new Map(
       observed.nodes.map((node) => [
         node.id,
-        // Overrides arrive as events.
         {
           ...node,
           overcommitPercent: null,
           reserveMib: null,
-          isCordoned: false,
+
           tasks: Array.from({ length: node.gpuCount }, () => new Set()),
         },
       ]),
@@ -227,7 +225,6 @@ export class Shadow {
       if (node === undefined) return
       if ('overcommit_vram_percent' in data) node.overcommitPercent = data['overcommit_vram_percent'] as Percent | null
       if ('safety_reserve_mib' in data) node.reserveMib = data['safety_reserve_mib'] as Mib | null
-      if ('is_cordoned' in data) node.isCordoned = data['is_cordoned'] as boolean
     }
   }
 }

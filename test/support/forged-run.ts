@@ -39,9 +39,8 @@ export class ForgedRun {
   #seq = 0
 
   constructor(assertions: Partial<Assertions>, config: Partial<ConfigFields> = {}) {
-    const node = { gpuCount: 2, physicalMib: 1000, hostSwapMib: 4000, overcommitPercent: null, reserveMib: null }
+    const node = { gpuCount: 2, physicalMib: 1000, hostSwapMib: 4000 }
     const observed: Observed = {
-      startedAt: 0,
       config: { ...DEFAULT_CONFIG, safety_reserve_mib: 100, default_vram_overcommit_percent: 50, ...config },
       nodes: ['a', 'b'].map((id) => ({ ...node, id, name: id })),
       now: () => this.now,
@@ -137,7 +136,7 @@ export class ForgedRun {
     return this
   }
 
-  /** Tells several events as one step. */
+  /** The run is over. */
   end(metrics: Partial<Metrics> = {}): this {
     this.checker.finish({ ...NO_METRICS, ...metrics })
     return this

@@ -1,0 +1,20 @@
+/** Servers learn the reserve with their next heartbeat; where heartbeats are not enacted they are told as soon as it is durable. */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Node } from '../../controller/domain/node.ts'
+import type { Mib } from '../../protocol/units.ts'
+
+/** What of a server this needs. */
+export interface ReserveKeeper {
+  keepReserve(mib: Mib): void
+}
+
+export function tellReserve(
+  events: readonly Event[],
+  nodes: () => Iterable<Node>,
+  serverOf: (nodeId: string) => ReserveKeeper | undefined,
+): void {
+  for (const { kind, nodeId } of events) {
+    if (kind !== 'config_changed' && kind !== 'node_config_changed') continue
+    for (const node of nodes()) if (nodeId === null || nodeId === node.id) serverOf(node.id)?.keepReserve(node.gpus[0]?.reserveMib ?? 0)
+  }
+}
