@@ -2,9 +2,14 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
+import { afterAll } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 const START_WITHIN_MS = 30_000
+
+/** A test that fails half-way leaves no controller behind. */
+const started = new Set<ChildProcess>()
+afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
 
 export interface Served {
   readonly url: string
@@ -20,6 +25,7 @@ export function serve(dataDir: string, env: Readonly<Record<string, string>> = {
     cwd: ROOT,
     env: { ...process.env, CONTROLLER_HTTP_PORT: '0', CONTROLLER_DATA_DIR: dataDir, LOG_LEVEL: 'error', ...env },
   })
+  started.add(child)
   let output = ''
   const ended = new Promise<number | NodeJS.Signals | null>((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
   return new Promise((resolve, reject) => {
