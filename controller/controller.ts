@@ -6,16 +6,22 @@ import type { Event } from './domain/event.ts'
 import type { Commands } from './engine/commands.ts'
 import { Engine } from './engine/engine.ts'
 import { createViews } from './engine/live-views.ts'
+import { TASK_LEASE_MS } from './engine/leases.ts'
+import { isWanted } from './engine/orders.ts'
 import type { Views } from './engine/views.ts'
 import type { Bus } from './ports/bus.ts'
 import type { Clock } from './ports/clock.ts'
-import { RANK_MESSAGE } from './ports/clock.ts'
 import type { Random } from './ports/random.ts'
 import type { Store } from './ports/store.ts'
+import type { TaskLogs } from './ports/task-logs.ts'
+import { listenToClients } from './wire/client-requests.ts'
 import { Freshness } from './wire/freshness.ts'
 import { listenToNodes } from './wire/inbound.ts'
+import { MessageTally } from './wire/message-counts.ts'
+import type { MessageCounts, RefusedReason } from './wire/message-counts.ts'
 import { Outbound } from './wire/outbound.ts'
 import { watchSilence } from './wire/silence.ts'
+import { createTaskLogs } from './wire/task-logs.ts'
 
 export type { TaskRequest } from './engine/commands.ts'
 
@@ -29,12 +35,12 @@ export interface ControllerPorts {
 export interface ControllerOptions {
   /** The configuration while nothing is persisted (specification 2.1). */
   readonly initialConfig?: Partial<ConfigFields>
-  /** Simulation only: heartbeats that change nothing are not enacted; leases and freshness hold between faults. */
+  /** Simulation only: heartbeats that change nothing are not enacted; leases of nodes and of tasks, and freshness, hold between faults. */
   readonly areHeartbeatsElided?: boolean
   /** Every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
-  /** A message that was refused: who it claimed to be from (null: nobody we know), and why. */
-  readonly onRefused?: (nodeId: string | null, reason: string) => void
+  /** A message that was refused: which node or client it claimed to be from (null: nobody we know), and why. */
+  readonly onRefused?: (senderId: string | null, reason: string) => void
   /** The store failed: acknowledge nothing more, end the process (R10). */
   readonly onFault?: (fault: unknown) => void
 }
@@ -43,6 +49,8 @@ export interface Controller {
   readonly engine: Engine
   readonly commands: Commands
   readonly views: Views
+  readonly logs: TaskLogs
+  readonly messages: MessageCounts
   /** Loads what is durable and begins to listen. Rejects with StoreFault. */
   start(): Promise<void>
   /** Listens no more and closes the store; what was acknowledged is durable. */
@@ -62,6 +70,7 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
   const engine = new Engine({
     ...ports,
     initialConfig: options.initialConfig ?? {},
+    taskLeaseMs: isElided ? null : TASK_LEASE_MS,
     send: (effect) => outbound.send(effect),
     onEvents: options.onEvents ?? (() => {}),
     onFault: options.onFault ?? (() => {}),
@@ -71,24 +80,47 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
     clock,
     freshness,
     envelope,
-    isCurrent: (effect) => engine.cluster.tasks.get(effect.taskId)?.placement?.attempt === effect.attempt,
-    onResult: (nodeId, command, result) => engine.commandResult(nodeId, command, result),
+    random: ports.random.stream('outbound'),
+    runLeaseMs: () => engine.cluster.policy.runLeaseMs,
+    isWanted: (effect) => isWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
+    onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
+  const views = createViews(engine, clock, store.reads)
+  const tally = new MessageTally()
+  const onRefused = (senderId: string | null, reason: RefusedReason): void => {
+    tally.refused[reason] += 1
+    options.onRefused?.(senderId, reason)
+  }
   let stopListening: () => void = () => {}
+  let stopHearingClients: () => void = () => {}
   let stopWatching: () => void = () => {}
   return {
     engine,
     commands: engine,
-    views: createViews(engine, clock, store.reads),
+    views,
+    logs: createTaskLogs(bus, envelope),
+    messages: tally,
     async start() {
       await engine.start()
       boot.counter = engine.epoch
-      stopListening = listenToNodes({ engine, bus, clock, freshness, envelope, onRefused: options.onRefused ?? (() => {}) })
-      stopWatching = isElided ? () => {} : watchSilence(engine, freshness, clock, RANK_MESSAGE)
+      stopListening = listenToNodes({
+        engine,
+        bus,
+        clock,
+        freshness,
+        envelope,
+        onHeard: (nodeId) => outbound.heard(nodeId),
+        onRefused,
+        onLate: () => (tally.late += 1),
+      })
+      stopHearingClients = listenToClients({ commands: engine, views, bus, envelope, onRefused })
+      stopWatching = isElided ? () => {} : watchSilence(engine, clock)
     },
     async stop() {
       stopListening()
+      stopHearingClients()
       stopWatching()
+      outbound.close()
       await store.close()
     },
   }

@@ -2,6 +2,7 @@
  * What controller and GPU servers say to each other, version 1. Field names are those of the wire: snake_case, MiB, milliseconds.
  * `protocol/codec.ts` turns them into bytes and checks what comes in; in a simulation they travel by reference.
  */
+import type { ClientBody, TaskAnswer } from './client-messages.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
 
 export const PROTOCOL_VERSION = 1
@@ -26,9 +27,9 @@ export interface Envelope<B extends Body = Body> {
   readonly body: B
 }
 
-export type Body = NodeBody | ControllerBody
-export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult
-export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | Refused
+export type Body = NodeBody | ControllerBody | ClientBody
+export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | Refused
+export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | ReadLog | Refused | TaskAnswer
 
 // ── node → controller ────────────────────────────────────────────────────────
 
@@ -38,6 +39,8 @@ export interface GpuReport {
   readonly physical_mib: Mib
   readonly foreign_mib: Mib
 }
+
+export type DeviceKind = 'nvidia' | 'process' | 'simulated'
 
 export type WireResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
 
@@ -69,6 +72,10 @@ export interface Hello {
   readonly host_swap_mib: Mib
   /** Tasks can announce that they want the GPU; otherwise the controller probes (swap_in_probe_seconds). */
   readonly signals_wanted: boolean
+  /** What its GPUs are: real ones, none (declared in a file, tasks are plain processes), or a model. */
+  readonly device: DeviceKind
+  /** It runs commands; otherwise only leases are placed here. */
+  readonly allow_exec: boolean
   readonly tasks: readonly TaskReport[]
   readonly finished_unacked: readonly AttemptRef[]
 }
@@ -161,9 +168,26 @@ export type RefusalReason =
   | 'noswap'
   | 'contrary'
   | 'no_host_memory'
+  | 'node_full'
   | 'exec_not_allowed'
   | 'device_failed'
   | 'disk_failed'
+
+/** The answer to `read_log`. */
+export interface LogChunk {
+  readonly op: 'log'
+  readonly task_id: string
+  readonly attempt: number
+  readonly stream: LogStream
+  /** Where `data` begins: what was asked for, or the oldest byte still kept when that is later. */
+  readonly offset: number
+  /** Bytes in base64; empty when there is nothing from there on. */
+  readonly data: string
+  /** Nothing will be written after what has been written by now. */
+  readonly is_ended: boolean
+}
+
+export type LogStream = 'stdout' | 'stderr'
 
 // ── controller → node ────────────────────────────────────────────────────────
 
@@ -245,4 +269,15 @@ export interface GrantCommand extends CommandBase {
   readonly mib: Mib
   readonly noswap: NoSwap
   readonly reason: string | null
+}
+
+/** What a task has written. It changes nothing, so that nothing of R3 applies to it; answered by `log`, or `refused` for an attempt unknown. */
+export interface ReadLog {
+  readonly op: 'read_log'
+  readonly task_id: string
+  readonly attempt: number
+  readonly stream: LogStream
+  /** Bytes since the attempt began. */
+  readonly offset: number
+  readonly max_bytes: number
 }

@@ -8,11 +8,12 @@ import type { Characters, ListRule, RecordShape, Shape, TaggedShape } from './sc
 export type Check = (value: unknown) => string | null
 
 /** Names that reach an object's prototype somewhere down the line: no message has them, not even as a field to ignore. */
-const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
+export const PROTOTYPE_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-const CHARACTERS: Readonly<Record<Characters, { readonly refused: RegExp; readonly words: string }>> = {
+/** What a text must not hold: each is one class of characters, from which a JSON Schema pattern is made too. */
+export const CHARACTERS: Readonly<Record<Characters, { readonly refused: RegExp; readonly words: string }>> = {
   one_line: { refused: /[\u0000-\u001f\u007f]/, words: 'without control characters' },
-  no_nul: { refused: /\u0000/, words: 'without NUL' },
+  no_nul: { refused: /[\u0000]/, words: 'without NUL' },
 }
 
 const LONGEST_QUOTE = 40

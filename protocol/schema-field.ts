@@ -36,6 +36,7 @@ export type ListRule = 'none' | 'no_duplicates' | 'index_is_place'
 /** A shape that describes values of type T, so that the compiler holds every table against `messages.ts`. */
 export type Field<T> = Shape & { readonly describes?: T }
 export type RecordField<T> = RecordShape & { readonly describes?: T }
+export type TaggedField<T> = TaggedShape & { readonly describes?: T }
 
 export function integer(min: number, max: number): Field<number> {
   return { kind: 'integer', min, max }
@@ -69,7 +70,7 @@ export function record<T>(fields: { readonly [K in keyof T]-?: Field<T[K]> }): R
 }
 
 /** Each variant names the tag among its fields too. */
-export function tagged<T, const G extends keyof T & string>(tag: G, variants: Variants<T, G>): Field<T> {
+export function tagged<T, const G extends keyof T & string>(tag: G, variants: Variants<T, G>): TaggedField<T> {
   return { kind: 'tagged', tag, variants: variants as Readonly<Record<string, RecordShape>> }
 }
 

@@ -5,6 +5,7 @@ import type {
   Body,
   Boot,
   CommandResult,
+  DeviceKind,
   Envelope,
   EventsAck,
   FinishedEvent,
@@ -13,10 +14,13 @@ import type {
   Heartbeat,
   Hello,
   Lease,
+  LogChunk,
+  LogStream,
   NodeEvent,
   NodeEvents,
   NodeSettings,
   RefusalReason,
+  ReadLog,
   Refused,
   ReserveBreachedEvent,
   ResidencyEvent,
@@ -31,6 +35,7 @@ import type {
   WireResidency,
 } from './messages.ts'
 import type { GpuMode, NoSwap, OnNodeLoss, Priority } from './units.ts'
+import { CLIENT_BODIES } from './client-schema.ts'
 import { PROTOCOL_VERSION } from './messages.ts'
 import { every, flag, integer, list, oneOf, orNull, record, tagged, text } from './schema-field.ts'
 
@@ -42,6 +47,9 @@ export const MAX_ATTEMPTS_PER_NODE = 1024
 export const MAX_EVENTS = 256
 /** What a device says about the end of a task, in UTF-16 code units. */
 export const MAX_DETAIL_LENGTH = 512
+
+/** Bytes of a task's output in one message; base64 makes a third more of them. */
+export const MAX_LOG_BYTES = 128 * 1024
 
 const MAX_GPUS = 16
 /** 16 TiB on one GPU. */
@@ -104,6 +112,8 @@ const hello = record<Hello>({
   address: text(0, 300),
   host_swap_mib: integer(0, MAX_HOST_MIB),
   signals_wanted: flag,
+  device: every<DeviceKind>()('nvidia', 'process', 'simulated'),
+  allow_exec: flag,
 })
 
 const heartbeat = record<Heartbeat>({ op: oneOf('heartbeat'), ...snapshot })
@@ -159,6 +169,7 @@ const result = record<CommandResult>({
       'noswap',
       'contrary',
       'no_host_memory',
+      'node_full',
       'exec_not_allowed',
       'device_failed',
       'disk_failed',
@@ -166,6 +177,16 @@ const result = record<CommandResult>({
   ),
   residency,
   generation: count,
+})
+
+const logStream = every<LogStream>()('stdout', 'stderr')
+const log = record<LogChunk>({
+  op: oneOf('log'),
+  ...attempt,
+  stream: logStream,
+  offset: count,
+  data: text(0, Math.ceil(MAX_LOG_BYTES / 3) * 4),
+  is_ended: flag,
 })
 
 // ── controller → node ────────────────────────────────────────────────────────
@@ -216,12 +237,21 @@ export const BODIES = tagged<Body, 'op'>('op', {
   heartbeat,
   events,
   result,
+  log,
+  read_log: record<ReadLog>({
+    op: oneOf('read_log'),
+    ...attempt,
+    stream: logStream,
+    offset: count,
+    max_bytes: integer(1, MAX_LOG_BYTES),
+  }),
   welcome: record<Welcome>({ op: oneOf('welcome'), settings, stop: attemptRefs }),
   lease: record<Lease>({ op: oneOf('lease'), settings, stop: attemptRefs }),
   events_ack: record<EventsAck>({ op: oneOf('events_ack'), up_to: count }),
   state_reset: record<StateReset>({ op: oneOf('state_reset'), counter_above: integer(0, MAX_COUNT - 1) }),
   refused: record<Refused>({ op: oneOf('refused'), reason: text(0, 200) }),
   ...commands,
+  ...CLIENT_BODIES,
 })
 
 /** The version stands first: of another one nothing else is looked at. */

@@ -3,6 +3,26 @@ export const DEFAULT_PREFIX = 'gpu.v1'
 
 export type NodeVerb = 'hello' | 'heartbeat' | 'event' | 'telemetry' | 'command'
 
+export type ClientVerb = 'submit' | 'cancel' | 'get' | 'keepalive'
+
+/** `*` as verb: all of them. */
+export function clientSubject(clientId: string, verb: ClientVerb | '*', prefix = DEFAULT_PREFIX): string {
+  return `${prefix}.client.${clientId}.${verb}`
+}
+
+/** The pattern under which the controller hears all clients ask this. */
+export function everyClient(verb: ClientVerb, prefix = DEFAULT_PREFIX): string {
+  return clientSubject('*', verb, prefix)
+}
+
+/** The client id inside a client subject, or null when the subject has another form. */
+export function clientIdOf(subject: string, prefix = DEFAULT_PREFIX): string | null {
+  const start = prefix.length + 8
+  if (!subject.startsWith(`${prefix}.client.`)) return null
+  const end = subject.indexOf('.', start)
+  return end > start ? subject.slice(start, end) : null
+}
+
 export function nodeSubject(nodeId: string, verb: NodeVerb, prefix = DEFAULT_PREFIX): string {
   return `${prefix}.node.${nodeId}.${verb}`
 }

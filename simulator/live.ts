@@ -77,11 +77,14 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
         address: `${node.name}.sim`,
         hostSwapMib: node.hostSwapMib,
         signalsWanted: true,
+        deviceKind: 'simulated',
+        allowExec: true,
         clock,
         random: random.stream(`server/${node.name}`),
         bus,
         device: new SimulatedDevice(clock, node, workload),
-        storage: createMemoryStorage(),
+        // Each start of this process is a later boot of its servers.
+        storage: createMemoryStorage(Math.floor(o.startAt / 1000)),
         areHeartbeatsElided: true,
       })
       return [nodeId, server] as const

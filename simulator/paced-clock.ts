@@ -4,7 +4,7 @@
  */
 import type { CancelTimer, TimerRank } from '../controller/ports/clock.ts'
 import type { Instant } from '../protocol/units.ts'
-import type { SimClock, TimerHandle } from './virtual-clock.ts'
+import type { SimClock, SimTimer } from './virtual-clock.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** The ambient world, handed in so that tests can be without it. */
@@ -62,10 +62,15 @@ export class PacedClock implements SimClock {
     return cancel
   }
 
-  schedule(instant: Instant, fn: () => void, rank: TimerRank): TimerHandle {
-    const handle = this.#inner.schedule(instant, fn, rank)
-    this.#plan()
-    return handle
+  timer(fn: () => void, rank: TimerRank): SimTimer {
+    const inner = this.#inner.timer(fn, rank)
+    return {
+      set: (instant) => {
+        inner.set(instant)
+        this.#plan()
+      },
+      clear: () => inner.clear(),
+    }
   }
 
   soon(fn: () => void, rank: TimerRank): void {

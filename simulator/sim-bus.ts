@@ -41,6 +41,10 @@ export class SimBus implements Bus {
   }
 
   request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
+    if (this.#isDrained) {
+      this.#later(() => done({ answered: false, why: 'disconnected' }))
+      return
+    }
     if (this.#handlerFor(subject) === null) {
       this.#later(() => done({ answered: false, why: 'no_responder' }))
       return
@@ -109,8 +113,7 @@ export class SimBus implements Bus {
   #handlerFor(subject: string): Handler | null {
     const known = this.#bySubject.get(subject)
     if (known !== undefined) return known
-    const handler =
-      this.#exact.get(subject) ?? this.#patterns.find(({ head, tail }) => subject.startsWith(head) && subject.endsWith(tail))?.handler
+    const handler = this.#exact.get(subject) ?? this.#patterns.find((pattern) => matches(subject, pattern))?.handler
     if (handler !== undefined) this.#bySubject.set(subject, handler)
     return handler ?? null
   }
@@ -126,4 +129,10 @@ export class SimBus implements Bus {
     if (!decoded.ok) throw new Error(`broken invariant: a message of ours does not decode: ${decoded.why}`)
     return decoded.envelope
   }
+}
+
+/** Between head and tail stands exactly one part. */
+function matches(subject: string, { head, tail }: { readonly head: string; readonly tail: string }): boolean {
+  const end = subject.length - tail.length
+  return end > head.length && subject.startsWith(head) && subject.endsWith(tail) && !subject.slice(head.length, end).includes('.')
 }

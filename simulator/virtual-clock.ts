@@ -1,39 +1,36 @@
 /**
- * Virtual time: a binary heap of timers, and one first-in-first-out list per rank for what is due in the current instant. Nothing sleeps;
- * `step` runs the next thing and moves time to it.
+ * Virtual time: a heap of timers, and one first-in-first-out list per rank for what is due in the current instant. Nothing sleeps; `step`
+ * runs the next thing and moves time to it.
  */
 import type { Instant } from '../protocol/units.ts'
 import type { CancelTimer, Clock, TimerRank } from '../controller/ports/clock.ts'
 import { RANK_DECISION } from '../controller/ports/clock.ts'
+import { TimerHeap, type Ticketed } from './timer-heap.ts'
 
 /** What the simulated bus and devices need of time; the paced clock of a live fleet has it too. */
 export interface SimClock extends Clock {
-  /** Like `at` for the current instant, without a way back: the hot path. */
-  soon(fn: () => void, rank: TimerRank): void
-  /** Like `at`; the way back is to set the handle's `fn` to null. */
-  schedule(instant: Instant, fn: () => void, rank: TimerRank): TimerHandle
+  /** A timer for this function that can be set again and again, without a new object each time: the hot path. */
+  timer(fn: () => void, rank: TimerRank): SimTimer
 }
 
-/** A timer that has not run: without a function it never will. */
-export interface TimerHandle {
-  fn: (() => void) | null
-}
-
-interface Timer extends TimerHandle {
-  readonly at: Instant
-  readonly rank: TimerRank
-  readonly order: number
+export interface SimTimer {
+  /** Runs the function at that instant, and not at the one it was set to before. */
+  set(instant: Instant): void
+  /** It does not run, unless it is set again. */
+  clear(): void
 }
 
 const RANKS = 4
 
 export class VirtualClock implements SimClock {
   #now: Instant
-  #order = 0
-  readonly #heap: Timer[] = []
+  #tickets = 0
+  readonly #heap = new TimerHeap<VirtualTimer>()
   /** What is due in this instant, by rank; `#heads` says how far each list has been run. */
-  readonly #due: (Timer | (() => void))[][] = [[], [], [], []]
+  readonly #due: Due[][] = [[], [], [], []]
   readonly #heads = [0, 0, 0, 0]
+  /** How many wait in these lists. */
+  #dueCount = 0
   /** Timers run so far. */
   steps = 0
 
@@ -46,33 +43,34 @@ export class VirtualClock implements SimClock {
   }
 
   at(instant: Instant, fn: () => void, rank: TimerRank = RANK_DECISION): CancelTimer {
-    const timer = this.schedule(instant, fn, rank)
-    return () => {
-      timer.fn = null
-    }
-  }
-
-  schedule(instant: Instant, fn: () => void, rank: TimerRank): TimerHandle {
-    const timer: Timer = { at: instant, rank, order: this.#order++, fn }
-    if (instant <= this.#now) (this.#due[rank] as Timer[]).push(timer)
-    else this.#push(timer)
-    return timer
+    const timer = this.timer(fn, rank)
+    timer.set(instant)
+    return () => timer.clear()
   }
 
   soon(fn: () => void, rank: TimerRank): void {
-    ;(this.#due[rank] as (() => void)[]).push(fn)
+    ;(this.#due[rank] as Due[]).push(fn)
+    this.#dueCount += 1
+  }
+
+  timer(fn: () => void, rank: TimerRank): SimTimer {
+    return new VirtualTimer(this, fn, rank)
+  }
+
+  /** For its timers. */
+  plan(timer: VirtualTimer, instant: Instant): void {
+    timer.ticket = ++this.#tickets
+    if (instant > this.#now) this.#heap.push(instant, timer)
+    else this.#join(timer)
   }
 
   /** Runs the next timer, unless it lies after `until`; false when there is none. */
   step(until: Instant): boolean {
-    for (;;) {
-      const fn = this.#nextDue() ?? this.#nextFromHeap(until)
-      if (fn === null) return false
-      if (fn === SKIPPED) continue
-      this.steps += 1
-      fn()
-      return true
-    }
+    const fn = (this.#dueCount > 0 ? this.#nextDue() : null) ?? this.#nextPlanned(until)
+    if (fn === null) return false
+    this.steps += 1
+    fn()
+    return true
   }
 
   /** Runs everything up to and including `until`, or until `isDone` says so; time is then `until` unless it stopped before. */
@@ -89,81 +87,70 @@ export class VirtualClock implements SimClock {
 
   /** The next instant at which something is due; null when nothing is. */
   nextAt(): Instant | null {
-    for (let rank = 0; rank < RANKS; rank++) {
-      if ((this.#heads[rank] as number) < (this.#due[rank] as unknown[]).length) return this.#now
-    }
-    while (this.#heap.length > 0 && (this.#heap[0] as Timer).fn === null) this.#pop()
-    return this.#heap[0]?.at ?? null
+    if (this.#dueCount > 0) return this.#now
+    const at = this.#heap.nextAt()
+    return at === Infinity ? null : at
+  }
+
+  #join(timer: VirtualTimer): void {
+    ;(this.#due[timer.rank] as Due[]).push({ timer, ticket: timer.ticket })
+    this.#dueCount += 1
   }
 
   #nextDue(): (() => void) | null {
     for (let rank = 0; rank < RANKS; rank++) {
-      const list = this.#due[rank] as (Timer | (() => void))[]
-      const head = this.#heads[rank] as number
-      if (head >= list.length) continue
-      const next = list[head] as Timer | (() => void)
-      if (head + 1 === list.length) {
-        list.length = 0
-        this.#heads[rank] = 0
-      } else this.#heads[rank] = head + 1
-      return typeof next === 'function' ? next : (next.fn ?? SKIPPED)
+      const list = this.#due[rank] as Due[]
+      while (list.length > 0) {
+        const head = this.#heads[rank] as number
+        const next = list[head] as Due
+        if (head + 1 === list.length) {
+          list.length = 0
+          this.#heads[rank] = 0
+        } else this.#heads[rank] = head + 1
+        this.#dueCount -= 1
+        if (typeof next === 'function') return next
+        if (next.timer.ticket !== next.ticket) continue
+        next.timer.ticket = 0
+        return next.timer.fn
+      }
     }
     return null
   }
 
-  #nextFromHeap(until: Instant): (() => void) | null {
-    const first = this.#heap[0]
-    if (first === undefined || first.at > until) return null
-    this.#pop()
-    if (first.fn === null) return SKIPPED
-    if (first.at > this.#now) {
-      this.#now = first.at
+  #nextPlanned(until: Instant): (() => void) | null {
+    const at = this.#heap.nextAt()
+    if (at > until || at === Infinity) return null
+    const first = this.#heap.pop()
+    if (at > this.#now) {
+      this.#now = at
       // Everything else of this instant joins the lists, so that ranks hold across what is due and what becomes due.
-      for (let next = this.#heap[0]; next !== undefined && next.at === first.at; next = this.#heap[0]) {
-        this.#pop()
-        if (next.fn !== null) (this.#due[next.rank] as Timer[]).push(next)
-      }
+      while (this.#heap.nextAt() === at) this.#join(this.#heap.pop())
     }
+    first.ticket = 0
     return first.fn
   }
+}
 
-  #push(timer: Timer): void {
-    const heap = this.#heap
-    let at = heap.length
-    heap.push(timer)
-    while (at > 0) {
-      const parent = (at - 1) >>> 1
-      const other = heap[parent] as Timer
-      if (!isBefore(timer, other)) break
-      heap[at] = other
-      at = parent
-    }
-    heap[at] = timer
+class VirtualTimer implements SimTimer, Ticketed {
+  ticket = 0
+  readonly fn: () => void
+  readonly rank: TimerRank
+  readonly #clock: VirtualClock
+
+  constructor(clock: VirtualClock, fn: () => void, rank: TimerRank) {
+    this.#clock = clock
+    this.fn = fn
+    this.rank = rank
   }
 
-  #pop(): void {
-    const heap = this.#heap
-    const last = heap.pop() as Timer
-    const length = heap.length
-    if (length === 0) return
-    let at = 0
-    for (;;) {
-      let child = 2 * at + 1
-      if (child >= length) break
-      if (child + 1 < length && isBefore(heap[child + 1] as Timer, heap[child] as Timer)) child += 1
-      const other = heap[child] as Timer
-      if (!isBefore(other, last)) break
-      heap[at] = other
-      at = child
-    }
-    heap[at] = last
+  set(instant: Instant): void {
+    this.#clock.plan(this, instant)
+  }
+
+  clear(): void {
+    this.ticket = 0
   }
 }
 
-const SKIPPED = (): void => {}
-
-/** 1. Earlier. 2. Lower rank. 3. Asked for earlier. */
-function isBefore(a: Timer, b: Timer): boolean {
-  if (a.at !== b.at) return a.at < b.at
-  return a.rank !== b.rank ? a.rank < b.rank : a.order < b.order
-}
+/** A function for this instant, or a timer as it was set. */
+type Due = (() => void) | { readonly timer: VirtualTimer; readonly ticket: number }

@@ -58,7 +58,10 @@ export class World {
   readonly #workload = new OpenWorkload()
   readonly #startedAt: Instant
   readonly #areHeartbeatsElided: boolean
+  /** A server with the device and the disk that its node has had from the beginning. */
+  readonly #newServer = new Map<string, (start: number) => ServerCore>()
   readonly #listeners: ((events: readonly Event[]) => void)[] = []
+  #restarts = 0
   #arrivals: ArrivalSource | null = null
   #nextArrival: SimTask | null = null
 
@@ -140,6 +143,17 @@ export class World {
     })
   }
 
+  /** The server process dies and is back at once; its tasks live on (R4). Call between steps of the clock. */
+  restartServer(nodeId: string): void {
+    const newServer = this.#newServer.get(nodeId)
+    if (newServer === undefined) throw new Error(`no server ${nodeId}`)
+    this.servers.get(nodeId)?.stop()
+    this.#restarts += 1
+    const server = newServer(1 + this.#restarts)
+    this.servers.set(nodeId, server)
+    server.start()
+  }
+
   /** Hands one task in, as a client would. */
   submit(task: SimTask): void {
     const { id } = task.request
@@ -154,20 +168,26 @@ export class World {
 
   #addServer(node: ScenarioNode, areHeartbeatsElided: boolean): void {
     const id = nodeIdFromName(node.name)
-    const core = new ServerCore({
-      nodeId: id,
-      name: node.name,
-      address: `${node.name}.sim`,
-      hostSwapMib: node.hostSwapMib,
-      signalsWanted: true,
-      clock: this.clock,
-      random: this.random.stream(`server/${node.name}`),
-      bus: this.bus,
-      device: new SimulatedDevice(this.clock, node, this.#workload),
-      storage: createMemoryStorage(),
-      areHeartbeatsElided,
-    })
-    this.servers.set(id, core)
+    const device = new SimulatedDevice(this.clock, node, this.#workload)
+    const storage = createMemoryStorage()
+    const newServer = (start: number): ServerCore =>
+      new ServerCore({
+        nodeId: id,
+        name: node.name,
+        address: `${node.name}.sim`,
+        hostSwapMib: node.hostSwapMib,
+        signalsWanted: true,
+        deviceKind: 'simulated',
+        allowExec: true,
+        clock: this.clock,
+        random: this.random.stream(start === 1 ? `server/${node.name}` : `server/${node.name}/start ${start}`),
+        bus: this.bus,
+        device,
+        storage,
+        areHeartbeatsElided,
+      })
+    this.#newServer.set(id, newServer)
+    this.servers.set(id, newServer(1))
   }
 
   #applyNodeSettings(): void {

@@ -3,6 +3,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyBaseLogger, FastifyInstance, RawReplyDefaultExpression, RawRequestDefaultExpression, RawServerDefault } from 'fastify'
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
+import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Readings } from './readings.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
@@ -25,6 +26,8 @@ export interface ApiContext {
   readonly commands: Commands
   readonly views: Views
   readonly readings: Readings
+  /** What tasks write; null: there are no GPU servers to ask. */
+  readonly logs: TaskLogs | null
   readonly version: string
   readonly fleet: 'simulated' | 'live'
   readonly readiness: () => readonly ReadinessCheck[]

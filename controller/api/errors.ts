@@ -22,9 +22,12 @@ export const PROBLEMS = {
   uri_too_long: { status: 414, title: 'The path is too long' },
   unsupported_media_type: { status: 415, title: 'The body has a type that is not read here' },
   too_many_pending: { status: 429, title: 'Too many tasks are pending' },
+  too_many_reads: { status: 429, title: 'Too many reads are under way' },
+  too_many_streams: { status: 429, title: 'Too many readers follow something' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Something went wrong in the controller' },
   store_failed: { status: 503, title: 'The store does not answer' },
+  logs_unavailable: { status: 503, title: 'The output cannot be read now' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>
 
 export type ProblemCode = keyof typeof PROBLEMS

@@ -13,6 +13,7 @@ import fastify, {
 } from 'fastify'
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
+import type { TaskLogs } from '../ports/task-logs.ts'
 import type { ApiApp, ApiContext, ReadinessCheck } from './context.ts'
 import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-replies.ts'
 import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
@@ -25,8 +26,11 @@ import { configRoutes } from './routes/config.ts'
 import { eventRoutes } from './routes/events.ts'
 import { explainRoutes } from './routes/explain.ts'
 import { groupRoutes } from './routes/groups.ts'
+import { leaseRoutes } from './routes/leases.ts'
+import { logRoutes } from './routes/logs.ts'
 import { membershipRoutes } from './routes/memberships.ts'
 import { nodeRoutes } from './routes/nodes.ts'
+import { recoveryRoutes } from './routes/recovery.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { summaryRoutes } from './routes/summary.ts'
 import { taskRoutes } from './routes/tasks.ts'
@@ -51,6 +55,8 @@ export interface ApiOptions {
   readonly inVirtualTime?: boolean
   /** Readings of the cluster's counters; a caller that ticks them itself gives its own. */
   readonly readings?: Readings
+  /** What tasks write; without it nobody can be asked. */
+  readonly logs?: TaskLogs
   /** What /readyz asks; none means ready. */
   readonly readiness?: () => readonly ReadinessCheck[]
 }
@@ -59,8 +65,8 @@ export interface ApiOptions {
 const READING_EVERY_MS = 5_000
 
 export function createApi(options: ApiOptions): FastifyInstance {
-  const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], readings = createReadings(views) } = options
-  const api: ApiContext = { commands, views, readings, version, fleet, readiness }
+  const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], readings = createReadings(views), logs = null } = options
+  const api: ApiContext = { commands, views, readings, logs, version, fleet, readiness }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   const paths = new KnownPaths()
 
@@ -113,9 +119,12 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   nodeRoutes(app, api)
   taskRoutes(app, api)
   explainRoutes(app, api)
+  leaseRoutes(app, api)
+  logRoutes(app, api)
   groupRoutes(app, api)
   membershipRoutes(app, api)
   eventRoutes(app, api)
+  recoveryRoutes(app, api)
   summaryRoutes(app, api)
   healthRoutes(app, api, '')
   openApiRoutes(app)

@@ -40,7 +40,7 @@ export const CONFIG_RULES: { readonly [K in keyof ConfigFields]: FieldRule } = {
   placement_strategy: { kind: 'choice', choices: PLACEMENT_STRATEGIES },
   max_tasks_per_gpu: { kind: 'integer', min: 1, max: 1024, nullable: false },
   heartbeat_seconds: { kind: 'integer', min: 1, max: 60, nullable: false },
-  run_lease_seconds: { kind: 'integer', min: 15, max: 86_400, nullable: false },
+  run_lease_seconds: { kind: 'integer', min: 5, max: 86_400, nullable: false },
 }
 
 export const DEFAULT_CONFIG: ConfigFields = {
@@ -100,6 +100,17 @@ export function checkConfigChange(change: Readonly<Record<string, unknown>>): re
     if (rule === undefined) return [{ field: key, detail: 'is not a field of the configuration' }]
     return checkField(key, rule, change[key]) ?? []
   })
+}
+
+/** A node that misses this many heartbeats in a row keeps its run lease until then at least, and counts as silent long before (R4, R5). */
+export const HEARTBEATS_PER_LEASE = 5
+
+/** What spans fields of a whole configuration; an empty list means that it holds together. */
+export function checkConfig({ heartbeat_seconds, run_lease_seconds }: ConfigFields): readonly FieldProblem[] {
+  const leastSeconds = HEARTBEATS_PER_LEASE * heartbeat_seconds
+  if (run_lease_seconds >= leastSeconds) return []
+  const detail = `must be at least ${leastSeconds}: ${HEARTBEATS_PER_LEASE} times heartbeat_seconds (${heartbeat_seconds})`
+  return [{ field: 'run_lease_seconds', detail }]
 }
 
 /** The same configuration in the units the code computes with. Derived once per change, read on every decision. */

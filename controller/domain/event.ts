@@ -19,13 +19,17 @@ export type EventKind =
   | 'task_returned'
   | 'task_finished'
   | 'task_unreachable'
+  | 'task_reachable'
   | 'task_residency'
   | 'swap_decided'
   | 'swap_in_decided'
   | 'swap_failed'
+  | 'task_became_noswap'
   | 'growth_granted'
   | 'growth_refused'
   | 'reserve_breached'
+  | 'requeue_freeze'
+  | 'duplicate_node'
 
 export interface Event {
   /** 1, 2, 3, … without a gap. */

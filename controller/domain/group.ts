@@ -6,3 +6,6 @@ export interface Group {
   /** Node ids, in code-unit order. They may name nodes that have not registered yet. */
   readonly nodeIds: readonly string[]
 }
+
+/** What a group may be called, besides that it is 1 to 200 characters long. To be read with the flag `u`. */
+export const GROUP_ID_PATTERN = '^[\\p{L}\\p{N}](?:[\\p{L}\\p{N} ._-]*[\\p{L}\\p{N}._-])?$'

@@ -1,4 +1,5 @@
 /** Nodes and their GPUs, as deciders see them: read-only. Only `engine/` changes them. */
+import type { DeviceKind } from '../../protocol/messages.ts'
 import type { Instant, Mib, Percent } from '../../protocol/units.ts'
 import type { GpuLoad } from './vram.ts'
 import type { Placement, QueueEntry, Task } from './task.ts'
@@ -18,6 +19,12 @@ export interface Node {
   readonly groups: readonly string[]
   readonly overcommitOverride: Percent | null
   readonly reserveOverrideMib: Mib | null
+  /** What its GPUs are. */
+  readonly device: DeviceKind
+  /** Its tasks can say that they want the GPU; otherwise they are probed. */
+  readonly signalsWanted: boolean
+  /** It runs commands; otherwise only leases. */
+  readonly allowExec: boolean
   /** Host memory for swapped-out bytes, as the server declared it. */
   readonly hostSwapMib: Mib
   /** Bytes swapped out or moving (either way) in host memory. */

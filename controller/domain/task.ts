@@ -46,7 +46,7 @@ export interface Task {
   readonly placement: Placement | null
   /** Set by the cycle while a pending task owns bytes on a node that victims still have to leave. */
   readonly claim: QueueEntry | null
-  /** Nodes that refused it, with the node's snapshot number at the time: no choice before a later snapshot. */
+  /** Nodes that refused it, with the number of the message that did: no choice before a later snapshot. */
   readonly refusedBy: ReadonlyMap<string, number> | null
   /** Nodes that are no choice for the rest of this cycle: its victims there did not cover after all. */
   readonly avoidedNow: ReadonlySet<Node> | null
@@ -103,8 +103,6 @@ export interface QueueEntry {
   /** It owns its bytes on all its GPUs until it is resident. */
   readonly owns: boolean
   readonly isCollector: boolean
-  /** The earliest instant at which a victim becomes eligible, when the last look found too few; null when none ever will. */
-  readonly retryAt: Instant | null
 }
 
 export function isFinal(state: TaskState): state is FinalState {

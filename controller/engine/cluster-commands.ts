@@ -1,19 +1,24 @@
 /** Changes of configuration, nodes and groups. */
 import type { Instant } from '../../protocol/units.ts'
-import { checkConfigChange } from '../domain/config.ts'
+import { checkConfig, checkConfigChange } from '../domain/config.ts'
 import type { Config, ConfigFields } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
 import type { Answer, NodeConfigChange } from './commands.ts'
 import type { Cluster } from './cluster.ts'
 import { groupsNaming } from './cluster.ts'
+import { dropEntry } from './entries.ts'
 import type { LiveNode } from './live.ts'
+import { keepLongLeases } from './node-word.ts'
 
 export function putConfig(c: Cluster, change: Partial<ConfigFields>, author: string | null, now: Instant): Answer<Config> {
   const problems = checkConfigChange(change)
   if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
   const before = c.config.fields
   const fields: ConfigFields = { ...before, ...change }
+  const spanning = checkConfig(fields)
+  if (spanning.length > 0) return { ok: false, refusal: { code: 'invalid', problems: spanning } }
   const config: Config = { fields, source: 'persisted', revision: c.config.revision + 1 }
+  keepLongLeases(c, before.run_lease_seconds, fields.run_lease_seconds)
   c.applyConfig(config, now)
   const { turn } = c.recorder
   turn.config = { revision: config.revision, at: now, author, fields }
@@ -47,6 +52,25 @@ export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: 
     c.recorder.dirtyNode(node)
   }
   return { ok: true, value: node }
+}
+
+/** A node that is gone for good. */
+export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant): Answer<null> {
+  const node = c.nodes.get(nodeId)
+  if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
+  const conflict = (detail: string): Answer<null> => ({ ok: false, refusal: { code: 'conflict', detail } })
+  if (node.status === 'up') return conflict(`node ${node.name} is up: stop its server first`)
+  const placed = node.gpus.flatMap((gpu) => gpu.placements)[0]
+  if (placed !== undefined) return conflict(`task ${placed.task.spec.id} is placed on node ${node.name}: cancel or requeue it first`)
+  for (const entry of [...node.queue]) {
+    dropEntry(c, entry)
+    if (entry.task.queue === null) c.enqueue(entry.task, now)
+  }
+  node.cancelWake?.()
+  c.removeNode(node)
+  c.recorder.forgetNode(node)
+  c.recorder.emit(now, 'node_forgotten', null, nodeId, null, { name: node.name, by })
+  return { ok: true, value: null }
 }
 
 export function putGroup(c: Cluster, group: Group, ifAbsent: boolean, now: Instant): Answer<Group> {

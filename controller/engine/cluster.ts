@@ -11,10 +11,14 @@ import { COMMON_POOL, shapeOf } from '../scheduler/shape.ts'
 import { queueClass } from '../scheduler/queue.ts'
 import type { SchedulingView } from '../scheduler/schedule.ts'
 import type { CancelTimer } from '../ports/clock.ts'
+import { deriveFigures } from './figures.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
+import { LeaseBook } from './lease-book.ts'
 import { PendingQueue } from './pending-queue.ts'
 import { Pool } from './pool.ts'
+import type { RequeueFreeze } from './requeue-freeze.ts'
+import { NOT_FROZEN } from './requeue-freeze.ts'
 import { Recorder } from './turn.ts'
 import { RipeningHeap } from './ripening.ts'
 import type { PoolHold } from './holds.ts'
@@ -42,11 +46,15 @@ export class Cluster implements SchedulingView {
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessBook()
   readonly swapTotals: SwapTotals = { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
+  /** Grows with every change of a GPU or node that a placement could depend on. */
+  changes = 0
   /** Grows with every task that joins or leaves a pending queue. */
   queueChanges = 0
   /** How many of them the last cycle knew. */
   queueChangesSeen = 0
   holdsLook: { readonly changes: number; readonly nextAt: Instant | null } = { changes: -1, nextAt: null }
+  freeze: RequeueFreeze = NOT_FROZEN
+  readonly leases = new LeaseBook()
   config: Config
   policy: Policy
   nextTaskSeq = 1
@@ -105,6 +113,14 @@ export class Cluster implements SchedulingView {
     for (let rank = low; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank
   }
 
+  /** It is no longer known; nothing is placed there. */
+  removeNode(node: LiveNode): void {
+    this.leavePools(node)
+    this.nodes.delete(node.id)
+    this.#byId.splice(node.rank, 1)
+    for (let rank = node.rank; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank
+  }
+
   /** The node's groups or its existence changed. */
   assignPools(node: LiveNode): void {
     for (const pool of [...node.pools]) {
@@ -132,6 +148,8 @@ export class Cluster implements SchedulingView {
 
   /** The same, when the change can only have made less room: nobody has to be asked again because of it. */
   lessenGpu(gpu: LiveGpu): void {
+    gpu.bookChanges += 1
+    this.changes += 1
     rederive(gpu)
     this.#markStale(gpu)
     // What one GPU is promised of the host's memory, its siblings cannot have.
@@ -140,6 +158,7 @@ export class Cluster implements SchedulingView {
 
   /** Its queue has to be looked at, if it has one, or had one whose traces are still there. */
   touchNode(node: LiveNode): void {
+    this.changes += 1
     if (node.isTouched || (node.queue.length === 0 && node.wakeAt === null && !node.hasEntryHolds)) return
     node.isTouched = true
     this.#touchedNodes.push(node)
@@ -169,13 +188,19 @@ export class Cluster implements SchedulingView {
     )
   }
 
+  /** The cycle has looked at everything. */
+  settle(): void {
+    this.#isBetter = false
+    this.queueChangesSeen = this.queueChanges
+  }
+
   /** Tells the pools which GPUs changed. Without anybody pending it can wait. */
   refreshPools(): void {
-    this.#isBetter = false
     if (this.#staleGpus.length === 0 || this.pendingCount === 0) return
     for (const gpu of this.#staleGpus) {
       gpu.isStale = false
-      for (const pool of gpu.node.pools) pool.markStale(gpu)
+      const changed = deriveFigures(gpu.figures, gpu, this.policy)
+      if (changed !== 0) for (const seat of gpu.seats) seat.pool.markChanged(seat, changed)
     }
     this.#staleGpus.length = 0
   }
@@ -323,5 +348,5 @@ export function groupsNaming(groups: Iterable<Group>, nodeId: string): readonly 
 
 /** One GPU and class, in the book of fairness. */
 export function fairnessScope(gpu: LiveGpu, isP0: boolean): string {
-  return `${gpu.node.id}/${gpu.index}/${isP0 ? 'p0' : 'non_p0'}`
+  return isP0 ? gpu.fairnessScopes.p0 : gpu.fairnessScopes.nonP0
 }

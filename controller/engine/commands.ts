@@ -2,11 +2,12 @@
  * What the controller can be asked to do from outside, and what it answers. The REST routes, the simulator's clients and (later) the
  * wire's client subjects all come through here. An answer is given only when what it says is durable (R1).
  */
-import type { GpuMode, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
+import type { GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
 import type { Config, ConfigFields, FieldProblem } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
 import type { Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
+import type { RequeueFreeze } from './requeue-freeze.ts'
 
 /** Why a command was not carried out. Nothing has changed then. */
 export type Refusal =
@@ -61,15 +62,32 @@ export interface TaskChange {
   readonly groups?: readonly string[]
 }
 
+export interface KeptLease {
+  readonly task: Task
+  /** It ends then unless it is kept alive again; null: leases do not end here (simulated fleets). */
+  readonly expiresAt: Instant | null
+}
+
 export interface Commands {
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void
   updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void
   /** Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is durable. */
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void
+  /**
+   * Takes the attempt back and makes the task pending again, once its server has ended it; the answer comes when the wish is durable. An
+   * unreachable server cannot say so: `confirmFenced` says that the operator has seen to it that nothing of the attempt runs (R5).
+   */
+  requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void
+  /** A lease (a task without a command) goes on, and wants the GPU or not. Refused with `conflict` for a task with a command. */
+  keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void
   putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<Node>): void
   /** Creates or replaces. `ifAbsent` refuses with `conflict` when the group exists. */
   putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void
   deleteGroup(id: string, force: boolean, answer: AnswerTo<null>): void
   setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void
+  /** A node that is gone for good, with nothing placed on it; else `conflict`. It may register again. */
+  forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void
+  /** The nodes that are silent now count as dead: requeues go on (protocol, "mass silence"). Harmless when nothing is frozen. */
+  releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void
 }

@@ -19,6 +19,7 @@ const MAX_PASSES = 1000
 /** Decides everything that can be decided now; answers when time alone may change something next (null: never). */
 export function runCycle(c: Cluster, now: Instant): Instant | null {
   c.ripening.ripen(c, now)
+  if (isSettled(c, now)) return earliest(null, c.holdsLook.nextAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
   c.settleFeasibility(now)
   const liftAt = liftAged(c, now)
   startAnew(c)
@@ -38,8 +39,16 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
     }
     if (!c.hasTouchedNodes()) break
   }
-  c.queueChangesSeen = c.queueChanges
+  c.settle()
   return earliest(liftAt, holdAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
+}
+
+/** Nothing has happened and no waiting time is over since the last cycle, which tried everything: this one would decide nothing. */
+export function isSettled(c: Cluster, now: Instant): boolean {
+  if (c.hasWork() || (c.policy.queueAgingMs !== null && c.pendingCount > 0)) return false
+  if (c.holdsLook.nextAt !== null && now >= c.holdsLook.nextAt) return false
+  for (const queue of c.queues) if (queue.hasAside) return false
+  return c.avoiders.size === 0
 }
 
 /** What was tried in vain in the last cycle may be tried again. */

@@ -3,7 +3,7 @@
  * batch before a message leaves or an answer is given. One turn commits while the next fills (group commit).
  */
 import type { AttemptRef, Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
-import type { Instant } from '../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Config, ConfigFields } from '../domain/config.ts'
 import { DEFAULT_CONFIG } from '../domain/config.ts'
 import type { Effect } from '../domain/effect.ts'
@@ -15,16 +15,21 @@ import type { Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 import type { Random, RandomStream } from '../ports/random.ts'
 import type { Batch, Store } from '../ports/store.ts'
-import type { Answer, AnswerTo, Commands, NodeConfigChange, TaskChange, TaskRequest } from './commands.ts'
+import { StoreFault } from '../ports/store.ts'
+import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, TaskChange, TaskRequest } from './commands.ts'
 import { Cluster } from './cluster.ts'
-import { deleteGroup, putConfig, putGroup, putNodeConfig, setCordon } from './cluster-commands.ts'
-import { runCycle } from './cycle.ts'
+import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig, setCordon } from './cluster-commands.ts'
+import { isSettled, runCycle } from './cycle.ts'
+import { endExpiredLeases, keepalive } from './leases.ts'
 import type { LiveNode } from './live.ts'
+import { forgiveSilence, lookAtSilence } from './liveness.ts'
 import { applyCommandResult, applyNodeEvent } from './node-events.ts'
-import { applyHello, applySnapshot, heard } from './node-registry.ts'
+import { applyHello, applySnapshot, heard, noteReset } from './node-registry.ts'
 import { recordOfNode, recordOfTask } from './records.ts'
 import { restore } from './recovery.ts'
-import { cancelTask, submitTask, updateTask } from './task-commands.ts'
+import type { RequeueFreeze } from './requeue-freeze.ts'
+import { releaseFreeze } from './requeue-freeze.ts'
+import { cancelTask, requeueTask, submitTask, updateTask } from './task-commands.ts'
 import { Turn } from './turn.ts'
 
 export interface EngineOptions {
@@ -33,6 +38,8 @@ export interface EngineOptions {
   readonly store: Store
   /** The configuration while nothing is persisted. */
   readonly initialConfig: Partial<ConfigFields>
+  /** How long a task without a command lives unless it is kept alive; null: for ever. */
+  readonly taskLeaseMs: DurationMs | null
   /** Called with effects once they are durable. */
   readonly send: (effect: Effect) => void
   /** Called with every event once it is durable, in order. */
@@ -49,6 +56,8 @@ export class Engine implements Commands {
   #isCyclePlanned = false
   #isCommitting = false
   #fault: unknown = null
+  /** When a commit last was durable: every one of them writes the epoch. */
+  #renewedAt: Instant = 0
   #wakeAt: Instant | null = null
   #cancelWake: (() => void) | null = null
   #spareTurn: Turn | null = null
@@ -71,6 +80,7 @@ export class Engine implements Commands {
         RANK_DECISION,
       ),
     )
+    this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.recorder.isForgetful = options.store.isForgetful === true
   }
 
@@ -92,7 +102,26 @@ export class Engine implements Commands {
     const state = await this.#options.store.load()
     this.#epoch = state.marks.epoch + 1
     restore(this.cluster, state, this.#options.clock.now())
+    // Nothing is said with an epoch that another start could take as well.
+    await this.#options.store.commit(this.#batchOf(new Turn()))
+    this.#renewedAt = this.#now()
     this.#planCycle()
+  }
+
+  /** Writes the epoch again, unless a commit has just done so or is about to (R9). Faults when the store has not answered in a long while. */
+  renewEpoch(): void {
+    if (this.#fault !== null) return
+    const silentMs = this.#now() - this.#renewedAt
+    if (this.#isCommitting && silentMs > COMMIT_WITHIN_MS) {
+      this.#fail(
+        new Turn(),
+        new StoreFault(`the store has not answered for ${Math.round(silentMs / 1000)} s: it may have another owner by now`),
+      )
+    }
+    const { turn } = this.cluster.recorder
+    if (this.#isCommitting || this.#isCyclePlanned || !turn.isEmpty() || silentMs < EPOCH_RENEW_MS) return
+    turn.renewsEpoch = true
+    this.#flush()
   }
 
   // ── commands ────────────────────────────────────────────────────────────────
@@ -109,6 +138,14 @@ export class Engine implements Commands {
     this.#answer(cancelTask(this.cluster, id, by, this.#now()), answer)
   }
 
+  requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void {
+    this.#answer(requeueTask(this.cluster, id, confirmFenced, by, this.#now()), answer)
+  }
+
+  keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
+    this.#answer(keepalive(this.cluster, taskId, busy, this.#now()), answer)
+  }
+
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void {
     this.#answer(putConfig(this.cluster, change, author, this.#now()), answer)
   }
@@ -119,6 +156,14 @@ export class Engine implements Commands {
 
   setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void {
     this.#answer(setCordon(this.cluster, nodeId, isCordoned, this.#now()), answer)
+  }
+
+  forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void {
+    this.#answer(forgetNode(this.cluster, nodeId, by, this.#now()), answer)
+  }
+
+  releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void {
+    this.#answer({ ok: true, value: releaseFreeze(this.cluster, by, this.#now()) }, answer)
   }
 
   putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void {
@@ -141,21 +186,41 @@ export class Engine implements Commands {
     this.#whenDurable(() => done(stop))
   }
 
-  nodeEvents(node: LiveNode, events: readonly NodeEvent[], done: () => void): void {
+  /** A message that was overtaken by a later one was answered before, or will be as part of it: it changes nothing (R8). */
+  nodeEvents(node: LiveNode, events: readonly NodeEvent[], seq: number, done: () => void): void {
     const now = this.#now()
-    heard(this.cluster, node, now)
-    for (const event of events) applyNodeEvent(this.cluster, node.id, event, now)
+    heard(this.cluster, node, seq, now)
+    if (seq > node.word.eventSeq) {
+      node.word.eventSeq = seq
+      for (const event of events) applyNodeEvent(this.cluster, node.id, event, now)
+    }
     this.#whenDurable(done)
   }
 
-  commandResult(nodeId: string, command: string, result: CommandResult): void {
-    applyCommandResult(this.cluster, nodeId, command, result, this.#now())
-    this.#planCycle()
+  /** In the node's message number `seq`. */
+  commandResult(nodeId: string, command: string, result: CommandResult, seq: number): void {
+    const now = this.#now()
+    applyCommandResult(this.cluster, nodeId, command, result, seq, now)
+    // The usual answer, `accepted`, changes nothing.
+    if (!isSettled(this.cluster, now) || !this.cluster.recorder.turn.isEmpty()) this.#planCycle()
   }
 
-  /** A timer of the wire (silence, for example) changed something. */
-  changed(): void {
-    this.#planCycle()
+  /** Somebody speaks in the node's name who knows less than this node has said: it will be told to begin anew (R6). */
+  nodeReset(node: LiveNode, done: () => void): void {
+    noteReset(this.cluster, node)
+    this.#whenDurable(done)
+  }
+
+  /** Time has passed: nodes may have fallen silent, leases may have ended (R4, R5). `deafMs`: for so long nobody could be heard. */
+  look(deafMs: number): void {
+    const now = this.#now()
+    if (deafMs > 0) {
+      forgiveSilence(this.cluster, deafMs)
+      this.cluster.leases.forgive(deafMs)
+    }
+    const isSilenceNews = lookAtSilence(this.cluster, now)
+    const isLeaseNews = endExpiredLeases(this.cluster, now)
+    if (isSilenceNews || isLeaseNews) this.#planCycle()
   }
 
   // ── the turn ────────────────────────────────────────────────────────────────
@@ -201,7 +266,7 @@ export class Engine implements Commands {
   #planCycle(): void {
     if (this.#isCyclePlanned) return
     this.#isCyclePlanned = true
-    this.#options.clock.at(this.#now(), this.#cycle, RANK_DECISION)
+    this.#options.clock.soon(this.#cycle, RANK_DECISION)
   }
 
   #runCycle(): void {
@@ -249,6 +314,7 @@ export class Engine implements Commands {
     this.#isCommitting = true
     committed.then(
       () => {
+        if (this.#fault !== null) return
         this.#isCommitting = false
         this.#complete(turn)
         this.#flush()
@@ -258,10 +324,14 @@ export class Engine implements Commands {
   }
 
   #commit(turn: Turn): Promise<void> | undefined {
-    const { recorder } = this.cluster
     for (const task of turn.dirtyTasks) task.isDirty = false
     for (const node of turn.dirtyNodes) node.isDirty = false
-    const batch: Batch = {
+    return this.#options.store.commit(this.#batchOf(turn))
+  }
+
+  #batchOf(turn: Turn): Batch {
+    const { recorder } = this.cluster
+    return {
       tasks: turn.dirtyTasks.map(recordOfTask),
       nodes: turn.dirtyNodes.map(recordOfNode),
       forgottenNodeIds: turn.forgottenNodeIds,
@@ -276,23 +346,30 @@ export class Engine implements Commands {
         nextDecision: recorder.nextDecision,
       },
     }
-    return this.#options.store.commit(batch)
   }
 
   #complete(turn: Turn): void {
+    if (turn.hasRecords()) this.#renewedAt = this.#now()
     if (turn.events.length > 0) this.#options.onEvents(turn.events)
-    for (const effect of turn.effects) this.#options.send(effect)
+    // A node that is welcome must know it before it is told to start something.
     for (const answer of turn.answers) answer.done()
+    for (const effect of turn.effects) this.#options.send(effect)
   }
 
   /** Nothing of this turn, nor of any later one, is acknowledged (R10). */
   #fail(turn: Turn, fault: unknown): void {
+    if (this.#fault !== null) return
     this.#fault = fault
     const detail = messageOf(fault)
     for (const each of [turn, this.cluster.recorder.turn]) for (const answer of each.answers) answer.failed(detail)
     this.#options.onFault(fault)
   }
 }
+
+/** An idle leader writes its epoch this often (R9). */
+const EPOCH_RENEW_MS = 2_000
+/** A store that takes longer over a commit has failed. */
+const COMMIT_WITHIN_MS = 60_000
 
 const NOBODY = (): void => {}
 

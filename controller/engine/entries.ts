@@ -14,6 +14,7 @@ export function askForSwapIn(c: Cluster, placement: LivePlacement, now: Instant)
 /** The server holds an allocation that would take the task to `mib` per GPU. One that is not resident has to return for it first. */
 export function askForGrowth(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
   placement.heldGrowth = { mib, askedAt: now }
+  c.recorder.dirtyTask(placement.task)
   if (placement.residency === 'resident') resumeGrowth(c, placement)
   else if (placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }
@@ -79,7 +80,7 @@ export function letGo(c: Cluster, entry: LiveEntry): void {
 
 function join(c: Cluster, kind: EntryKind, task: LiveTask, gpus: readonly LiveGpu[], needMib: Mib, askedAt: Instant): LiveEntry {
   const node = (gpus[0] as LiveGpu).node
-  const entry: LiveEntry = { kind, task, node, gpus, needMib, askedAt, owns: false, isCollector: false, retryAt: null }
+  const entry: LiveEntry = { kind, task, node, gpus, needMib, askedAt, owns: false, isCollector: false, vainLook: null }
   node.queue.push(entry)
   c.queuedEntries += 1
   c.touchNode(node)

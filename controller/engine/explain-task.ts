@@ -4,7 +4,6 @@ import type { Node } from '../domain/node.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
 import { explainAssigned, explainPending, explainReturn } from '../scheduler/explain.ts'
 import { placeAlone } from '../scheduler/explain-place.ts'
-import { surveyPool } from '../scheduler/explain-survey.ts'
 import type { Queued } from '../scheduler/queue.ts'
 import { byQueueOrder } from '../scheduler/queue.ts'
 import type { Plan } from '../scheduler/schedule.ts'
@@ -16,6 +15,7 @@ import { decideEntry } from '../swap/swap.ts'
 import type { Cluster } from './cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { Pool } from './pool.ts'
+import { surveyFor } from './surveys.ts'
 
 /** Tasks before one in its pool are counted so far; the position of one farther back is given as this plus 1. */
 export const MAX_COUNTED_AHEAD = 10_000
@@ -48,7 +48,13 @@ function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation 
     now,
     missingGroups: task.spec.groups.filter((id) => !c.groups.has(id)),
     emptyGroups: task.spec.groups.filter((id) => c.groups.get(id)?.nodeIds.length === 0),
-    survey: surveyPool(pool.nodes, { shape, noswap, demandMib, maxTasksPerGpu: c.policy.maxTasksPerGpu }),
+    survey: surveyFor(c, pool, {
+      shape,
+      noswap,
+      demandMib,
+      maxTasksPerGpu: c.policy.maxTasksPerGpu,
+      needsExec: task.spec.command !== null,
+    }),
     plan,
     isPlanCovered: plan !== null && isCovered(c, task, plan, now),
     retryAtOn: (nodes: readonly Node[]) =>
@@ -76,7 +82,7 @@ function isCovered(c: Cluster, task: LiveTask, plan: Plan, now: Instant): boolea
     askedAt: task.spec.submittedAt,
     owns: false,
     isCollector: false,
-    retryAt: null,
+    vainLook: null,
   }
   const { kind } = decideEntry(entry, gpus, c.policy, now, false)
   return kind === 'swap_out' || kind === 'wait'

@@ -10,10 +10,8 @@ import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
 import { NOTHING } from '../scheduler/feasible.ts'
 import type { Queued } from '../scheduler/queue.ts'
 import { byQueueOrder } from '../scheduler/queue.ts'
-import type { LiveGpu } from './live.ts'
-
-/** GPUs that are offered together: one GPU, or all of a node. */
-export type Unit = readonly LiveGpu[]
+import type { Seat, Unit } from './seats.ts'
+import { isHeld, sortDescending } from './seats.ts'
 
 interface Offer {
   readonly unit: Unit
@@ -25,25 +23,27 @@ const EVERYBODY = Number.MAX_SAFE_INTEGER
 
 export class HoldIndex {
   readonly #offers = new OrderedIndex<Offer>((a, b) => a.order - b.order)
-  readonly #byUnit = new Map<Unit, IndexEntry<Offer>[]>()
+  /** By the units' numbers; present for those with holds. */
+  readonly #byUnit: (IndexEntry<Offer>[] | undefined)[] = []
   readonly #stale = new Set<Unit>()
   readonly #gpuCount: number
-  readonly #wholeMib: (gpu: LiveGpu) => Mib
+  readonly #wholeMib: (seat: Seat) => Mib
+  #heldUnits = 0
   #nextOrder = 0
 
   /** @param wholeMib what a GPU admits, its holds left aside */
-  constructor(gpuCount: number, wholeMib: (gpu: LiveGpu) => Mib) {
+  constructor(gpuCount: number, wholeMib: (seat: Seat) => Mib) {
     this.#gpuCount = gpuCount
     this.#wholeMib = wholeMib
   }
 
   get isEmpty(): boolean {
-    return this.#byUnit.size === 0 && this.#stale.size === 0
+    return this.#heldUnits === 0 && this.#stale.size === 0
   }
 
   /** Its holds, or what its GPUs admit, changed. */
   touch(unit: Unit): void {
-    if (this.#byUnit.has(unit) || unit.some((gpu) => gpu.holds.length > 0)) this.#stale.add(unit)
+    if (this.#byUnit[unit.number] !== undefined || isHeld(unit)) this.#stale.add(unit)
   }
 
   /** The unit is no longer of this pool. */
@@ -79,7 +79,7 @@ export class HoldIndex {
     if (this.#stale.size === 0) return
     for (const unit of this.#stale) {
       this.#remove(unit)
-      if (unit.some((gpu) => gpu.holds.length > 0)) this.#add(unit)
+      if (isHeld(unit)) this.#add(unit)
     }
     this.#stale.clear()
   }
@@ -95,30 +95,34 @@ export class HoldIndex {
       this.#offers.set(entry, next?.queueClass ?? EVERYBODY, next?.task.spec.seq ?? 0, mib)
       entries.push(entry)
     }
-    this.#byUnit.set(unit, entries)
+    this.#byUnit[unit.number] = entries
+    this.#heldUnits += 1
   }
 
   #remove(unit: Unit): void {
-    const entries = this.#byUnit.get(unit)
+    const entries = this.#byUnit[unit.number]
     if (entries === undefined) return
     for (const entry of entries) this.#offers.remove(entry)
-    this.#byUnit.delete(unit)
+    this.#byUnit[unit.number] = undefined
+    this.#heldUnits -= 1
   }
 
   /** What enough of these GPUs admit to a task that sees the holds up to and including `last`'s. */
-  #leftMib(unit: Unit, last: Hold | null): Mib {
-    if (unit.length < this.#gpuCount) return NOTHING
-    const left = unit.map((gpu) => this.#wholeMib(gpu) - (last === null ? 0 : keptMib(gpu.holds, last)))
-    return left.length === 1 ? (left[0] as Mib) : (left.sort((a, b) => b - a)[this.#gpuCount - 1] as Mib)
+  #leftMib({ seats }: Unit, last: Hold | null): Mib {
+    if (seats.length < this.#gpuCount) return NOTHING
+    const left: Mib[] = []
+    for (const seat of seats) left.push(this.#wholeMib(seat) - (last === null ? 0 : keptMib(seat.gpu.holds, last)))
+    if (left.length > 1) sortDescending(left)
+    return left[this.#gpuCount - 1] as Mib
   }
 }
 
 /** Everybody with a hold on some of these GPUs, in queue order. */
-function holdersOn(unit: Unit): readonly Hold[] {
-  const [only] = unit
-  if (unit.length === 1 && only !== undefined && only.holds.length < 2) return only.holds
+function holdersOn({ seats }: Unit): readonly Hold[] {
+  const [only] = seats
+  if (seats.length === 1 && only !== undefined && only.gpu.holds.length < 2) return only.gpu.holds
   const holds = new Map<Hold['task'], Hold>()
-  for (const gpu of unit) for (const hold of gpu.holds) holds.set(hold.task, hold)
+  for (const { gpu } of seats) for (const hold of gpu.holds) holds.set(hold.task, hold)
   return [...holds.values()].sort(byQueueOrder)
 }
 

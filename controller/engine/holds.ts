@@ -66,22 +66,32 @@ function renewAll(c: Cluster, now: Instant): Instant | null {
 
 /** The aged entries of one node hold their GPUs; the others do not. */
 export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void {
-  const mayHold = node.queue.some((entry) => now - entry.askedAt >= c.policy.reservationAfterMs)
-  if (!mayHold && !node.hasEntryHolds) return
-  const holding = new Set<LiveEntry>()
+  const holding: LiveEntry[] = []
   for (const entry of node.queue) {
     if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue
-    if (!isBehindP0Only(entry)) holding.add(entry)
+    if (!isBehindP0Only(entry)) holding.push(entry)
   }
-  node.hasEntryHolds = holding.size > 0
+  if (holding.length === 0 && !node.hasEntryHolds) return
+  node.hasEntryHolds = holding.length > 0
   for (const gpu of node.gpus) {
-    const wanted = [...holding].filter((entry) => entry.gpus.includes(gpu)).map(entryHold)
-    const present = gpu.holds.filter((hold) => hold.by === 'entry')
-    const isSame = present.length === wanted.length && wanted.every((hold, i) => isSameHold(present[i], hold))
-    if (isSame) continue
+    if (isHeldBy(gpu, holding)) continue
+    const wanted = holding.filter((entry) => entry.gpus.includes(gpu)).map(entryHold)
     const others = gpu.holds.filter((hold) => hold.by === 'head')
     setHolds(c, gpu, [...wanted, ...others])
   }
+}
+
+/** Are these entries, as far as they are on this GPU, and no others those that hold it, in this order? */
+function isHeldBy(gpu: LiveGpu, holding: readonly LiveEntry[]): boolean {
+  let at = 0
+  for (const entry of holding) {
+    if (!entry.gpus.includes(gpu)) continue
+    while (gpu.holds[at]?.by === 'head') at += 1
+    const hold = gpu.holds[at++]
+    if (hold?.task !== entry.task || hold.queueClass !== entry.task.spec.priority || hold.mib !== entry.needMib) return false
+  }
+  for (; at < gpu.holds.length; at++) if (gpu.holds[at]?.by === 'entry') return false
+  return true
 }
 
 function entryHold({ task, needMib }: LiveEntry): Hold {

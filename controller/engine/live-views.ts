@@ -28,6 +28,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     counts: () => countsOf(c),
     totals: () => totalsOf(c),
     swapJain: () => c.fairness.jain(),
+    lastEventSeq: () => c.recorder.nextEventSeq - 1,
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
     clusterCounters: () => clusterCounters(c, clock.now()),
     nodeCounters: (node: Node) => sumOf((node as LiveNode).gpus.map((gpu) => gpuCounters(gpu, clock.now()))),

@@ -12,8 +12,12 @@ import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'
 import type { GpuRounds } from '../swap/rounds.ts'
 import { newGpuRounds } from '../swap/rounds.ts'
+import type { NodeWord } from './node-word.ts'
+import type { Figures } from './figures.ts'
+import { newFigures } from './figures.ts'
 import type { PendingQueue } from './pending-queue.ts'
 import type { Pool } from './pool.ts'
+import type { Seat } from './seats.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -34,6 +38,8 @@ export interface LiveTask extends Mutable<Task> {
   computeUs: Microseconds
   /** Since when it has been wanting the GPU without being resident; null while it is not. */
   awayFrom: Instant | null
+  /** Of a lease: whether its client said last that it wants the GPU; null while it has said nothing. The node knows less. */
+  clientWants: boolean | null
   /** Its latest event: the cause of what follows from it. */
   lastEventSeq: number | null
   isDirty: boolean
@@ -51,16 +57,42 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   ripensAt: Instant | null
   /** Its place in that heap. */
   ripeningPosition: number
-  /** A stop was ordered; the node's word is awaited. */
-  isStopping: boolean
+  /** Its return is asked for by the probe alone: nothing has said that it wants the GPU. */
+  isProbed: boolean
+  /** A stop was ordered, the node's word is awaited: what becomes of the task then. */
+  stopping: Stopping | null
+  /** The message that said that it runs: absence counts in later snapshots only (R6). Null until then. */
+  confirmed: { readonly bootCounter: number; readonly seq: number } | null
+  /** Its server has lost its state: what it says about this attempt counts for nothing, unless it says that it is there (R6). */
+  isInDoubt: boolean
+  /** The node has not acknowledged the noswap value that it is accounted under. */
+  isNoswapUntold: boolean
   /** An allocation that the server holds: the task would take `mib` per GPU. Not answered yet, or granted for its return. */
   heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
+}
+
+export interface Stopping {
+  readonly then: 'cancelled' | 'pending'
+  /** Why, in words. */
+  readonly reason: string
+  /** What the record of the cancelled task says; null: what the node says. */
+  readonly endReason: string | null
 }
 
 export interface LiveEntry extends Mutable<QueueEntry> {
   task: LiveTask
   node: LiveNode
   gpus: readonly LiveGpu[]
+  /** When it was last looked at in vain; null when it is to be looked at again whatever happened. */
+  vainLook: VainLook | null
+}
+
+/** All that a look at an entry depends on: as long as it stays, the answer does. */
+export interface VainLook {
+  readonly bookChanges: number
+  readonly hostUsedMib: Mib
+  readonly collector: LiveEntry | null
+  readonly spec: TaskSpec
 }
 
 export interface LiveGpu extends Mutable<Gpu> {
@@ -72,8 +104,16 @@ export interface LiveGpu extends Mutable<Gpu> {
   exclusiveTask: LiveTask | null
   rounds: GpuRounds
   meter: GpuMeter
-  /** Its figures changed since the pools last looked. */
+  /** Its two classes in the book of fairness. */
+  readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
+  /** How often its books, or what stands in them, changed. */
+  bookChanges: number
+  /** Its books changed since its figures were derived. */
   isStale: boolean
+  /** What its pools compare. */
+  figures: Figures
+  /** One in each of its node's pools. */
+  seats: Seat[]
 }
 
 export interface LiveNode extends Mutable<Node> {
@@ -83,6 +123,7 @@ export interface LiveNode extends Mutable<Node> {
   boot: Boot
   /** Number of its last snapshot (heartbeat or hello) in this boot. */
   snapshotSeq: number
+  word: NodeWord
   pools: Pool[]
   /** Its tasks could be promised more host memory than it has. */
   isHostTight: boolean
@@ -122,6 +163,7 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     servedUs: 0,
     computeUs: 0,
     awayFrom: null,
+    clientWants: null,
     lastEventSeq: null,
     isDirty: false,
   }
@@ -153,7 +195,11 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     isSharing: false,
     ripensAt: null,
     ripeningPosition: -1,
-    isStopping: false,
+    isProbed: false,
+    stopping: null,
+    confirmed: null,
+    isInDoubt: false,
+    isNoswapUntold: false,
     heldGrowth: null,
   }
 }
@@ -184,6 +230,10 @@ export function newLiveGpu(node: LiveNode, index: number, model: string, physica
     exclusiveTask: null,
     rounds: newGpuRounds(),
     meter: newGpuMeter(now),
+    fairnessScopes: { p0: `${node.id}/${index}/p0`, nonP0: `${node.id}/${index}/non_p0` },
+    bookChanges: 0,
     isStale: false,
+    figures: newFigures(),
+    seats: [],
   }
 }

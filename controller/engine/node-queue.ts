@@ -1,7 +1,7 @@
 /** A node's queue of those that wait for bytes: in which order they are served, and how a decision is enacted. */
 import type { Instant } from '../../protocol/units.ts'
 import type { EventValue } from '../domain/event.ts'
-import { isPlaceable } from '../scheduler/feasible.ts'
+import { hasHostRoomToGrow, isPlaceable } from '../scheduler/feasible.ts'
 import { missesOnlyBytes } from '../scheduler/schedule.ts'
 import { shapeOf } from '../scheduler/shape.ts'
 import { couldLeaveMib } from '../swap/eligible.ts'
@@ -13,7 +13,7 @@ import { couldEverBeResident, inReturnOrder, nextCollector } from '../swap/resum
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
 import { dropEntry, letGo, own } from './entries.ts'
-import type { LiveEntry, LiveNode, LivePlacement } from './live.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, VainLook } from './live.ts'
 import { assign, grow, setResidency } from './transitions.ts'
 
 /** Owners first, then the others in return order, until nothing changes; then a collector if the node has none. */
@@ -34,8 +34,10 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   if (entry.kind === 'placement' && !entry.owns) return false
   if (isBackingOff(entry, now)) return entry.owns ? loseHold(c, entry, now) : false
   if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
+  if (entry.kind === 'growth' && !isPromisedHostMemory(entry)) return entry.owns ? loseHold(c, entry, now) : false
+  if (!entry.owns && isAsInVain(entry)) return false
   const decision = decideEntry(entry, entry.gpus, c.policy, now, entry.isCollector)
-  entry.retryAt = decision.kind === 'not_covered' ? decision.retryAt : null
+  entry.vainLook = decision.kind === 'not_covered' || decision.kind === 'impossible' ? lookOf(entry) : null
   switch (decision.kind) {
     case 'ready':
       return enactReady(c, entry, now)
@@ -53,9 +55,30 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   }
 }
 
+/** Its GPUs' books, the node's host memory and its collector are as when it was not covered: it is not covered now. */
+function isAsInVain({ gpus, node, task, vainLook }: LiveEntry): boolean {
+  if (vainLook === null || vainLook.hostUsedMib !== node.hostUsedMib) return false
+  return vainLook.bookChanges === bookChangesOf(gpus) && vainLook.collector === node.collector && vainLook.spec === task.spec
+}
+
+function lookOf({ gpus, node, task }: LiveEntry): VainLook {
+  return { bookChanges: bookChangesOf(gpus), hostUsedMib: node.hostUsedMib, collector: node.collector, spec: task.spec }
+}
+
+function bookChangesOf(gpus: readonly LiveGpu[]): number {
+  let changes = 0
+  for (const gpu of gpus) changes += gpu.bookChanges
+  return changes
+}
+
 /** The node was closed, fell silent or changed groups: a task that has not started there goes elsewhere. */
 function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
   return isPlaceable(node) && c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
+}
+
+/** Above C all swappable tasks of a GPU must find room in the host's memory at once, also when it is a growth that takes them there. */
+function isPromisedHostMemory({ gpus, needMib, task }: LiveEntry): boolean {
+  return hasHostRoomToGrow(gpus, needMib, task.placement?.noswap === 1)
 }
 
 /** After a failed swap-in it is not tried again at once. */
@@ -185,6 +208,7 @@ export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void
     if (entry.kind !== 'growth' || placement === null || now - entry.askedAt < c.policy.reservationAfterMs) continue
     if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)
     else if (!couldEverBeResident(entry)) refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
+    else if (!isPromisedHostMemory(entry)) refuseGrowth(c, entry, placement, 'SWAP_SPACE_EXHAUSTED', now)
     else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) orderSwapOut(c, placement, null, now)
   }
 }

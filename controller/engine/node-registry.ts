@@ -4,11 +4,11 @@ import type { Instant } from '../../protocol/units.ts'
 import { groupsNaming } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
 import { askForSwapIn } from './entries.ts'
-import type { LiveNode } from './live.ts'
+import type { LiveNode, LivePlacement } from './live.ts'
 import { newLiveGpu } from './live.ts'
-import { applyWants, currentPlacement } from './node-events.ts'
+import { applyNodeWants, confirmStart, currentPlacement, endLost } from './node-events.ts'
 import { nodeOf } from './records.ts'
-import { finish, returnToPending, setResidency, started } from './transitions.ts'
+import { finish, reachAgain, setResidency } from './transitions.ts'
 
 /** A server introduces itself: registered, or known again. Answers the attempts it must end. */
 export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, now: Instant): readonly AttemptRef[] {
@@ -16,11 +16,18 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   if (node === undefined) {
     node = register(c, hello, boot, now)
     c.recorder.emit(now, 'node_registered', null, node.id, null, { name: node.name, gpus: node.gpus.length })
-  } else if (!hasSameGpus(node, hello.gpus)) {
-    replaceGpus(c, node, hello.gpus, now)
+  } else {
+    if (boot.counter > node.boot.counter) beginBoot(c, node, hello, now)
+    if (!hasSameGpus(node, hello.gpus)) replaceGpus(c, node, hello.gpus, now)
   }
   node.name = hello.name
   node.address = hello.address
+  node.device = hello.device
+  node.signalsWanted = hello.signals_wanted
+  if (node.allowExec !== hello.allow_exec) {
+    node.allowExec = hello.allow_exec
+    for (const gpu of node.gpus) c.touchGpu(gpu)
+  }
   if (node.hostSwapMib !== hello.host_swap_mib) {
     node.hostSwapMib = hello.host_swap_mib
     c.applyCapacity(node)
@@ -41,9 +48,9 @@ export function applySnapshot(
   now: Instant,
 ): readonly AttemptRef[] {
   node.snapshotSeq = seq
-  heard(c, node, now)
+  heard(c, node, seq, now)
   applyMemory(c, node, gpus)
-  forgetRefusals(c, node)
+  forgetRefusals(c, node, seq)
   const stop: AttemptRef[] = []
   const present = new Set<string>()
   for (const report of tasks) {
@@ -57,17 +64,32 @@ export function applySnapshot(
   return stop
 }
 
-/** Any authentic word of a node: it is up. */
-export function heard(c: Cluster, node: LiveNode, now: Instant): void {
+/** An authentic word of a node, later than any before: it is up. One that comes late says nothing about now. */
+export function heard(c: Cluster, node: LiveNode, seq: number, now: Instant): void {
+  if (seq <= node.word.heardSeq) return
+  node.word.heardSeq = seq
+  node.word.heardAt = now
   node.lastSeenAt = now
-  if (node.status === 'up') return
-  setStatus(c, node, 'up', now)
+  if (node.status !== 'up') setStatus(c, node, 'up', now)
 }
 
 export function setStatus(c: Cluster, node: LiveNode, status: LiveNode['status'], now: Instant): void {
   node.status = status
-  c.recorder.emit(now, 'node_status', null, node.id, null, { status })
+  node.word.statusEvent = c.recorder.emit(now, 'node_status', null, node.id, null, { status })
   for (const gpu of node.gpus) c.touchGpu(gpu)
+}
+
+/** What of a boot the controller can take: a later one, or the one it knows (R6). */
+export function bootStanding(node: LiveNode, boot: Boot): 'known' | 'later' | 'contradictory' {
+  if (boot.counter > node.boot.counter) return 'later'
+  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'
+}
+
+/** Somebody with this identity has lost its state, or there are two: it is told to begin anew, and what ran is in doubt once it has (R6). */
+export function noteReset(c: Cluster, node: LiveNode): void {
+  if (node.word.wasReset) return
+  node.word.wasReset = true
+  c.recorder.dirtyNode(node)
 }
 
 /** After a (re)start of the controller or a change of groups. */
@@ -76,6 +98,43 @@ export function adoptNode(c: Cluster, node: LiveNode): void {
   node.groups = groupsNaming(c.groups.values(), node.id)
   c.applyCapacity(node)
   c.assignPools(node)
+}
+
+/** Two servers that are both told to begin anew, in turn, follow each other at this distance at most. */
+const DUPLICATE_WITHIN_MS = 600_000
+
+/** The server has started again. After a reset it knows nothing of what ran before it: that is in doubt, unless it says that it is there. */
+function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void {
+  const { word } = node
+  word.heardSeq = 0
+  word.eventSeq = 0
+  forgetRefusals(c, node, Infinity)
+  if (!word.wasReset) return
+  word.wasReset = false
+  if (word.anewAt !== null && now - word.anewAt < DUPLICATE_WITHIN_MS) alarmDuplicate(c, node, now)
+  word.anewAt = now
+  word.doubtEndsAt = Math.max(now, word.leaseEndsAt)
+  word.doubtEndedAt = Math.max(now, word.endedAt)
+  const present = new Set(hello.tasks.map((report) => `${report.task_id}/${report.attempt}`))
+  for (const placement of placementsOn(node)) {
+    if (present.has(`${placement.task.spec.id}/${placement.attempt}`)) continue
+    placement.isInDoubt = true
+    c.recorder.dirtyTask(placement.task)
+  }
+}
+
+function alarmDuplicate(c: Cluster, node: LiveNode, now: Instant): void {
+  const { word } = node
+  if (word.duplicateAt !== null && now - word.duplicateAt < DUPLICATE_WITHIN_MS) return
+  word.duplicateAt = now
+  c.recorder.emit(now, 'duplicate_node', null, node.id, null, { alarm: 'DUPLICATE_NODE', name: node.name, address: node.address })
+}
+
+/** Each once, also those on several GPUs. */
+export function placementsOn(node: LiveNode): ReadonlySet<LivePlacement> {
+  const placements = new Set<LivePlacement>()
+  for (const gpu of node.gpus) for (const placement of gpu.placements) placements.add(placement)
+  return placements
 }
 
 function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode {
@@ -88,11 +147,16 @@ function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode 
       isCordoned: false,
       overcommitOverride: null,
       reserveOverrideMib: null,
+      device: hello.device,
+      signalsWanted: hello.signals_wanted,
+      allowExec: hello.allow_exec,
       hostSwapMib: hello.host_swap_mib,
       registeredAt: now,
       lastSeenAt: now,
       bootCounter: boot.counter,
       bootRandom: boot.random,
+      leaseMs: c.policy.runLeaseMs,
+      wasReset: false,
       gpus: hello.gpus.map((gpu) => ({
         index: gpu.index,
         model: gpu.model,
@@ -140,14 +204,17 @@ function applyMemory(c: Cluster, node: LiveNode, gpus: readonly GpuReport[]): vo
 }
 
 /** A later snapshot than the refusal: the node is a choice again (R3). */
-function forgetRefusals(c: Cluster, node: LiveNode): void {
+function forgetRefusals(c: Cluster, node: LiveNode, snapshotSeq: number): void {
   for (const task of c.refusedTasks) {
-    if (task.refusedBy === null || !task.refusedBy.has(node.id) || task.refusedBy.get(node.id) === node.snapshotSeq) continue
+    const refusal = task.refusedBy?.get(node.id)
+    if (task.refusedBy === null || refusal === undefined || refusal >= snapshotSeq) continue
     const left = new Map(task.refusedBy)
     left.delete(node.id)
     task.refusedBy = left.size === 0 ? null : left
     if (task.refusedBy === null) c.refusedTasks.delete(task)
-    if (task.queue !== null) task.queue.add(task)
+    if (task.queue === null) continue
+    task.queue.add(task)
+    c.queueChanges += 1
   }
 }
 
@@ -155,27 +222,29 @@ function forgetRefusals(c: Cluster, node: LiveNode): void {
 function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant): void {
   const placement = currentPlacement(c, node.id, report.task_id, report.attempt)
   if (placement === null) return
-  if (placement.task.state === 'unreachable') placement.task.state = placement.startedAt === null ? 'assigned' : 'running'
-  if (placement.startedAt === null && report.residency !== 'none') started(c, placement, report.wants_gpu, now)
+  if (placement.isInDoubt) {
+    placement.isInDoubt = false
+    c.recorder.dirtyTask(placement.task)
+  }
+  if (placement.task.state === 'unreachable') reachAgain(c, placement, now)
+  if (placement.startedAt === null && report.residency !== 'none') confirmStart(c, placement, report.wants_gpu, now)
   if (report.generation > placement.generation && (report.residency === 'resident' || report.residency === 'swapped_out')) {
     placement.generation = report.generation
     setResidency(c, placement, report.residency, null, now)
   }
-  if (report.wants_gpu !== placement.wantsGpu) applyWants(c, placement, report.wants_gpu, report.idle_ms, now)
+  if (report.wants_gpu !== placement.wantsGpu) applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
   if (placement.residency === 'swapped_out' && placement.wantsGpu) askForSwapIn(c, placement, now)
 }
 
-/** Confirmed attempts that the snapshot does not hold are over. */
+/** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */
 function settleAbsent(c: Cluster, node: LiveNode, present: ReadonlySet<string>, now: Instant): void {
-  const gone = new Set<LiveNode['gpus'][number]['placements'][number]>()
-  for (const gpu of node.gpus) {
-    for (const placement of gpu.placements) {
-      const isConfirmed = placement.startedAt !== null && placement.startedAt < now
-      if (isConfirmed && !present.has(`${placement.task.spec.id}/${placement.attempt}`)) gone.add(placement)
-    }
+  for (const placement of placementsOn(node)) {
+    if (placement.isInDoubt || !isConfirmedBefore(placement, node)) continue
+    if (!present.has(`${placement.task.spec.id}/${placement.attempt}`)) endLost(c, placement, 'absent', 'the node no longer has it', now)
   }
-  for (const placement of gone) {
-    if (placement.task.spec.onNodeLoss === 'requeue') returnToPending(c, placement, 'absent', now)
-    else finish(c, placement.task, 'lost', null, 'the node no longer has it', now)
-  }
+}
+
+function isConfirmedBefore({ startedAt, confirmed }: LivePlacement, node: LiveNode): boolean {
+  if (startedAt === null || confirmed === null) return false
+  return confirmed.bootCounter < node.boot.counter || confirmed.seq < node.snapshotSeq
 }

@@ -1,9 +1,10 @@
 /** One node in an index for tasks on several GPUs: the sums of its GPUs' scores, and what each of its best k GPUs admits at least. */
 import type { Mib } from '../../protocol/units.ts'
 import type { IndexEntry } from '../domain/ordered-index.ts'
-import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
+import { newIndexEntry } from '../domain/ordered-index.ts'
 import { NOTHING } from '../scheduler/feasible.ts'
 import type { LiveNode } from './live.ts'
+import { sortDescending } from './seats.ts'
 
 export class NodeSlot {
   readonly entry: IndexEntry<LiveNode>
@@ -12,9 +13,8 @@ export class NodeSlot {
   readonly #gpuCount: number
   readonly #key1: number[] = []
   readonly #key2: number[] = []
-  /** The node's GPUs, most admitting first, so that the k-th is k steps away on a node of any size. */
-  readonly #byAdmitted = new OrderedIndex<number>((a, b) => a - b)
-  readonly #entries: IndexEntry<number>[] = []
+  readonly #admittedMib: Mib[] = []
+  readonly #sortedMib: Mib[] = []
 
   constructor(node: LiveNode, gpuCount: number) {
     this.entry = newIndexEntry(node)
@@ -26,16 +26,15 @@ export class NodeSlot {
     this.sum2 += key2 - (this.#key2[gpu] ?? 0)
     this.#key1[gpu] = key1
     this.#key2[gpu] = key2
-    const entry = (this.#entries[gpu] ??= newIndexEntry(gpu))
-    this.#byAdmitted.set(entry, -admittedMib, 0, admittedMib)
+    this.#admittedMib[gpu] = admittedMib
   }
 
   kthLargestMib(): Mib {
-    let left = this.#gpuCount
-    for (const entry of this.#byAdmitted.entries()) {
-      left -= 1
-      if (left === 0) return entry.value
-    }
-    return NOTHING
+    const admitted = this.#admittedMib
+    const sorted = this.#sortedMib
+    if (admitted.length < this.#gpuCount) return NOTHING
+    for (let gpu = 0; gpu < admitted.length; gpu++) sorted[gpu] = admitted[gpu] ?? NOTHING
+    sortDescending(sorted)
+    return sorted[this.#gpuCount - 1] as Mib
   }
 }

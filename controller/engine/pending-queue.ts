@@ -87,12 +87,15 @@ export class PendingQueue implements ShapeQueue {
     return this.#aside.has(task)
   }
 
-  /** A new cycle may try again those that were set aside; says whether there were any. */
-  clearAside(): boolean {
-    if (this.#aside.size === 0) return false
+  get hasAside(): boolean {
+    return this.#aside.size > 0
+  }
+
+  /** A new cycle may try again those that were set aside. */
+  clearAside(): void {
+    if (this.#aside.size === 0) return
     this.#aside.clear()
     this.#isChanged = true
-    return true
   }
 
   /** All its tasks in queue order. */

@@ -1,60 +1,25 @@
 /** A pool: the GPUs that tasks of one set of groups may use, indexed by what they admit. Kept up to date lazily, GPU by GPU. */
 import type { Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
-import type { IndexEntry } from '../domain/ordered-index.ts'
-import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
 import type { TaskSpec } from '../domain/task.ts'
-import { commitRoomMib, isPlaceable, largestAfterSwapMib, largestEverMib, largestNowMib, NOTHING } from '../scheduler/feasible.ts'
+import { largestEverMib, NOTHING } from '../scheduler/feasible.ts'
 import type { PoolView } from '../scheduler/schedule.ts'
 import type { When } from '../scheduler/score.ts'
-import { byGpuId, byNodeId, scoreOf } from '../scheduler/score.ts'
-import type { RequestKind, Shape } from '../scheduler/shape.ts'
+import type { Shape } from '../scheduler/shape.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
-import type { LiveGpu, LiveNode } from './live.ts'
-import type { Unit } from './hold-index.ts'
-import { HoldIndex } from './hold-index.ts'
-import { NodeSlot } from './node-slot.ts'
 import type { Queued } from '../scheduler/queue.ts'
-
-/** What one index answers: GPUs (one GPU asked for) or nodes (several), by kind of request. */
-interface Facet {
-  readonly kind: RequestKind
-  readonly when: When
-  readonly isP0: boolean
-  readonly gpuCount: number
-  readonly gpus: OrderedIndex<LiveGpu>
-  readonly gpuEntries: Map<LiveGpu, IndexEntry<LiveGpu>>
-  /** What each GPU admits, its holds left aside. */
-  readonly wholeMib: Map<LiveGpu, Mib>
-  readonly nodes: OrderedIndex<LiveNode>
-  readonly nodeSlots: Map<LiveNode, NodeSlot>
-  readonly held: HoldIndex
-  /** How much of the pool's log of changed GPUs it has taken in. */
-  seen: number
-  /** Grows whenever some GPU admits more than before. */
-  version: number
-}
-
-/** From so many changes on it pays to sort out repeats first. */
-const MANY_CHANGES = 64
-
-/** Past this the log is shortened; far more than GPUs change between two looks at an index. */
-const MAX_LOG = 65_536
-
-/** Nodes by how near they come to taking a task that misses commit room everywhere (semantics 4, reservation). */
-interface NearFacet {
-  readonly isExclusive: boolean
-  readonly gpuCount: number
-  readonly nodes: OrderedIndex<LiveNode>
-  readonly nodeEntries: Map<LiveNode, IndexEntry<LiveNode>>
-  seen: number
-}
+import { ChangeLog } from './change-log.ts'
+import { Facet } from './facet.ts'
+import { AFTER_SWAP, deriveFigures, NEAR, newFigures, NOW } from './figures.ts'
+import type { HoldIndex } from './hold-index.ts'
+import type { LiveGpu, LiveNode } from './live.ts'
+import { NearIndex } from './near-index.ts'
+import type { NodeSeat, Seat } from './seats.ts'
+import { sortDescending } from './seats.ts'
 
 export class Pool implements PoolView {
   readonly key: string
-  readonly nodes = new Set<LiveNode>()
-  /** The unit of a single GPU, one object each. */
-  readonly #units = new Map<LiveGpu, Unit>()
+  readonly nodes = new Map<LiveNode, NodeSeat>()
   /** Grows whenever a hold, a member or the policy changes: blocked tasks look again whatever GPUs admit. */
   version = 0
   /** Grows whenever a node joins or leaves, or a reserve changes. */
@@ -64,10 +29,12 @@ export class Pool implements PoolView {
   readonly #facetByKey = new Map<string, Facet>()
   /** The same, by the shapes that asked. */
   readonly #facetsByShape: Record<When, Map<Shape, Facet>> = { now: new Map(), after_swap: new Map() }
-  readonly #nearFacets = new Map<string, NearFacet>()
-  /** GPUs that changed, in order; each index takes in what it has not seen when it is asked. */
-  #log: LiveGpu[] = []
+  readonly #nearIndexes = new Map<string, NearIndex>()
+  /** GPUs whose figures changed, by which of them. */
+  readonly #logs: Record<When | 'near', ChangeLog<Seat>> = { now: new ChangeLog(), after_swap: new ChangeLog(), near: new ChangeLog() }
   #nearVersion = 0
+  #seatCount = 0
+  #nodeCount = 0
   readonly #everByShape = new Map<string, Mib>()
 
   constructor(key: string, policy: Policy) {
@@ -76,27 +43,32 @@ export class Pool implements PoolView {
   }
 
   addNode(node: LiveNode): void {
-    this.nodes.add(node)
+    const nodeSeat: NodeSeat = { node, number: this.#nodeCount, unit: { number: this.#nodeCount++, seats: [] }, isMember: true }
+    for (const gpu of node.gpus) {
+      const unit = { number: this.#seatCount, seats: [] as Seat[] }
+      const seat: Seat = { pool: this, gpu, number: this.#seatCount++, unit, node: nodeSeat }
+      unit.seats.push(seat)
+      nodeSeat.unit.seats.push(seat)
+      gpu.seats.push(seat)
+      this.markChanged(seat, NOW | AFTER_SWAP | NEAR)
+    }
+    this.nodes.set(node, nodeSeat)
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
-    for (const gpu of node.gpus) this.markStale(gpu)
   }
 
   removeNode(node: LiveNode): void {
+    const nodeSeat = this.nodes.get(node)
+    if (nodeSeat === undefined) return
+    nodeSeat.isMember = false
     this.nodes.delete(node)
+    for (const { gpu } of nodeSeat.unit.seats) gpu.seats = gpu.seats.filter(({ pool }) => pool !== this)
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
-    for (const facet of this.#facets) {
-      facet.held.drop(node.gpus)
-      for (const gpu of node.gpus) facet.held.drop(this.#unitOf(facet, gpu))
-      for (const gpu of node.gpus) dropEntry(facet.gpus, facet.gpuEntries, gpu)
-      const slot = facet.nodeSlots.get(node)
-      if (slot !== undefined) facet.nodes.remove(slot.entry)
-      facet.nodeSlots.delete(node)
-    }
-    for (const facet of this.#nearFacets.values()) dropEntry(facet.nodes, facet.nodeEntries, node)
+    for (const facet of this.#facets) facet.drop(nodeSeat)
+    for (const index of this.#nearIndexes.values()) index.drop(nodeSeat)
   }
 
   /** A reserve changed: what could ever fit is derived again. */
@@ -106,10 +78,11 @@ export class Pool implements PoolView {
     this.membershipVersion += 1
   }
 
-  /** The GPU's figures, holds or node status changed. */
-  markStale(gpu: LiveGpu): void {
-    this.#log.push(gpu)
-    if (this.#log.length > MAX_LOG) this.#shortenLog()
+  /** The GPU's figures or holds changed, as `deriveFigures` says. */
+  markChanged(seat: Seat, changed: number): void {
+    if ((changed & NOW) !== 0) this.#logs.now.push(seat)
+    if ((changed & AFTER_SWAP) !== 0) this.#logs.after_swap.push(seat)
+    if ((changed & NEAR) !== 0) this.#logs.near.push(seat)
   }
 
   /** The policy or a node's reserve changed: every figure and every order may have. */
@@ -119,9 +92,11 @@ export class Pool implements PoolView {
     this.#facetByKey.clear()
     this.#facetsByShape.now.clear()
     this.#facetsByShape.after_swap.clear()
-    this.#nearFacets.clear()
+    this.#nearIndexes.clear()
     this.#everByShape.clear()
-    this.#log = []
+    this.#logs.now.clear()
+    this.#logs.after_swap.clear()
+    this.#logs.near.clear()
     this.version += 1
     this.membershipVersion += 1
   }
@@ -134,14 +109,13 @@ export class Pool implements PoolView {
 
   /** Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room. */
   get nearVersion(): number {
-    for (const facet of this.#nearFacets.values()) this.#catchUpNear(facet)
+    for (const index of this.#nearIndexes.values()) this.#catchUpNear(index)
     return this.#nearVersion
   }
 
   largestMib(shape: Shape, when: When): Mib {
     if (when === 'after_swap' && shape.kind === 'exclusive') return NOTHING
-    const facet = this.#facetFor(shape, when)
-    return facet.gpuCount === 1 ? facet.gpus.maxValue() : facet.nodes.maxValue()
+    return this.#facetFor(shape, when).maxMib()
   }
 
   holds(shape: Shape): HoldIndex {
@@ -151,7 +125,7 @@ export class Pool implements PoolView {
   *heldGpusFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Generator<LiveGpu> {
     if (when === 'after_swap' && shape.kind === 'exclusive') return
     const { held } = this.#facetFor(shape, when)
-    if (!held.isEmpty) for (const unit of held.unitsFor(queued, demandMib)) yield unit[0] as LiveGpu
+    if (!held.isEmpty) for (const unit of held.unitsFor(queued, demandMib)) yield (unit.seats[0] as Seat).gpu
   }
 
   *heldNodesFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Generator<LiveNode> {
@@ -172,7 +146,7 @@ export class Pool implements PoolView {
 
   /** Nodes that could ever take the task, nearest first: by what its worst GPU there misses of commit room (an exclusive task: N + S). */
   *nearestNodes(spec: TaskSpec): Generator<LiveNode> {
-    const index = this.#nearFacetFor(spec.gpuMode === 'exclusive', spec.gpuCount).nodes
+    const index = this.#nearIndexFor(spec.gpuMode === 'exclusive', spec.gpuCount).nodes
     const demandMib = searchDemandMib(spec)
     for (let entry = index.firstAtLeast(demandMib); entry !== null; entry = index.nextAtLeast(entry, demandMib)) yield entry.item
   }
@@ -182,7 +156,7 @@ export class Pool implements PoolView {
     let ever = this.#everByShape.get(key)
     if (ever === undefined) {
       ever = NOTHING
-      for (const node of this.nodes) ever = Math.max(ever, kthLargest(node.gpus.map(largestEverMib), shape.gpuCount))
+      for (const node of this.nodes.keys()) ever = Math.max(ever, largestEverOn(node, shape.gpuCount))
       this.#everByShape.set(key, ever)
     }
     return ever
@@ -191,7 +165,7 @@ export class Pool implements PoolView {
   #facetFor(shape: Shape, when: When): Facet {
     const known = this.#facetsByShape[when].get(shape)
     if (known !== undefined) {
-      if (known.seen < this.#log.length) this.#catchUp(known)
+      if (this.#logs[when].isNews(known.reader)) this.#catchUp(known)
       return known
     }
     const key = `${when} ${shape.kind} ${shape.gpuCount} ${when === 'now' ? '' : String(shape.isP0)}`
@@ -202,147 +176,49 @@ export class Pool implements PoolView {
   }
 
   #catchUp(facet: Facet): void {
-    const log = this.#log
-    // An index that is asked rarely finds the same GPUs many times: each is looked at once, as it is now.
-    const changed = log.length - facet.seen > MANY_CHANGES ? new Set(log.slice(facet.seen)) : null
-    if (changed !== null) for (const gpu of changed) this.#takeIn(facet, gpu)
-    else for (let i = facet.seen; i < log.length; i++) this.#takeIn(facet, log[i] as LiveGpu)
-    facet.seen = log.length
-  }
-
-  #takeIn(facet: Facet, gpu: LiveGpu): void {
-    if (this.nodes.has(gpu.node)) this.#index(facet, gpu)
-  }
-
-  #catchUpNear(facet: NearFacet): void {
-    const log = this.#log
-    for (; facet.seen < log.length; facet.seen++) {
-      const { node } = log[facet.seen] as LiveGpu
-      if (this.nodes.has(node) && indexNear(facet, node)) this.#nearVersion += 1
+    for (const seat of this.#logs[facet.when].news(facet.reader)) {
+      if (seat.node.isMember) facet.takeIn(seat, seat.gpu.figures)
     }
   }
 
-  /** Indexes that nobody asks may lag: they take in each changed GPU once, and the log begins anew. */
-  #shortenLog(): void {
-    const log = this.#log
-    const behind = Math.min(
-      ...this.#facets.map((facet) => facet.seen),
-      ...[...this.#nearFacets.values()].map((facet) => facet.seen),
-      log.length,
-    )
-    this.#log = [...new Set(log.slice(behind))]
-    for (const facet of [...this.#facets, ...this.#nearFacets.values()]) facet.seen = facet.seen === log.length ? this.#log.length : 0
+  #catchUpNear(index: NearIndex): void {
+    const log = this.#logs.near
+    if (!log.isNews(index.reader)) return
+    for (const { node } of log.news(index.reader)) if (node.isMember && index.takeIn(node)) this.#nearVersion += 1
   }
 
+  /** Figures of GPUs that changed while nobody was pending are not derived yet. */
   #newFacet(key: string, shape: Shape, when: When): Facet {
-    const wholeMib = new Map<LiveGpu, Mib>()
-    const facet: Facet = {
-      kind: shape.kind,
-      when,
-      isP0: shape.isP0,
-      gpuCount: shape.gpuCount,
-      gpus: new OrderedIndex<LiveGpu>(byGpuId),
-      gpuEntries: new Map(),
-      wholeMib,
-      nodes: new OrderedIndex<LiveNode>(byNodeId),
-      nodeSlots: new Map(),
-      held: new HoldIndex(shape.gpuCount, (gpu) => wholeMib.get(gpu) ?? NOTHING),
-      seen: this.#log.length,
-      version: 0,
-    }
+    const facet = new Facet(shape, when, this.#logs[when].addReader())
     this.#facetByKey.set(key, facet)
     this.#facets.push(facet)
-    for (const node of this.nodes) for (const gpu of node.gpus) this.#index(facet, gpu)
-    return facet
-  }
-
-  #nearFacetFor(isExclusive: boolean, gpuCount: number): NearFacet {
-    const key = `${String(isExclusive)} ${gpuCount}`
-    let facet = this.#nearFacets.get(key)
-    if (facet === undefined) {
-      facet = { isExclusive, gpuCount, nodes: new OrderedIndex<LiveNode>(byNodeId), nodeEntries: new Map(), seen: this.#log.length }
-      this.#nearFacets.set(key, facet)
-      for (const node of this.nodes) indexNear(facet, node)
-    }
-    this.#catchUpNear(facet)
-    return facet
-  }
-
-  #index(facet: Facet, gpu: LiveGpu): void {
-    const { key1, key2 } = scoreOf(gpu, facet.when, this.#policy.strategy)
-    const whole = this.#admits(facet, gpu)
-    const before = facet.wholeMib.get(gpu) ?? NOTHING
-    if (whole !== before) facet.wholeMib.set(gpu, whole)
-    const isBetter = whole > before
-    facet.held.touch(this.#unitOf(facet, gpu))
-    const open = gpu.holds.length > 0 ? NOTHING : whole
-    if (facet.gpuCount === 1) {
-      let entry = facet.gpuEntries.get(gpu)
-      if (entry === undefined) {
-        entry = newIndexEntry(gpu)
-        facet.gpuEntries.set(gpu, entry)
+    const fresh = newFigures()
+    for (const { unit } of this.nodes.values()) {
+      for (const seat of unit.seats) {
+        deriveFigures(fresh, seat.gpu, this.#policy)
+        facet.takeIn(seat, fresh)
       }
-      if (isBetter || open > entry.value) facet.version += 1
-      facet.gpus.set(entry, key1, key2, open)
-      return
     }
-    let slot = facet.nodeSlots.get(gpu.node)
-    if (slot === undefined) {
-      slot = new NodeSlot(gpu.node, facet.gpuCount)
-      facet.nodeSlots.set(gpu.node, slot)
-    }
-    slot.set(gpu.index, key1, key2, open)
-    const kth = slot.kthLargestMib()
-    if (isBetter || kth > slot.entry.value) facet.version += 1
-    facet.nodes.set(slot.entry, slot.sum1, slot.sum2, kth)
+    return facet
   }
 
-  #unitOf(facet: Facet, gpu: LiveGpu): Unit {
-    if (facet.gpuCount > 1) return gpu.node.gpus
-    let unit = this.#units.get(gpu)
-    if (unit === undefined) {
-      unit = [gpu]
-      this.#units.set(gpu, unit)
+  #nearIndexFor(isExclusive: boolean, gpuCount: number): NearIndex {
+    const key = `${String(isExclusive)} ${gpuCount}`
+    let index = this.#nearIndexes.get(key)
+    if (index === undefined) {
+      index = new NearIndex(isExclusive, gpuCount, this.#logs.near.addReader())
+      this.#nearIndexes.set(key, index)
+      for (const node of this.nodes.values()) index.takeIn(node)
     }
-    return unit
-  }
-
-  #admits(facet: Facet, gpu: LiveGpu): Mib {
-    const now = largestNowMib(gpu, facet.kind, this.#policy.maxTasksPerGpu)
-    if (facet.when === 'now') return now
-    return Math.max(now, largestAfterSwapMib(gpu, facet.kind, facet.isP0, this.#policy.maxTasksPerGpu))
+    this.#catchUpNear(index)
+    return index
   }
 }
 
-/** Says whether the node's place in the order changed. */
-function indexNear(facet: NearFacet, node: LiveNode): boolean {
-  const ever = isPlaceable(node) ? kthLargest(node.gpus.map(largestEverMib), facet.gpuCount) : NOTHING
-  const room = kthLargest(
-    node.gpus.map((gpu) => (facet.isExclusive ? -(gpu.noswapMib + gpu.swappableMib) : commitRoomMib(gpu))),
-    facet.gpuCount,
-  )
-  let entry = facet.nodeEntries.get(node)
-  if (entry === undefined) {
-    entry = newIndexEntry(node)
-    facet.nodeEntries.set(node, entry)
-  }
-  const isMoved = entry.chunk === null || entry.key1 !== -room || entry.value !== ever
-  if (isMoved) facet.nodes.set(entry, -room, 0, ever)
-  return isMoved
-}
-
-function dropEntry<T>(index: OrderedIndex<T>, entries: Map<T, IndexEntry<T>>, item: T): void {
-  const entry = entries.get(item)
-  if (entry === undefined) return
-  index.remove(entry)
-  entries.delete(item)
-}
-
-/** The k-th largest of a few numbers: what each of k GPUs admits at least; NOTHING when there are fewer. */
-function kthLargest(values: readonly Mib[], k: number): Mib {
-  if (values.length < k) return NOTHING
-  if (k === 1) return Math.max(...values)
-  // Numbers alone: a typed array sorts by value.
-  const sorted = Float64Array.from(values).sort((a, b) => b - a)
-  return sorted[k - 1] as Mib
+/** What each of the node's best k GPUs could ever take at least; NOTHING when it has fewer. */
+function largestEverOn(node: LiveNode, k: number): Mib {
+  if (node.gpus.length < k) return NOTHING
+  const mibs = node.gpus.map(largestEverMib)
+  sortDescending(mibs)
+  return mibs[k - 1] as Mib
 }

@@ -4,6 +4,7 @@ import type { Residency, TaskSpec } from '../domain/task.ts'
 import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 import { markOf } from '../swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './live.ts'
+import { newNodeWord } from './node-word.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask } from './live.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
@@ -22,6 +23,7 @@ export function recordOfTask(task: LiveTask): TaskRecord {
     endReason: task.endReason,
     swapOuts: task.swapOuts,
     counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
+    clientWants: task.clientWants,
     placement: placement === null ? null : recordOfPlacement(placement),
   }
 }
@@ -40,6 +42,11 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     wantsSince: p.wantsSince,
     idleSince: p.idleSince,
     residentSince: p.residentSince,
+    heldGrowth: p.heldGrowth,
+    stopping: p.stopping,
+    confirmed: p.confirmed,
+    isInDoubt: p.isInDoubt,
+    isNoswapUntold: p.isNoswapUntold,
     marks: p.gpus.map((gpu) => {
       const mark = markOf(classRound(gpu, p.task.spec), p.task.spec.id)
       return mark.round < 0 ? null : { round: mark.round, lastSwapOut: mark.lastSwapOut }
@@ -56,11 +63,16 @@ export function recordOfNode(node: LiveNode): NodeRecord {
     isCordoned: node.isCordoned,
     overcommitOverride: node.overcommitOverride,
     reserveOverrideMib: node.reserveOverrideMib,
+    device: node.device,
+    signalsWanted: node.signalsWanted,
+    allowExec: node.allowExec,
     hostSwapMib: node.hostSwapMib,
     registeredAt: node.registeredAt,
     lastSeenAt: node.lastSeenAt,
     bootCounter: node.boot.counter,
     bootRandom: node.boot.random,
+    leaseMs: node.word.leaseMs,
+    wasReset: node.word.wasReset,
     gpus: node.gpus.map((gpu) => ({
       index: gpu.index,
       model: gpu.model,
@@ -84,6 +96,9 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     groups: [],
     overcommitOverride: record.overcommitOverride,
     reserveOverrideMib: record.reserveOverrideMib,
+    device: record.device,
+    signalsWanted: record.signalsWanted,
+    allowExec: record.allowExec,
     hostSwapMib: record.hostSwapMib,
     hostUsedMib: 0,
     hostPromisedMib: 0,
@@ -95,6 +110,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     rank: 0,
     boot: { counter: record.bootCounter, random: record.bootRandom },
     snapshotSeq: 0,
+    word: newNodeWord(record.leaseMs, record.wasReset, now),
     pools: [],
     isHostTight: false,
     hasEntryHolds: false,
@@ -123,6 +139,7 @@ export function taskOf(record: TaskRecord): LiveTask {
   task.exitCode = record.exitCode
   task.endReason = record.endReason
   task.swapOuts = record.swapOuts
+  task.clientWants = record.clientWants
   const [, served, queue, swap, compute] = record.counters
   task.servedUs = served
   task.queueUs = queue
@@ -141,6 +158,11 @@ export function placementOf(task: LiveTask, record: PlacementRecord, gpus: reado
   placement.wantsSince = record.wantsSince
   placement.idleSince = record.idleSince
   placement.residentSince = record.residentSince
+  placement.heldGrowth = record.heldGrowth
+  placement.stopping = record.stopping
+  placement.confirmed = record.confirmed
+  placement.isInDoubt = record.isInDoubt
+  placement.isNoswapUntold = record.isNoswapUntold
   record.marks.forEach((mark, i) => {
     const gpu = gpus[i]
     if (mark !== null && gpu !== undefined) classRound(gpu, task.spec).marks.set(task.spec.id, mark)

@@ -4,8 +4,10 @@ import type { StoredState, TaskRecord } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 import { addPlacement } from './gpu-ledger.ts'
 import type { LiveGpu, LiveTask } from './live.ts'
-import { askForSwapIn } from './entries.ts'
+import { askForSwapIn, resumeGrowth } from './entries.ts'
 import { adoptNode } from './node-registry.ts'
+import { outstandingOrders } from './orders.ts'
+import { planProbe } from './probes.ts'
 import { isInHost, nodeOf, placementOf, taskOf } from './records.ts'
 import { resumeMetering } from './transitions.ts'
 
@@ -19,7 +21,8 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
   Object.assign(c.finished, state.finishedCounts)
   for (const group of state.groups) c.groups.set(group.id, group)
   for (const record of [...state.nodes].sort((a, b) => a.ordinal - b.ordinal)) {
-    adoptNode(c, nodeOf(record, now))
+    // It may hold the configured lease, or a longer one that was configured before (R5).
+    adoptNode(c, nodeOf({ ...record, leaseMs: Math.max(record.leaseMs, c.policy.runLeaseMs) }, now))
     c.nextNodeOrdinal = Math.max(c.nextNodeOrdinal, record.ordinal + 1)
   }
   for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, record, now)
@@ -29,6 +32,7 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
 function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   const task = taskOf(record)
   c.tasks.set(task.spec.id, task)
+  if (task.spec.command === null) c.leases.renew(task, now)
   if (record.placement === null) {
     c.pendingCount += 1
     if (!task.isHeld) c.enqueue(task, now)
@@ -56,5 +60,10 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
   if (placement.startedAt === null) c.beginWait(task, now)
   resumeMetering(placement, now)
   c.ripening.update(c, placement, now)
-  if (placement.residency === 'swapped_out' && placement.wantsGpu) askForSwapIn(c, placement, now)
+  c.recorder.turn.effects.push(...outstandingOrders(placement))
+  if (placement.residency === 'resident') resumeGrowth(c, placement)
+  else if (placement.residency === 'swapped_out') {
+    if (placement.wantsGpu || placement.heldGrowth !== null) askForSwapIn(c, placement, now)
+    planProbe(c, placement, now)
+  }
 }

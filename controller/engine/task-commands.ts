@@ -7,11 +7,12 @@ import type { TaskSpec } from '../domain/task.ts'
 import type { RandomStream } from '../ports/random.ts'
 import type { Answer, TaskChange, TaskRequest } from './commands.ts'
 import type { Cluster } from './cluster.ts'
-import type { LiveGpu, LivePlacement, LiveTask } from './live.ts'
+import type { LiveGpu, LivePlacement, LiveTask, Stopping } from './live.ts'
 import { newLiveTask } from './live.ts'
 import { dropEntry } from './entries.ts'
 import { setRipe } from './ripening.ts'
-import { finish, setNoswap } from './transitions.ts'
+import { stopEffect } from './orders.ts'
+import { finish, returnToPending, setNoswap } from './transitions.ts'
 
 /** More pending tasks than this are refused with "try again" (R11). */
 export const MAX_PENDING_TASKS = 1_000_000
@@ -34,6 +35,7 @@ export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, 
     noswap: spec.noswap,
     priority: spec.priority,
   })
+  if (spec.command === null) c.leases.renew(task, now)
   c.enqueue(task, now)
   c.beginWait(task, now)
   return { ok: true, value: task }
@@ -60,18 +62,31 @@ export function cancelTask(c: Cluster, id: string, by: string, now: Instant): An
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   const { placement } = task
   if (placement === null) finish(c, task, 'cancelled', null, `cancelled by ${by}`, now)
-  else if (!placement.isStopping) {
-    placement.isStopping = true
-    c.recorder.turn.effects.push({
-      kind: 'stop',
-      nodeId: placement.node.id,
-      taskId: id,
-      attempt: placement.attempt,
-      reason: `cancelled by ${by}`,
-    })
-    c.recorder.taskEvent(now, 'task_updated', task, placement.node.id, { stopping: true })
+  else if (task.state === 'unreachable') finish(c, task, 'cancelled', null, `cancelled by ${by} while its server was unreachable`, now)
+  else if (placement.stopping?.then !== 'cancelled') {
+    orderStop(c, placement, { then: 'cancelled', reason: `cancelled by ${by}`, endReason: null }, now)
   }
   return { ok: true, value: task }
+}
+
+/** An operator takes an attempt back (R5). */
+export function requeueTask(c: Cluster, id: string, confirmFenced: boolean, by: string, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const { placement } = task
+  if (placement === null) return conflict(`task ${id} is pending already`)
+  if (placement.stopping?.then === 'cancelled') return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
+  if (!confirmFenced) orderStop(c, placement, { then: 'pending', reason: `requeued by ${by}`, endReason: null }, now)
+  else if (task.state === 'unreachable') returnToPending(c, placement, `requeued by ${by}, fenced`, now)
+  else return conflict(`task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`)
+  return { ok: true, value: task }
+}
+
+/** The node is told to end it; what becomes of the task then is durable now. */
+export function orderStop(c: Cluster, placement: LivePlacement, stopping: Stopping, now: Instant): void {
+  placement.stopping = stopping
+  c.recorder.turn.effects.push(stopEffect(placement, stopping))
+  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true })
 }
 
 function problemsOf(request: TaskRequest): FieldProblem[] {
@@ -156,6 +171,7 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
   }
   c.ripening.update(c, placement, now)
   c.touchNode(placement.node)
+  for (const gpu of placement.gpus) gpu.bookChanges += 1
   if (change.noswap !== undefined) setNoswap(c, placement, change.noswap, now)
   if (placement.startedAt === null) c.beginWait(task, now)
 }

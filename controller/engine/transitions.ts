@@ -5,7 +5,7 @@
 import type { Instant, Mib, NoSwap } from '../../protocol/units.ts'
 import type { FinalState, Residency } from '../domain/task.ts'
 import { addSharer, removeSharer, settle } from '../metrics/meter.ts'
-import { besideNoswapMib } from '../scheduler/feasible.ts'
+import { besideNoswapMib, hasHostRoomToGrow } from '../scheduler/feasible.ts'
 import { forgetTask } from '../swap/rounds.ts'
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
@@ -13,6 +13,8 @@ import { addPlacement, changeNoswap, changeResidency, growPlacement, refreshLarg
 import type { LiveGpu, LivePlacement, LiveTask } from './live.ts'
 import { newLivePlacement } from './live.ts'
 import { askForSwapIn, dropEntry, resumeGrowth } from './entries.ts'
+import { startEffect } from './orders.ts'
+import { planProbe } from './probes.ts'
 import { setRipe } from './ripening.ts'
 
 /** pending → assigned: attempt + 1, GPUs committed, `start` ordered (R2). */
@@ -33,19 +35,7 @@ export function assign(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], whe
   const node = placement.node
   const indexes = gpus.map((gpu) => gpu.index)
   c.recorder.taskEvent(now, 'task_placed', task, node.id, { attempt: task.attempt, gpus: indexes, demand_mib: demandMib, when })
-  c.recorder.turn.effects.push({
-    kind: 'start',
-    nodeId: node.id,
-    taskId: task.spec.id,
-    attempt: task.attempt,
-    gpus: indexes,
-    vramMib: demandMib,
-    gpuMode: task.spec.gpuMode,
-    noswap: placement.noswap,
-    priority: task.spec.priority,
-    onNodeLoss: task.spec.onNodeLoss,
-    command: task.spec.command,
-  })
+  c.recorder.turn.effects.push(startEffect(placement))
 }
 
 /** assigned → running: resident from now on, its wait is over. */
@@ -78,6 +68,24 @@ export function returnToPending(c: Cluster, placement: LivePlacement, reason: st
   c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason })
   if (!task.isHeld) c.enqueue(task, now)
   c.beginWait(task, now)
+}
+
+/** running → unreachable: nobody knows what it gets, so that its demand is not counted meanwhile. */
+export function loseSight(c: Cluster, placement: LivePlacement, now: Instant): void {
+  const { task, node, attempt } = placement
+  beginMeterChange(placement, now)
+  task.state = 'unreachable'
+  endMeterChange(placement, now)
+  c.recorder.taskEvent(now, 'task_unreachable', task, node.id, { attempt, on_node_loss: task.spec.onNodeLoss })
+}
+
+/** unreachable → running: its server says that it is there. */
+export function reachAgain(c: Cluster, placement: LivePlacement, now: Instant): void {
+  const { task, node, attempt } = placement
+  beginMeterChange(placement, now)
+  task.state = 'running'
+  endMeterChange(placement, now)
+  c.recorder.taskEvent(now, 'task_reachable', task, node.id, { attempt })
 }
 
 /** Any open state → a final one. */
@@ -130,6 +138,8 @@ export function setResidency(c: Cluster, placement: LivePlacement, to: Residency
   endMeterChange(placement, now)
   c.ripening.update(c, placement, now)
   countSwaps(c, placement, from, to)
+  if (to === 'resident') placement.isProbed = false
+  else if (to === 'swapped_out') planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
   c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, {
     residency: to,
@@ -145,7 +155,9 @@ export function setResidency(c: Cluster, placement: LivePlacement, to: Residency
 function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { heldGrowth, demandMib } = placement
   if (heldGrowth === null) return
-  const isPossible = placement.gpus.every((gpu) => heldGrowth.mib <= besideNoswapMib(gpu))
+  const isPossible =
+    placement.gpus.every((gpu) => heldGrowth.mib <= besideNoswapMib(gpu)) &&
+    hasHostRoomToGrow(placement.gpus, heldGrowth.mib - demandMib, placement.noswap === 1)
   if (heldGrowth.mib > demandMib && isPossible) {
     grow(c, placement, heldGrowth.mib, now)
     c.recorder.turn.effects.push({
@@ -178,6 +190,7 @@ export function setNoswap(c: Cluster, placement: LivePlacement, noswap: NoSwap, 
   if (placement.noswap === noswap) return
   for (const gpu of placement.gpus) changeNoswap(gpu, placement, noswap)
   placement.noswap = noswap
+  placement.isNoswapUntold = true
   for (const gpu of placement.gpus) {
     refreshLargestSwappable(gpu)
     c.touchGpu(gpu)
@@ -253,7 +266,7 @@ function beginMeterChange(placement: LivePlacement, now: Instant): void {
 /** Puts it among the sharers, among those away, or neither, as it now is. */
 function endMeterChange(placement: LivePlacement, now: Instant): void {
   const task = placement.task
-  const isStarted = placement.startedAt !== null
+  const isStarted = placement.startedAt !== null && task.state !== 'unreachable'
   const isSharing = isStarted && placement.wantsGpu && placement.residency === 'resident'
   const isAway = isStarted && placement.wantsGpu && placement.residency !== 'resident'
   if (isSharing !== placement.isSharing) {

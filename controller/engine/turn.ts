@@ -15,33 +15,40 @@ export class Turn {
   config: ConfigRecord | null = null
   readonly events: Event[] = []
   readonly effects: Effect[] = []
+  /** The epoch is written again although nothing else is (R9). */
+  renewsEpoch = false
   /** Answers to clients and acknowledgements to nodes. */
   readonly answers: { readonly done: () => void; readonly failed: (detail: string) => void }[] = []
 
-  readonly #lists: readonly { length: number }[] = [
-    this.dirtyTasks,
-    this.dirtyNodes,
-    this.forgottenNodeIds,
-    this.groups,
-    this.deletedGroupIds,
-    this.events,
-    this.effects,
-    this.answers,
-  ]
-
   isEmpty(): boolean {
-    return this.config === null && this.#lists.every((list) => list.length === 0)
+    return (
+      this.events.length === 0 &&
+      this.effects.length === 0 &&
+      this.answers.length === 0 &&
+      this.dirtyTasks.length === 0 &&
+      this.dirtyNodes.length === 0 &&
+      this.config === null &&
+      !this.renewsEpoch &&
+      this.groups.length === 0 &&
+      this.deletedGroupIds.length === 0 &&
+      this.forgottenNodeIds.length === 0
+    )
   }
 
   /** Ready for the next turn; what it held belongs to whoever took it. */
   clear(): void {
-    for (const list of this.#lists) if (list.length > 0) list.length = 0
+    const { events, effects, answers, dirtyTasks, dirtyNodes } = this
+    for (const list of [events, effects, answers, dirtyTasks, dirtyNodes]) if (list.length > 0) list.length = 0
     this.config = null
+    this.renewsEpoch = false
+    this.groups.length = 0
+    this.deletedGroupIds.length = 0
+    this.forgottenNodeIds.length = 0
   }
 
   /** True when there is something to make durable. */
   hasRecords(): boolean {
-    return this.events.length > 0 || this.dirtyTasks.length > 0 || this.dirtyNodes.length > 0
+    return this.renewsEpoch || this.events.length > 0 || this.dirtyTasks.length > 0 || this.dirtyNodes.length > 0
   }
 }
 
@@ -68,6 +75,15 @@ export class Recorder {
     if (task.isDirty || this.isForgetful) return
     task.isDirty = true
     this.turn.dirtyTasks.push(task)
+  }
+
+  /** Nothing of it is written after its removal. */
+  forgetNode(node: LiveNode): void {
+    const { dirtyNodes, forgottenNodeIds } = this.turn
+    const at = dirtyNodes.indexOf(node)
+    if (at >= 0) dirtyNodes.splice(at, 1)
+    node.isDirty = true
+    forgottenNodeIds.push(node.id)
   }
 
   dirtyNode(node: LiveNode): void {

@@ -53,6 +53,8 @@ export interface Views {
   totals(): ClusterTotals
   /** Jain's index of the swap-outs decided since the controller started; null before the first (semantics 7). */
   swapJain(): number | null
+  /** Of the newest event; 0 before the first. It may not be durable yet. */
+  lastEventSeq(): number
   /** Why a pending task waits, or a swapped-out one that wants the GPU; null when it does not wait. */
   explain(task: Task): WaitExplanation | null
   /** The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics 6). */

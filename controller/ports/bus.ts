@@ -1,8 +1,8 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 
-/** Why a request got no answer. */
-export type NoAnswer = 'timeout' | 'no_responder' | 'disconnected'
+/** Why a request got no answer. `disconnected`: nobody knows whether it arrived. `unsendable`: it is too large, or too much waits to be sent. */
+export type NoAnswer = 'timeout' | 'no_responder' | 'disconnected' | 'unsendable'
 export type RequestOutcome = { readonly answered: true; readonly answer: Envelope } | { readonly answered: false; readonly why: NoAnswer }
 
 /** Answers a request; harmless when called twice or for a message that was published. */

@@ -12,6 +12,8 @@ export interface Clock {
   now(): Instant
   /** Runs `fn` once at `instant` (at once, but never inside this call, if that is past). Lower `rank` runs first within an instant. */
   at(instant: Instant, fn: () => void, rank?: TimerRank): CancelTimer
+  /** Like `at` for the current instant, without a way back. */
+  soon(fn: () => void, rank: TimerRank): void
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { DeviceKind } from '../../protocol/messages.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
 import type { Event } from '../domain/event.ts'
@@ -32,6 +33,8 @@ export interface TaskRecord {
   readonly swapOuts: number
   /** The five counters of semantics 6, microseconds, as of the last transition. */
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
+  /** Of a lease: what its client said last about wanting the GPU. */
+  readonly clientWants: boolean | null
   readonly placement: PlacementRecord | null
 }
 
@@ -48,6 +51,16 @@ export interface PlacementRecord {
   readonly wantsSince: Instant
   readonly idleSince: Instant
   readonly residentSince: Instant
+  /** An allocation that its server holds and that is not granted yet. */
+  readonly heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
+  /** A stop was ordered: what becomes of the task once the node has ended it. */
+  readonly stopping: { readonly then: 'cancelled' | 'pending'; readonly reason: string; readonly endReason: string | null } | null
+  /** The message that confirmed the start: the node's boot counter and the message's number in it (R6). */
+  readonly confirmed: { readonly bootCounter: number; readonly seq: number } | null
+  /** The server has lost its state since (R6). */
+  readonly isInDoubt: boolean
+  /** The node may not know the noswap value yet. */
+  readonly isNoswapUntold: boolean
   /** Per GPU held, same order: its mark in that GPU's round (swap/rounds.ts); null when it was never a victim there. */
   readonly marks: readonly ({ readonly round: number; readonly lastSwapOut: number | null } | null)[]
 }
@@ -69,12 +82,19 @@ export interface NodeRecord {
   readonly isCordoned: boolean
   readonly overcommitOverride: Percent | null
   readonly reserveOverrideMib: Mib | null
+  readonly device: DeviceKind
+  readonly signalsWanted: boolean
+  readonly allowExec: boolean
   readonly hostSwapMib: Mib
   readonly registeredAt: Instant
   readonly lastSeenAt: Instant
-  /** The highest boot counter and snapshot number seen from it (R6). */
+  /** The highest boot seen from it (R6). */
   readonly bootCounter: number
   readonly bootRandom: string
+  /** The longest run lease that it may hold (R5). */
+  readonly leaseMs: DurationMs
+  /** Somebody who spoke in its name was told to begin anew since (R6). */
+  readonly wasReset: boolean
   readonly gpus: readonly GpuRecord[]
 }
 

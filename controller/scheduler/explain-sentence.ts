@@ -33,6 +33,8 @@ export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: Pendi
       return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} offline.`
     case 'NODES_CORDONED':
       return `Waits for a node: ${nodesInWords(tally)} could take it and ${areOrIs(tally)} cordoned.`
+    case 'EXEC_NOT_ALLOWED':
+      return `Waits for a node that runs commands: ${nodesInWords(tally)} could take it and ${tally.nodeCount === 1 ? 'takes' : 'take'} leases only (headroom gpu-server --allow-exec).`
     case 'MAX_TASKS_PER_GPU':
       return `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold less than max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
     case 'SWAP_SPACE_EXHAUSTED':

@@ -19,6 +19,8 @@ export interface Request {
   /** d, at least 1. */
   readonly demandMib: Mib
   readonly maxTasksPerGpu: number
+  /** It runs a command, which not every server does. */
+  readonly needsExec: boolean
 }
 
 export interface Survey {
@@ -108,6 +110,7 @@ function obstaclesOn(node: Node, request: Request, rules: readonly Rule[], scrat
   if (never.length > 0) return never
   if (node.status !== 'up') return [notAboutBytes('NODES_OFFLINE')]
   if (node.isCordoned) return [notAboutBytes('NODES_CORDONED')]
+  if (request.needsExec && !node.allowExec) return [notAboutBytes('EXEC_NOT_ALLOWED')]
   lookAtGpus(node.gpus, rules, scratch)
   const fallen = fallenRules(node.gpus, request, rules, scratch)
   return fallen.length > 0 ? fallen : occupied(node.gpus, request, scratch)

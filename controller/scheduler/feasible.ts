@@ -79,6 +79,21 @@ export function hostRoomMib(gpu: Gpu, kind: RequestKind): Mib {
   return left >= 0 ? Infinity : belowCapacity
 }
 
+/**
+ * Whether a placed task may grow by so much on each of its GPUs as far as host memory goes: the promise is counted as at admission, all its GPUs
+ * together (semantics 1). A growth that promises nothing more is free.
+ */
+export function hasHostRoomToGrow(gpus: readonly Gpu[], byMib: Mib, isNoswap: boolean): boolean {
+  let moreMib = 0
+  for (const gpu of gpus) {
+    const swappableMib = gpu.swappableMib + (isNoswap ? 0 : byMib)
+    const isOver = gpu.noswapMib + gpu.swappableMib + byMib > gpu.capacityMib
+    moreMib += (isOver ? swappableMib : 0) - hostPromiseMib(gpu)
+  }
+  const node = gpus[0]?.node
+  return node === undefined || moreMib <= 0 || node.hostPromisedMib + moreMib <= node.hostSwapMib
+}
+
 /** What this GPU's tasks are promised of the node's host memory. */
 export function hostPromiseMib(gpu: Gpu): Mib {
   return gpu.noswapMib + gpu.swappableMib > gpu.capacityMib ? gpu.swappableMib : 0
@@ -93,7 +108,15 @@ export function isEmpty(gpu: Gpu): boolean {
   return gpu.placements.length === 0 && gpu.claims.length === 0
 }
 
-/** Nodes that refused the task are no choice before a later snapshot (R3), those tried in vain none for the rest of the cycle. */
+/** A server that runs no commands takes leases only. */
+export function mayRunOn(task: Task, node: Node): boolean {
+  return node.allowExec || task.spec.command === null
+}
+
+/**
+ * Nodes that refused the task are no choice before a later snapshot (R3), those tried in vain none for the rest of the cycle; a node that may not
+ * run it never is.
+ */
 export function isRefusedBy(task: Task, node: Node): boolean {
-  return (task.refusedBy?.has(node.id) ?? false) || (task.avoidedNow?.has(node) ?? false)
+  return !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false) || (task.avoidedNow?.has(node) ?? false)
 }

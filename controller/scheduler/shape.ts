@@ -30,10 +30,29 @@ export function kindOf(spec: TaskSpec): RequestKind {
 }
 
 export function shapeOf(spec: TaskSpec): Shape {
-  const poolKey = poolKeyOf(spec.groups)
   const kind = kindOf(spec)
+  const { gpuCount, groups } = spec
   const isP0 = spec.priority === 0
-  return { key: `${kind} ${spec.gpuCount} ${isP0 ? 'p0' : '-'} ${poolKey}`, poolKey, kind, gpuCount: spec.gpuCount, isP0 }
+  if (groups.length > 0 || gpuCount >= USUAL_GPU_COUNTS) return newShape(kind, gpuCount, isP0, poolKeyOf(groups))
+  return USUAL_SHAPES[kind][2 * gpuCount + (isP0 ? 1 : 0)] as Shape
+}
+
+function newShape(kind: RequestKind, gpuCount: number, isP0: boolean, poolKey: string): Shape {
+  return { key: `${kind} ${gpuCount} ${isP0 ? 'p0' : '-'} ${poolKey}`, poolKey, kind, gpuCount, isP0 }
+}
+
+/** Above these a shape is made anew for each task that asks. */
+const USUAL_GPU_COUNTS = 17
+
+/** Of tasks that target no group: by GPU count, the others before P0. */
+const USUAL_SHAPES: Readonly<Record<RequestKind, readonly Shape[]>> = {
+  swappable: usualShapes('swappable'),
+  noswap: usualShapes('noswap'),
+  exclusive: usualShapes('exclusive'),
+}
+
+function usualShapes(kind: RequestKind): readonly Shape[] {
+  return Array.from({ length: 2 * USUAL_GPU_COUNTS }, (_, place) => newShape(kind, place >>> 1, place % 2 === 1, COMMON_POOL))
 }
 
 /** What a search compares with a GPU's largest admissible demand; an exclusive task without a figure takes whatever is there. */

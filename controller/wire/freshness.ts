@@ -1,13 +1,9 @@
-/**
- * How fresh each node's word is: what a command may rely on (R3: it dies on the node's own clock), and when silence makes a node suspect.
- */
+/** How fresh each node's word is: what a command may rely on, because it dies on the node's own clock (R3). */
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 
-/** A command is valid for so long after the heartbeat it leans on was sent. */
+/** A command is valid for so long after the heartbeat it leans on was sent, and never longer than the run lease. */
 export const COMMAND_TTL_MS: DurationMs = 15_000
-/** After so much silence a node takes no new placements. */
-export const SUSPECT_AFTER_MS: DurationMs = 15_000
 
 interface LastWord {
   boot: Boot
@@ -24,10 +20,11 @@ export class Freshness {
     this.#isElided = isElided
   }
 
+  /** Of messages of one boot the one that was sent last counts, in whatever order they arrive. */
   heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): void {
     const word = this.#words.get(nodeId)
     if (word === undefined) this.#words.set(nodeId, { boot, sentMono, receivedAt: now })
-    else {
+    else if (word.boot.counter !== boot.counter || sentMono >= word.sentMono) {
       word.boot = boot
       word.sentMono = sentMono
       word.receivedAt = now
@@ -35,16 +32,10 @@ export class Freshness {
   }
 
   /** What a command to the node must carry; null for a node that never spoke. */
-  commandLimits(nodeId: string, now: Instant): { boot: Boot; validUntilMono: number } | null {
+  commandLimits(nodeId: string, runLeaseMs: DurationMs, now: Instant): { boot: Boot; validUntilMono: number } | null {
     const word = this.#words.get(nodeId)
     if (word === undefined) return null
     const sentMono = this.#isElided ? word.sentMono + (now - word.receivedAt) : word.sentMono
-    return { boot: word.boot, validUntilMono: sentMono + COMMAND_TTL_MS }
-  }
-
-  isSilent(nodeId: string, now: Instant): boolean {
-    if (this.#isElided) return false
-    const word = this.#words.get(nodeId)
-    return word === undefined || now - word.receivedAt > SUSPECT_AFTER_MS
+    return { boot: word.boot, validUntilMono: sentMono + Math.min(COMMAND_TTL_MS, runLeaseMs) }
   }
 }

@@ -1,11 +1,14 @@
 /** Messages of nodes become calls of the engine; the answers go out once what they say is durable. */
-import type { AttemptRef, ControllerBody, Envelope, NodeSettings } from '../../protocol/messages.ts'
+import type { AttemptRef, ControllerBody, Envelope, Hello, NodeSettings } from '../../protocol/messages.ts'
 import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { LiveNode } from '../engine/live.ts'
+import { bootStanding } from '../engine/node-registry.ts'
+import { grantLease } from '../engine/node-word.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Freshness } from './freshness.ts'
+import type { RefusedReason } from './message-counts.ts'
 
 export interface InboundOptions {
   readonly engine: Engine
@@ -13,8 +16,12 @@ export interface InboundOptions {
   readonly clock: Clock
   readonly freshness: Freshness
   readonly envelope: (body: ControllerBody) => Envelope
+  /** The node has spoken: what waits for its word may go. */
+  readonly onHeard: (nodeId: string) => void
   /** A payload that speaks for another node, or an old boot: refused, and told to somebody. */
-  readonly onRefused: (nodeId: string | null, reason: string) => void
+  readonly onRefused: (nodeId: string | null, reason: RefusedReason) => void
+  /** A word of a node that a later one has overtaken, or that is told again: nothing comes of it. */
+  readonly onLate: () => void
 }
 
 /** @returns a function that stops listening. */
@@ -32,25 +39,37 @@ function receive(o: InboundOptions, op: 'hello' | 'heartbeat' | 'events', messag
   if (body.op !== op || !speaksFor(subject, body.node_id)) return refuse(o, nodeIdOf(subject), 'wrong_sender', reply)
   const nodeId = body.node_id
   const node = o.engine.cluster.nodes.get(nodeId)
-  if (node !== undefined && message.boot.counter < node.boot.counter) {
-    reply(o.envelope({ op: 'state_reset', counter_above: node.boot.counter }))
-    return
-  }
-  if (body.op === 'hello') {
-    o.freshness.heard(nodeId, message.boot, message.sent_mono, o.clock.now())
-    o.engine.hello(body, message.boot, message.seq, (stop) => reply(o.envelope({ op: 'welcome', settings: settingsFor(o, nodeId), stop })))
-    return
-  }
-  if (node === undefined || message.boot.counter !== node.boot.counter || message.boot.random !== node.boot.random) {
-    return refuse(o, nodeId, 'unknown_node', reply)
-  }
-  o.freshness.heard(nodeId, message.boot, message.sent_mono, o.clock.now())
+  if (body.op === 'hello') return receiveHello(o, node, message as Envelope<Hello>, reply)
+  if (node === undefined || bootStanding(node, message.boot) !== 'known') return refuse(o, nodeId, 'unknown_node', reply)
+  noteWord(o, node, message)
   if (body.op === 'events') {
     const upTo = body.entries.at(-1)?.n ?? 0
-    o.engine.nodeEvents(node, body.entries, () => reply(o.envelope({ op: 'events_ack', up_to: upTo })))
+    o.engine.nodeEvents(node, body.entries, message.seq, () => reply(o.envelope({ op: 'events_ack', up_to: upTo })))
   } else if (message.seq > node.snapshotSeq) {
-    o.engine.heartbeat(node, body, message.seq, (stop) => reply(o.envelope(leaseFor(o, node, stop))))
+    o.engine.heartbeat(node, body, message.seq, (stop) => reply(o.envelope(leaseFor(o, 'lease', node.id, stop))))
+  } else o.onLate()
+}
+
+/** A hello that was overtaken by a later word of its boot is not answered: nobody waits for that any more (R6). */
+function receiveHello(o: InboundOptions, node: LiveNode | undefined, message: Envelope<Hello>, reply: Reply): void {
+  const { body, boot, seq } = message
+  const standing = node === undefined ? 'later' : bootStanding(node, boot)
+  if (node !== undefined && standing === 'contradictory') {
+    o.onRefused(node.id, 'contradictory_boot')
+    o.engine.nodeReset(node, () => reply(o.envelope({ op: 'state_reset', counter_above: node.boot.counter })))
+    return
   }
+  if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()
+  o.freshness.heard(body.node_id, boot, message.sent_mono, o.clock.now())
+  o.engine.hello(body, boot, seq, (stop) => reply(o.envelope(leaseFor(o, 'welcome', body.node_id, stop))))
+  o.onHeard(body.node_id)
+}
+
+/** A word that comes late says nothing about now. */
+function noteWord(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq }: Envelope): void {
+  if (seq <= node.word.heardSeq) return
+  o.freshness.heard(node.id, boot, sent_mono, o.clock.now())
+  o.onHeard(node.id)
 }
 
 /** `gpu.v1.node.<node_id>.<verb>`: the payload names the node that the subject names. */
@@ -61,20 +80,20 @@ function speaksFor(subject: string, nodeId: string): boolean {
 
 const DOT = 46
 
-function leaseFor(o: InboundOptions, node: LiveNode, stop: readonly AttemptRef[]): ControllerBody {
-  return { op: 'lease', settings: settingsFor(o, node.id), stop }
-}
-
-function settingsFor(o: InboundOptions, nodeId: string): NodeSettings {
+/** The lease counts from when the node sent what this answers: before now (R5). */
+function leaseFor(o: InboundOptions, op: 'welcome' | 'lease', nodeId: string, stop: readonly AttemptRef[]): ControllerBody {
   const { policy, nodes } = o.engine.cluster
-  return {
+  const node = nodes.get(nodeId)
+  if (node !== undefined) grantLease(node.word, policy.runLeaseMs, o.clock.now())
+  const settings: NodeSettings = {
     heartbeat_ms: policy.heartbeatMs,
     run_lease_ms: policy.runLeaseMs,
-    safety_reserve_mib: nodes.get(nodeId)?.reserveOverrideMib ?? policy.safetyReserveMib,
+    safety_reserve_mib: node?.reserveOverrideMib ?? policy.safetyReserveMib,
   }
+  return { op, settings, stop }
 }
 
-function refuse(o: InboundOptions, nodeId: string | null, reason: string, reply: Reply): void {
+function refuse(o: InboundOptions, nodeId: string | null, reason: RefusedReason, reply: Reply): void {
   o.onRefused(nodeId, reason)
   reply(o.envelope({ op: 'refused', reason }))
 }

@@ -1,102 +1,181 @@
-/** Effects become commands: requests that are repeated with the same id until they are answered, one in flight per task (R11). */
-import type { Command, CommandResult, ControllerBody, Envelope } from '../../protocol/messages.ts'
+/**
+ * Effects become commands: requests that are repeated with the same id until they are answered, one in flight per task and a bounded number
+ * per node (R11). What the node was not in a position to obey is ordered again.
+ */
+import type { Command, CommandResult, ControllerBody, Envelope, RefusalReason } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Effect } from '../domain/effect.ts'
 import type { Bus } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
 import { RANK_MESSAGE } from '../ports/clock.ts'
+import type { RandomStream } from '../ports/random.ts'
 import type { Freshness } from './freshness.ts'
 
 export interface OutboundOptions {
   readonly bus: Bus
   readonly clock: Clock
+  /** Spreads repetitions. */
+  readonly random: RandomStream
   readonly freshness: Freshness
+  readonly runLeaseMs: () => DurationMs
   readonly envelope: (body: ControllerBody) => Envelope
-  /** Is this attempt still the one the controller believes in? A command for another is given up. */
-  readonly isCurrent: (effect: Effect) => boolean
-  readonly onResult: (nodeId: string, command: string, result: CommandResult) => void
+  /** Is this still what the controller wants? A command that is not is given up. */
+  readonly isWanted: (effect: Effect) => boolean
+  /** The answer, and the number of the node's message that it came in. */
+  readonly onResult: (nodeId: string, command: string, result: CommandResult, seq: number) => void
 }
 
 const ANSWER_WITHIN_MS: DurationMs = 2_000
 const RETRY_FIRST_MS: DurationMs = 250
-const RETRY_MAX_MS: DurationMs = 5_000
+const RETRY_MAX_MS: DurationMs = 4_000
+/** Commands of one node that are under way or about to be repeated (R11). */
+export const MAX_IN_FLIGHT_PER_NODE = 32
+
+/** So many places of a line that had their turn are given back at once. */
+const COMPACT_FROM = 1_024
+
+interface Line {
+  readonly nodeId: string
+  readonly subject: string
+  inFlight: number
+  /** Commands that wait for their turn, or for the node's first word. */
+  readonly waiting: Effect[]
+  /** How many of them have had their turn. */
+  taken: number
+}
 
 export class Outbound {
   readonly #o: OutboundOptions
-  readonly #subjects = new Map<string, string>()
-  /** Commands of a task that wait for the one in flight, by task id; present while one is. */
-  readonly #inFlight = new Map<string, Effect[]>()
+  readonly #lines = new Map<string, Line>()
+  /** Commands of a task that wait for the one before, by task id; present while one is under way or waits for its turn. */
+  readonly #behind = new Map<string, Effect[]>()
+  #isClosed = false
 
   constructor(options: OutboundOptions) {
     this.#o = options
   }
 
-  send(effect: Effect): void {
-    const waiting = this.#inFlight.get(effect.taskId)
-    if (waiting !== undefined) {
-      waiting.push(effect)
-      return
-    }
-    this.#inFlight.set(effect.taskId, [])
-    this.#request(effect, null, RETRY_FIRST_MS)
+  /** Commands under way to a node, for tests and figures. */
+  inFlight(nodeId: string): number {
+    return this.#lines.get(nodeId)?.inFlight ?? 0
   }
 
-  #request(effect: Effect, messageId: string | null, retryMs: DurationMs): void {
-    const limits = this.#o.freshness.commandLimits(effect.nodeId, this.#o.clock.now())
-    if (limits === null) {
-      this.#again(effect, messageId, retryMs)
-      return
+  send(effect: Effect): void {
+    const behind = this.#behind.get(effect.taskId)
+    if (behind !== undefined) behind.push(effect)
+    else {
+      this.#behind.set(effect.taskId, [])
+      this.#join(effect)
     }
-    const body = commandOf(effect, limits.validUntilMono, limits.boot)
-    const fresh = this.#o.envelope(body)
+  }
+
+  /** The node has spoken: what waited for its first word may go. */
+  heard(nodeId: string): void {
+    const line = this.#lines.get(nodeId)
+    if (line !== undefined && line.taken < line.waiting.length) this.#serve(line)
+  }
+
+  /** Nothing is sent any more. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  #join(effect: Effect): void {
+    const line = this.#lineOf(effect.nodeId)
+    if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#limitsOf(line) !== null) {
+      line.inFlight += 1
+      this.#request(line, effect, null, RETRY_FIRST_MS)
+    } else line.waiting.push(effect)
+  }
+
+  /** What had to wait may no longer be wanted when its turn comes. */
+  #serve(line: Line): void {
+    while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken < line.waiting.length) {
+      if (this.#limitsOf(line) === null) return
+      const effect = takeFirst(line)
+      if (this.#o.isWanted(effect)) {
+        line.inFlight += 1
+        this.#request(line, effect, null, RETRY_FIRST_MS)
+      } else this.#letNext(effect)
+    }
+  }
+
+  #limitsOf(line: Line): ReturnType<Freshness['commandLimits']> {
+    return this.#o.freshness.commandLimits(line.nodeId, this.#o.runLeaseMs(), this.#o.clock.now())
+  }
+
+  #request(line: Line, effect: Effect, messageId: string | null, retryMs: DurationMs): void {
+    const limits = this.#limitsOf(line)
+    if (limits === null) throw new Error(`broken invariant: a command for ${line.nodeId}, which never spoke`)
+    const fresh = this.#o.envelope(commandOf(effect, limits.validUntilMono, limits.boot))
     const message = messageId === null ? fresh : { ...fresh, id: messageId }
-    this.#o.bus.request(this.#subjectOf(effect.nodeId), message, ANSWER_WITHIN_MS, (outcome) => {
-      if (!outcome.answered) {
-        this.#again(effect, message.id, retryMs)
-        return
+    this.#o.bus.request(line.subject, message, ANSWER_WITHIN_MS, (outcome) => {
+      if (this.#isClosed) return
+      if (!outcome.answered) return this.#later(line, effect, message.id, retryMs)
+      const { body: answer, seq } = outcome.answer
+      if (answer.op !== 'result' || answer.task_id !== effect.taskId || answer.attempt !== effect.attempt) {
+        return this.#later(line, effect, null, retryMs)
       }
-      const { body: answer } = outcome.answer
-      if (answer.op === 'result') {
-        // Too late on the node's clock, for an older boot, or from a controller it has outgrown: no word about the task itself.
-        const isTransient = answer.outcome === 'refused' && (answer.reason === 'expired' || answer.reason === 'other_boot')
-        if (isTransient && effect.kind !== 'start') {
-          this.#again(effect, null, retryMs)
-          return
-        }
-        this.#o.onResult(effect.nodeId, effect.kind, answer)
-      }
-      this.#next(effect.taskId)
+      if (answer.outcome === 'refused' && isTransient(effect.kind, answer.reason)) return this.#later(line, effect, null, retryMs)
+      this.#o.onResult(effect.nodeId, effect.kind, answer, seq)
+      this.#done(line, effect)
     })
   }
 
-  #again(effect: Effect, messageId: string | null, retryMs: DurationMs): void {
-    this.#o.clock.at(
-      this.#o.clock.now() + retryMs,
-      () => {
-        if (this.#o.isCurrent(effect)) this.#request(effect, messageId, Math.min(2 * retryMs, RETRY_MAX_MS))
-        else this.#next(effect.taskId)
-      },
-      RANK_MESSAGE,
-    )
-  }
-
-  #next(taskId: string): void {
-    const waiting = this.#inFlight.get(taskId)
-    const effect = waiting?.shift()
-    if (effect === undefined) this.#inFlight.delete(taskId)
-    else if (this.#o.isCurrent(effect)) this.#request(effect, null, RETRY_FIRST_MS)
-    else this.#next(taskId)
-  }
-
-  #subjectOf(nodeId: string): string {
-    let subject = this.#subjects.get(nodeId)
-    if (subject === undefined) {
-      subject = nodeSubject(nodeId, 'command')
-      this.#subjects.set(nodeId, subject)
+  #later(line: Line, effect: Effect, messageId: string | null, retryMs: DurationMs): void {
+    const { clock, random } = this.#o
+    const again = (): void => {
+      if (this.#isClosed) return
+      if (this.#o.isWanted(effect)) this.#request(line, effect, messageId, Math.min(2 * retryMs, RETRY_MAX_MS))
+      else this.#done(line, effect)
     }
-    return subject
+    clock.at(clock.now() + Math.ceil(retryMs * (0.8 + 0.4 * random())), again, RANK_MESSAGE)
   }
+
+  #done(line: Line, effect: Effect): void {
+    line.inFlight -= 1
+    this.#letNext(effect)
+    this.#serve(line)
+  }
+
+  /** The task's next command, if it is still wanted. */
+  #letNext({ taskId }: Effect): void {
+    const behind = this.#behind.get(taskId)
+    let next = behind?.shift()
+    while (next !== undefined && !this.#o.isWanted(next)) next = behind?.shift()
+    if (next === undefined) this.#behind.delete(taskId)
+    else this.#join(next)
+  }
+
+  #lineOf(nodeId: string): Line {
+    let line = this.#lines.get(nodeId)
+    if (line === undefined) {
+      line = { nodeId, subject: nodeSubject(nodeId, 'command'), inFlight: 0, waiting: [], taken: 0 }
+      this.#lines.set(nodeId, line)
+    }
+    return line
+  }
+}
+
+function takeFirst(line: Line): Effect {
+  const effect = line.waiting[line.taken++] as Effect
+  if (line.taken === line.waiting.length || line.taken === COMPACT_FROM) {
+    line.waiting.splice(0, line.taken)
+    line.taken = 0
+  }
+  return effect
+}
+
+/**
+ * Refused for what passes: too late on the node's clock, an older boot, a disk that is full. A start is not ordered again, because its refusal
+ * burns the attempt (R3); of a swap the engine wants to know.
+ */
+function isTransient(kind: Effect['kind'], reason: RefusalReason | null): boolean {
+  if (kind === 'start') return false
+  if (reason === 'expired' || reason === 'other_boot') return true
+  if (kind === 'swap_out' || kind === 'swap_in') return false
+  return reason === 'disk_failed' || (kind === 'grant' && reason === 'no_vram')
 }
 
 function commandOf(effect: Effect, validUntilMono: number, boot: Command['node_boot']): Command {

@@ -1,26 +1,26 @@
-/** Nodes that have not spoken for a while take no new placements. What follows at the end of their lease comes with the live wire. */
+/** The timer behind liveness: once a second the engine looks who has fallen silent, which leases have ended, and renews its epoch (R5, R9). */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Engine } from '../engine/engine.ts'
-import { setStatus } from '../engine/node-registry.ts'
-import type { Clock, TimerRank } from '../ports/clock.ts'
-import type { Freshness } from './freshness.ts'
+import type { Clock } from '../ports/clock.ts'
+import { RANK_ARRIVAL } from '../ports/clock.ts'
 
 const LOOK_EVERY_MS: DurationMs = 1_000
+/** A look that comes later than this was held up, and with it every message: silence meanwhile is nobody's fault. */
+const DEAF_FROM_MS: DurationMs = 5_000
 
 /** @returns a function that stops watching. */
-export function watchSilence(engine: Engine, freshness: Freshness, clock: Clock, rank: TimerRank): () => void {
+export function watchSilence(engine: Engine, clock: Clock): () => void {
   let cancel: () => void = () => {}
-  const look = () => {
-    const now = clock.now()
-    let isChanged = false
-    for (const node of engine.cluster.nodes.values()) {
-      if (node.status !== 'up' || !freshness.isSilent(node.id, now)) continue
-      setStatus(engine.cluster, node, 'suspect', now)
-      isChanged = true
+  const plan = (): void => {
+    const due = clock.now() + LOOK_EVERY_MS
+    const look = (): void => {
+      const lateMs = clock.now() - due
+      engine.look(lateMs >= DEAF_FROM_MS ? lateMs : 0)
+      engine.renewEpoch()
+      plan()
     }
-    if (isChanged) engine.changed()
-    cancel = clock.at(now + LOOK_EVERY_MS, look, rank)
+    cancel = clock.at(due, look, RANK_ARRIVAL)
   }
-  cancel = clock.at(clock.now() + LOOK_EVERY_MS, look, rank)
+  plan()
   return () => cancel()
 }

@@ -1,12 +1,17 @@
-import type { Instant, Mib, NoSwap, OnNodeLoss } from '../../protocol/units.ts'
+import type { GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 import type { StartCommand, SwapCommand, TaskReport, WireResidency } from '../../protocol/messages.ts'
+import type { AttemptStart } from './device.ts'
+import type { KeptAttempt } from './storage.ts'
 
 /** One attempt that lives on this server. */
 export interface Attempt {
   readonly taskId: string
   readonly attempt: number
   readonly gpus: readonly number[]
+  readonly gpuMode: GpuMode
+  readonly priority: Priority
   readonly onNodeLoss: OnNodeLoss
+  readonly isLease: boolean
   /** Its demand on each GPU: as started, or what it was granted since. */
   vramMib: Mib
   /** What the ledger counts for it on each GPU; less than the demand while a granted growth waits until it is back in VRAM. */
@@ -19,6 +24,8 @@ export interface Attempt {
   residency: WireResidency
   /** Counts residency changes that were completed; the start makes it 1. */
   generation: number
+  /** Null: it has never left. */
+  lastSwapOutAt: Instant | null
   /** The swap that was obeyed last. */
   lastSwap: Pick<SwapCommand, 'op' | 'generation'> | null
   wantsGpu: boolean
@@ -29,25 +36,64 @@ export interface Attempt {
   endsAs: 'stopped' | 'lease_ended' | null
 }
 
-export function newAttempt(command: StartCommand, now: Instant): Attempt {
+export function newAttempt(start: AttemptStart, now: Instant): Attempt {
   return {
-    taskId: command.task_id,
-    attempt: command.attempt,
-    gpus: command.gpus,
-    onNodeLoss: command.on_node_loss,
-    vramMib: command.vram_mib,
+    taskId: start.taskId,
+    attempt: start.attempt,
+    gpus: start.gpus,
+    gpuMode: start.gpuMode,
+    priority: start.priority,
+    onNodeLoss: start.onNodeLoss,
+    isLease: start.isLease,
+    vramMib: start.vramMib,
     residentMib: 0,
     hostMib: 0,
     heldMib: null,
-    noswap: command.noswap,
+    noswap: start.noswap,
     residency: 'none',
     generation: 0,
+    lastSwapOutAt: null,
     lastSwap: null,
     wantsGpu: false,
     lastUseAt: now,
     isStartAcknowledged: false,
     isFrozen: false,
     endsAs: null,
+  }
+}
+
+export function startOf(command: StartCommand): AttemptStart {
+  return {
+    taskId: command.task_id,
+    attempt: command.attempt,
+    gpus: command.gpus,
+    vramMib: command.vram_mib,
+    gpuMode: command.gpu_mode,
+    noswap: command.noswap,
+    priority: command.priority,
+    onNodeLoss: command.on_node_loss,
+    isLease: command.command === null,
+  }
+}
+
+/** A copy as of now. */
+export function keptOf(attempt: Attempt): KeptAttempt {
+  const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease, residency, generation, isStartAcknowledged, wantsGpu } =
+    attempt
+  return {
+    taskId,
+    attempt: attempt.attempt,
+    gpus,
+    vramMib,
+    gpuMode,
+    noswap,
+    priority,
+    onNodeLoss,
+    isLease,
+    residency,
+    generation,
+    isStartAcknowledged,
+    wantsGpu,
   }
 }
 

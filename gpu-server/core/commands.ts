@@ -1,7 +1,9 @@
 /** What the controller orders, and what it is answered: obeyed, refused, or what is known of the attempt (R3, R7, R12). */
 import type { Body, Command, CommandResult, Envelope, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import type { NoSwap } from '../../protocol/units.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import type { Attempt } from './attempt.ts'
+import { newAttempt, startOf } from './attempt.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
 import type { Runs } from './runs.ts'
@@ -12,12 +14,14 @@ export class Commands {
   readonly #runs: Runs
   readonly #swaps: Swaps
   readonly #growths: Growths
+  readonly #allowExec: boolean
 
-  constructor(parts: Parts, runs: Runs, swaps: Swaps, growths: Growths) {
+  constructor(parts: Parts, runs: Runs, swaps: Swaps, growths: Growths, allowExec: boolean) {
     this.#parts = parts
     this.#runs = runs
     this.#swaps = swaps
     this.#growths = growths
+    this.#allowExec = allowExec
   }
 
   /** Whatever the answer says is durable when it is returned (R1). */
@@ -50,24 +54,27 @@ export class Commands {
   }
 
   #start(command: StartCommand): CommandResult {
-    const { durable } = this.#parts
+    const { clock, durable } = this.#parts
     if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)
     const refusal = this.#refusalToStart(command)
     if (refusal !== null) return this.#burn(command, refusal)
-    if (!durable.markSeen(command.task_id, command.attempt)) return this.#result(command, 'refused', 'disk_failed')
-    this.#runs.launch(command)
+    const start = startOf(command)
+    const attempt = newAttempt(start, clock.now())
+    if (!durable.addStarting(attempt)) return this.#result(command, 'refused', 'disk_failed')
+    this.#runs.launch(attempt, start, command.command)
     return this.#result(command, 'accepted', null)
   }
 
   /** R3, R12: a run lease, no older attempt that still lives, GPUs of this server, VRAM and reserve that fit. */
-  #refusalToStart({ task_id, gpus, vram_mib }: StartCommand): RefusalReason | null {
+  #refusalToStart({ task_id, gpus, vram_mib, command }: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
+    if (command !== null && !this.#allowExec) return 'exec_not_allowed'
     if (!lease.holds(envelopes.mono())) return 'no_lease'
     if (tasks.ofTask(task_id) !== null) return 'old_attempt'
     if (!ledger.hasAll(gpus)) return 'unknown_gpu'
     if (!ledger.fits(gpus, vram_mib)) return 'no_vram'
     // A snapshot has no room for more (R11), and what is missing from one counts as lost (R6).
-    return tasks.size + durable.outbox.finishedCount < MAX_ATTEMPTS_PER_NODE ? null : 'no_host_memory'
+    return tasks.size + durable.outbox.finishedCount < MAX_ATTEMPTS_PER_NODE ? null : 'node_full'
   }
 
   #obey(command: Exclude<Command, StartCommand>, attempt: Attempt): CommandResult {
@@ -85,9 +92,21 @@ export class Commands {
         this.#growths.refuse(attempt, command.mib)
         return this.#result(command, 'accepted', null)
       case 'set_noswap':
-        attempt.noswap = command.noswap
-        return this.#result(command, 'accepted', null)
+        return this.#swapped(command, this.#setNoswap(attempt, command.noswap))
     }
+  }
+
+  /** Durable when it is answered. */
+  #setNoswap(attempt: Attempt, noswap: NoSwap): RefusalReason | null {
+    const { durable } = this.#parts
+    const before = attempt.noswap
+    if (noswap === before) return null
+    attempt.noswap = noswap
+    durable.keep(attempt)
+    if (durable.persist()) return null
+    attempt.noswap = before
+    durable.keep(attempt)
+    return 'disk_failed'
   }
 
   #swapped(command: Command, refusal: RefusalReason | null): CommandResult {

@@ -1,15 +1,20 @@
-/** What this server knows across restarts, and whether it is durable: boot, highest epoch, attempts seen, outbox (R1, R3, R6). */
-import type { Boot, FinishedEvent } from '../../protocol/messages.ts'
+/** What this server knows across restarts, and whether it is durable: boot, highest epoch, attempts seen and living, outbox (R1, R3, R4, R6). */
+import type { Boot, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
+import type { Attempt } from './attempt.ts'
+import { keptOf } from './attempt.ts'
 import { Outbox } from './outbox.ts'
 import { SeenAttempts } from './seen-attempts.ts'
-import type { NodeStorage } from './storage.ts'
+import type { KeptAttempt, NodeChange, NodeStorage } from './storage.ts'
 
 export class DurableState {
   readonly outbox: Outbox
   readonly #storage: NodeStorage
   readonly #random: RandomStream
   readonly #seen: SeenAttempts
+  readonly #living: Map<string, KeptAttempt>
+  /** Since the last save. */
+  readonly #changes: NodeChange[] = []
   #boot: Boot
   /** What the boot will be once it is durable; else the same. */
   #nextBoot: Boot
@@ -26,7 +31,9 @@ export class DurableState {
     this.#nextBoot = this.#boot
     this.#highestEpoch = kept.highestEpoch
     this.#seen = new SeenAttempts(kept.attempts, kept.burned)
+    this.#living = new Map(kept.living)
     this.outbox = new Outbox(kept.outbox.filter((event): event is FinishedEvent => event.kind === 'finished'))
+    this.#changed({ kind: 'boot', counter: this.#boot.counter })
     this.#save()
   }
 
@@ -43,6 +50,11 @@ export class DurableState {
     return this.#seen
   }
 
+  /** Attempts that live here, by task. */
+  get living(): ReadonlyMap<string, KeptAttempt> {
+    return this.#living
+  }
+
   isOfOldController(epoch: number): boolean {
     return epoch < this.#highestEpoch
   }
@@ -52,38 +64,73 @@ export class DurableState {
     if (epoch < this.#highestEpoch) return false
     if (epoch > this.#highestEpoch) {
       this.#highestEpoch = epoch
-      this.#isDirty = true
+      this.#changed({ kind: 'epoch', epoch })
     }
     return this.#durableEpoch === epoch || this.persist()
   }
 
   /** The attempt is about to start. Says whether that is durable; if not it must not start, and is burned in memory. */
-  markSeen(taskId: string, attempt: number): boolean {
-    this.#seen.add(taskId, attempt)
-    this.#isDirty = true
+  addStarting(attempt: Attempt): boolean {
+    const { taskId } = attempt
+    this.#seen.add(taskId, attempt.attempt)
+    this.#changed({ kind: 'seen', taskId, attempt: attempt.attempt })
+    this.keep(attempt)
     if (this.persist()) return true
-    this.#seen.burn(taskId, attempt)
+    this.#seen.burn(taskId, attempt.attempt)
+    this.#leave(taskId)
+    this.#changed({ kind: 'burned', taskId, attempt: attempt.attempt })
     return false
+  }
+
+  /** Something has changed that must be known of it after a restart; durable with the next save. */
+  keep(attempt: Attempt): void {
+    const kept = keptOf(attempt)
+    this.#living.set(attempt.taskId, kept)
+    this.#changed({ kind: 'living', attempt: kept })
   }
 
   /** It never starts here (R3). Says whether that is durable. */
   burn(taskId: string, attempt: number): boolean {
     this.#seen.burn(taskId, attempt)
-    this.#isDirty = true
+    this.#changed({ kind: 'burned', taskId, attempt })
     return this.persist()
   }
 
-  /** An attempt has ended: durable at once if the disk allows it, at the latest before it is sent. */
-  addFinished(event: Omit<FinishedEvent, 'n'>): void {
-    this.outbox.add({ n: 0, ...event })
-    this.#isDirty = true
-    this.persist()
+  /** It was about to be launched when the server died, and was not. */
+  burnStarting({ taskId, attempt }: KeptAttempt): void {
+    this.#leave(taskId)
+    this.burn(taskId, attempt)
+  }
+
+  /** A living attempt of which the disk knows nothing was found on the device. */
+  addFound({ taskId, attempt }: Attempt): void {
+    if (attempt <= this.#seen.highest(taskId)) return
+    this.#seen.add(taskId, attempt)
+    this.#changed({ kind: 'seen', taskId, attempt })
+  }
+
+  /** An attempt has ended. Says whether that is durable, as it is at the latest before it is sent. */
+  addFinished(event: Omit<FinishedEvent, 'n'>): boolean {
+    const entry = { n: 0, ...event }
+    this.#leave(event.task_id)
+    this.outbox.add(entry)
+    this.#changed({ kind: 'finished', event: entry })
+    return this.persist()
+  }
+
+  /** Entries up to `n` are durable at the controller; answers what they were. That they are not sent again is durable with the next save. */
+  acknowledge(n: number): readonly NodeEvent[] {
+    const events = this.outbox.acknowledge(n)
+    for (const { kind, task_id, attempt } of events) {
+      if (kind === 'finished') this.#changes.push({ kind: 'acknowledged', taskId: task_id, attempt })
+    }
+    return events
   }
 
   /** As after a restart, above a counter that the controller knows (R6). In force once it is durable. */
   rebootAbove(counter: number): void {
     this.#nextBoot = { counter: Math.max(counter, this.#boot.counter) + 1, random: bootRandom(this.#random) }
-    this.#isDirty = true
+    this.#changed({ kind: 'boot', counter: this.#nextBoot.counter })
     this.persist()
   }
 
@@ -98,15 +145,29 @@ export class DurableState {
     return true
   }
 
+  #leave(taskId: string): void {
+    if (this.#living.delete(taskId)) this.#changed({ kind: 'left', taskId })
+  }
+
+  #changed(change: NodeChange): void {
+    this.#changes.push(change)
+    this.#isDirty = true
+  }
+
   #save(): void {
     const { highest, burned } = this.#seen.all()
-    this.#storage.save({
-      bootCounter: this.#nextBoot.counter,
-      highestEpoch: this.#highestEpoch,
-      attempts: highest,
-      burned,
-      outbox: this.outbox.entries(),
-    })
+    this.#storage.save(
+      {
+        bootCounter: this.#nextBoot.counter,
+        highestEpoch: this.#highestEpoch,
+        attempts: highest,
+        burned,
+        living: this.#living,
+        outbox: this.outbox.entries(),
+      },
+      this.#changes,
+    )
+    this.#changes.length = 0
     this.#isDirty = false
     this.#boot = this.#nextBoot
     this.#durableEpoch = this.#highestEpoch

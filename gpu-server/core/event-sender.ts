@@ -48,7 +48,7 @@ export class EventSender {
   plan(): void {
     if (this.#isPlanned || this.#isSending || !this.#isOpen || this.#o.durable.outbox.isEmpty) return
     this.#isPlanned = true
-    this.#o.clock.at(this.#o.clock.now(), this.#flush, RANK_MESSAGE)
+    this.#o.clock.soon(this.#flush, RANK_MESSAGE)
   }
 
   /** Persist, then send (R1): while the disk refuses, nothing leaves. */
@@ -87,7 +87,7 @@ export class EventSender {
       return false
     }
     const last = message.body.entries.at(-1)?.n ?? 0
-    const events = durable.outbox.acknowledge(Math.min(body.up_to, last))
+    const events = durable.acknowledge(Math.min(body.up_to, last))
     this.#o.onAcknowledged(events)
     return events.length > 0
   }

@@ -32,6 +32,7 @@ export class Growths {
     const { durable, tasks } = this.#parts
     if (this.#askedEpoch === durable.highestEpoch) return
     this.#askedEpoch = durable.highestEpoch
+    this.vramFreed()
     for (const attempt of tasks.all()) {
       if (attempt.heldMib !== null && attempt.heldMib > attempt.vramMib) this.#ask(attempt, attempt.heldMib)
     }
@@ -41,12 +42,10 @@ export class Growths {
   grant(attempt: Attempt, mib: Mib): RefusalReason | null {
     const { ledger } = this.#parts
     if (mib > attempt.vramMib) {
-      if (growsNow(attempt)) {
-        const byMib = mib - attempt.residentMib
-        if (!ledger.fits(attempt.gpus, byMib)) return 'no_vram'
-        ledger.enterVram(attempt, byMib)
-      }
-      attempt.vramMib = mib
+      const byMib = mib - attempt.residentMib
+      if (growsNow(attempt) && !ledger.fits(attempt.gpus, byMib)) return 'no_vram'
+      if (!this.#keepDemand(attempt, mib)) return 'disk_failed'
+      if (growsNow(attempt)) ledger.enterVram(attempt, byMib)
       attempt.heldMib ??= mib
     }
     this.settle(attempt)
@@ -76,6 +75,11 @@ export class Growths {
     device.answerAllocation(attempt.taskId, attempt.attempt, attempt.vramMib, true)
   }
 
+  /** What it holds is looked at, or asked for, once the controller has answered. */
+  adopted(attempt: Attempt): void {
+    this.#late.add(attempt)
+  }
+
   /** Somebody has left VRAM: who waits for it is looked at again. */
   vramFreed(): void {
     for (const attempt of this.#late) this.#lookSoon(attempt)
@@ -83,6 +87,18 @@ export class Growths {
 
   forget(attempt: Attempt): void {
     this.#late.delete(attempt)
+  }
+
+  /** Says whether it is durable; if not it is as before. */
+  #keepDemand(attempt: Attempt, mib: Mib): boolean {
+    const { durable } = this.#parts
+    const before = attempt.vramMib
+    attempt.vramMib = mib
+    durable.keep(attempt)
+    if (durable.persist()) return true
+    attempt.vramMib = before
+    durable.keep(attempt)
+    return false
   }
 
   #ask(attempt: Attempt, mib: Mib): void {
@@ -102,7 +118,7 @@ export class Growths {
         else this.#late.delete(waiting)
       }
     }
-    clock.at(clock.now(), look, RANK_DEVICE)
+    clock.soon(look, RANK_DEVICE)
   }
 }
 

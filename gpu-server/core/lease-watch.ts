@@ -20,8 +20,9 @@ export class LeaseWatch {
 
   /** In answer to a message sent at `sentMono`. Says whether no later one was answered before. */
   renewed(sentMono: number, lengthMs: DurationMs): boolean {
-    const { lease, envelopes, tasks } = this.#parts
+    const { device, lease, envelopes, tasks } = this.#parts
     if (!lease.grant(sentMono, lengthMs)) return false
+    if (!lease.isElided) device.lease(envelopes.instantOf(lease.untilMono), lengthMs)
     // An answer that took longer than the lease is no lease.
     if (lease.holds(envelopes.mono())) for (const attempt of tasks.all()) this.#runs.thaw(attempt)
     this.#plan(lengthMs)

@@ -11,8 +11,8 @@ export class Ledger {
   readonly #residentMib: Mib[]
   readonly #hostSwapMib: Mib
   #hostUsedMib = 0
-  /** Kept free on each GPU. */
-  reserveMib: Mib = 0
+  /** Kept free on each GPU. Nothing fits before the controller has said how much. */
+  reserveMib: Mib = Infinity
 
   /** @param gpus the GPUs as they are at the time of asking: foreign memory comes and goes. */
   constructor(gpus: () => readonly GpuReport[], hostSwapMib: Mib) {
@@ -68,6 +68,10 @@ export class Ledger {
   }
 
   #count(gpus: readonly number[], mib: Mib): void {
-    for (const gpu of gpus) this.#residentMib[gpu] = (this.#residentMib[gpu] as Mib) + mib
+    for (const gpu of gpus) {
+      const resident = this.#residentMib[gpu]
+      // An adopted task may be on a GPU that is no longer there.
+      if (resident !== undefined) this.#residentMib[gpu] = resident + mib
+    }
   }
 }

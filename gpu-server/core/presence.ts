@@ -1,5 +1,5 @@
 /** Hello and heartbeats: what this server says of itself, and the run lease it gets for that (R4, R6). */
-import type { AttemptRef, Body, Envelope, NodeSettings } from '../../protocol/messages.ts'
+import type { AttemptRef, Body, DeviceKind, Envelope, NodeSettings } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -10,12 +10,17 @@ import { ANSWER_WITHIN_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry
 /** Before the first welcome says otherwise. */
 const HEARTBEAT_MS: DurationMs = 5_000
 
+/** After a broker's return a thousand servers do not speak at once. */
+const SPEAK_WITHIN_MS: DurationMs = 500
+
 export interface Identity {
   readonly nodeId: string
   readonly name: string
   readonly address: string
   readonly hostSwapMib: number
   readonly signalsWanted: boolean
+  readonly deviceKind: DeviceKind
+  readonly allowExec: boolean
 }
 
 export interface PresenceOptions {
@@ -64,6 +69,20 @@ export class Presence {
     this.greet()
   }
 
+  /** The way to the controller is open again: it is not left waiting for the next heartbeat or the next try (spread by jitter, R11). */
+  speakSoon(): void {
+    const { clock, lease } = this.#parts
+    if (this.#isStopped || lease.isElided) return
+    const at = clock.now() + Math.floor(this.#o.random() * SPEAK_WITHIN_MS)
+    if (this.#isGreeting) {
+      this.#cancelHello()
+      this.#cancelHello = clock.at(at, () => this.#hello(RETRY_FIRST_MS), RANK_MESSAGE)
+    } else {
+      this.#cancelHeartbeat()
+      this.#cancelHeartbeat = clock.at(at, () => this.#heartbeat(), RANK_MESSAGE)
+    }
+  }
+
   stop(): void {
     this.#isStopped = true
     this.#cancelHello()
@@ -81,6 +100,8 @@ export class Presence {
       address: identity.address,
       host_swap_mib: identity.hostSwapMib,
       signals_wanted: identity.signalsWanted,
+      device: identity.deviceKind,
+      allow_exec: identity.allowExec,
       ...this.#snapshot(),
     })
     bus.request(subjects.hello, sent, ANSWER_WITHIN_MS, (outcome) => {
@@ -129,13 +150,13 @@ export class Presence {
     })
   }
 
-  /** Answers may overtake each other: the latest word on settings and lease holds, a stop list always does. */
+  /** Answers may overtake each other: the latest word on settings and lease holds, a stop list always does, and before anything resumes. */
   #granted({ settings, stop }: { readonly settings: NodeSettings; readonly stop: readonly AttemptRef[] }, sentMono: number): void {
+    this.#o.onStop(stop)
     if (this.#o.onLease(sentMono, settings.run_lease_ms)) {
       this.#heartbeatMs = settings.heartbeat_ms
       this.#parts.ledger.reserveMib = settings.safety_reserve_mib
     }
-    this.#o.onStop(stop)
   }
 
   #snapshot(): Pick<Extract<Body, { op: 'heartbeat' }>, 'gpus' | 'tasks' | 'finished_unacked'> {

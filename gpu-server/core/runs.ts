@@ -1,10 +1,9 @@
 /** From launch to exit: an attempt's life on the device, and what the controller is told of it. */
-import type { FinishedEvent, StartCommand } from '../../protocol/messages.ts'
-import { MAX_DETAIL_LENGTH } from '../../protocol/schema.ts'
+import type { FinishedEvent } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
-import { newAttempt } from './attempt.ts'
-import type { Launched } from './device.ts'
+import type { AttemptEnd, AttemptStart, Launched } from './device.ts'
+import { finishedBy, wireText } from './finished.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
 
@@ -22,17 +21,12 @@ export class Runs {
     this.#send = send
   }
 
-  /** Its VRAM is taken from here on; that it fits has been seen to. */
-  launch(command: StartCommand): Attempt {
-    const { clock, tasks, ledger, device } = this.#parts
-    const attempt = newAttempt(command, clock.now())
+  /** Its VRAM is taken from here on; that it fits, and is durable, has been seen to. */
+  launch(attempt: Attempt, start: AttemptStart, command: readonly string[] | null): void {
+    const { tasks, ledger, device } = this.#parts
     tasks.add(attempt)
     ledger.enterVram(attempt, attempt.vramMib)
-    const { taskId, gpus, vramMib } = attempt
-    device.launch({ taskId, attempt: attempt.attempt, gpus, vramMib, gpuMode: command.gpu_mode, command: command.command }, (launched) =>
-      this.#launched(attempt, launched),
-    )
-    return attempt
+    device.launch({ start, command }, (launched) => this.#launched(attempt, launched))
   }
 
   /** The device ends it; it is over when the device says so. */
@@ -49,19 +43,20 @@ export class Runs {
   }
 
   thaw(attempt: Attempt): void {
-    if (!attempt.isFrozen) return
+    // One that is being ended never runs again, not for a moment: it may run elsewhere by now.
+    if (!attempt.isFrozen || attempt.endsAs !== null) return
     attempt.isFrozen = false
     this.#parts.device.thaw(attempt.taskId, attempt.attempt)
   }
 
-  exited(taskId: string, attemptNumber: number, exitCode: number | null, detail: string | null): void {
+  exited(taskId: string, attemptNumber: number, end: AttemptEnd): void {
     const attempt = this.#parts.tasks.find(taskId, attemptNumber)
-    if (attempt !== null) this.#end(attempt, attempt.endsAs ?? outcomeOf(exitCode), exitCode, detail)
+    if (attempt !== null) this.#end(attempt, attempt.endsAs ?? finishedBy(end), end.exitCode, end.detail)
   }
 
   /** Work is routed to it, or it has run dry and its last use was `idleMs` ago. Before `started` there is nobody to tell. */
   used(taskId: string, attemptNumber: number, wantsGpu: boolean, idleMs: DurationMs): void {
-    const { clock, tasks, emit } = this.#parts
+    const { clock, durable, tasks, emit } = this.#parts
     const attempt = tasks.find(taskId, attemptNumber)
     if (attempt === null || attempt.residency === 'none') return
     const usedAt = clock.now() - idleMs
@@ -69,17 +64,20 @@ export class Runs {
     if (!isNews) return
     attempt.wantsGpu = wantsGpu
     attempt.lastUseAt = usedAt
+    if (attempt.residency !== 'resident') durable.keep(attempt)
     emit({ n: 0, kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: taskId, attempt: attemptNumber, idle_ms: idleMs })
   }
 
   #launched(attempt: Attempt, launched: Launched): void {
-    const { clock, device, tasks, emit } = this.#parts
+    const { clock, device, durable, tasks, emit } = this.#parts
     if (!tasks.isHere(attempt) || attempt.residency !== 'none') return
     if (launched.error !== null) return this.#end(attempt, attempt.endsAs ?? 'failed', null, launched.error)
     attempt.residency = 'resident'
     attempt.generation = 1
     attempt.wantsGpu = launched.wantsGpu
     attempt.lastUseAt = clock.now()
+    durable.keep(attempt)
+    durable.persist()
     // The lease ended while it was being launched, and there was nothing to freeze yet.
     if (attempt.isFrozen) device.freeze(attempt.taskId, attempt.attempt)
     emit({ n: 0, kind: 'started', task_id: attempt.taskId, attempt: attempt.attempt, wants_gpu: launched.wantsGpu })
@@ -87,24 +85,15 @@ export class Runs {
   }
 
   #end(attempt: Attempt, outcome: Outcome, exitCode: number | null, detail: string | null): void {
-    const { durable, ledger, tasks } = this.#parts
+    const { device, durable, ledger, tasks } = this.#parts
     tasks.remove(attempt)
     ledger.leaveVram(attempt)
     ledger.leaveHost(attempt)
     this.#growths.forget(attempt)
     this.#growths.vramFreed()
     const { taskId, attempt: number } = attempt
-    durable.addFinished({ kind: 'finished', task_id: taskId, attempt: number, outcome, exit_code: exitCode, detail: wireText(detail) })
+    const finished = { kind: 'finished', task_id: taskId, attempt: number, outcome, exit_code: exitCode, detail: wireText(detail) } as const
+    if (durable.addFinished(finished)) device.forget(taskId, number)
     this.#send()
   }
-}
-
-function outcomeOf(exitCode: number | null): Outcome {
-  if (exitCode === null) return 'lost'
-  return exitCode === 0 ? 'completed' : 'failed'
-}
-
-/** What a device says may be of any length, the message may not. */
-function wireText(detail: string | null): string | null {
-  return detail === null ? null : detail.slice(0, MAX_DETAIL_LENGTH).replaceAll('\u0000', ' ').toWellFormed()
 }

@@ -2,12 +2,14 @@
  * The core of a GPU server: the same state machine on a GPU host and in the simulator. Commands and device reports come in, device calls
  * and messages go out; protocol rules R1 to R12 are kept here (docs/protocol.md).
  */
-import type { AttemptRef, Envelope, NodeEvent } from '../../protocol/messages.ts'
+import type { AttemptRef, DeviceKind, Envelope, NodeEvent, ReadLog } from '../../protocol/messages.ts'
+import { MAX_LOG_BYTES } from '../../protocol/schema.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
+import { adopt } from './adoption.ts'
 import type { Attempt } from './attempt.ts'
 import { Commands, isCommand } from './commands.ts'
 import type { Device, DeviceListener } from './device.ts'
@@ -20,6 +22,7 @@ import { Ledger } from './ledger.ts'
 import { RunLease } from './lease.ts'
 import type { Parts } from './parts.ts'
 import { Presence } from './presence.ts'
+import { Relief } from './relief.ts'
 import { Runs } from './runs.ts'
 import type { NodeStorage } from './storage.ts'
 import { Swaps } from './swaps.ts'
@@ -32,6 +35,9 @@ export interface ServerCoreOptions {
   readonly hostSwapMib: Mib
   /** Tasks on this device can say that they want the GPU. */
   readonly signalsWanted: boolean
+  readonly deviceKind: DeviceKind
+  /** Commands are run here; otherwise only leases are. */
+  readonly allowExec: boolean
   readonly clock: Clock
   readonly random: RandomStream
   readonly bus: Bus
@@ -47,6 +53,7 @@ export class ServerCore {
   readonly #growths: Growths
   readonly #runs: Runs
   readonly #commands: Commands
+  readonly #relief: Relief
   readonly #leaseWatch: LeaseWatch
   readonly #events: EventSender
   readonly #presence: Presence
@@ -74,10 +81,13 @@ export class ServerCore {
     }
     this.#growths = new Growths(this.#parts)
     this.#runs = new Runs(this.#parts, this.#growths, () => this.#events.plan())
-    this.#commands = new Commands(this.#parts, this.#runs, new Swaps(this.#parts, this.#growths), this.#growths)
+    const swaps = new Swaps(this.#parts, this.#growths)
+    this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, options.allowExec)
+    this.#relief = new Relief(this.#parts, swaps)
     this.#leaseWatch = new LeaseWatch(this.#parts, this.#runs)
     this.#events = this.#createEventSender()
     this.#presence = this.#createPresence()
+    adopt(this.#parts, this.#growths)
     device.observe(this.#listener())
   }
 
@@ -98,6 +108,21 @@ export class ServerCore {
     this.#presence.greet()
   }
 
+  /** The bus has found its way again. */
+  reconnected(): void {
+    this.#presence.speakSoon()
+  }
+
+  /** Ends every task here; each is told as stopped. */
+  endTasks(): void {
+    for (const attempt of [...this.#parts.tasks.all()]) this.#runs.stop(attempt, 'stopped')
+  }
+
+  /** Nothing lives here, and the controller knows of every end. */
+  get isQuiet(): boolean {
+    return this.#parts.tasks.size === 0 && this.#parts.durable.outbox.isEmpty
+  }
+
   /** The process ends; tasks live on under their guards (R4). Late answers of bus and device find nobody. */
   stop(): void {
     this.#isStopped = true
@@ -109,8 +134,20 @@ export class ServerCore {
   }
 
   #command(message: Envelope, reply: Reply): void {
-    if (this.#isStopped || !isCommand(message.body)) return
-    reply(this.#parts.envelopes.seal(this.#commands.answer(message, message.body)))
+    const { body } = message
+    if (this.#isStopped) return
+    if (body.op === 'read_log') this.#readLog(body, reply)
+    else if (isCommand(body)) reply(this.#parts.envelopes.seal(this.#commands.answer(message, body)))
+  }
+
+  #readLog({ task_id, attempt, stream, offset, max_bytes }: ReadLog, reply: Reply): void {
+    const { device, envelopes } = this.#parts
+    device.readOutput(task_id, attempt, stream, offset, Math.min(max_bytes, MAX_LOG_BYTES), (part) => {
+      if (this.#isStopped) return
+      if (part === null) return reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
+      const { base64, isEnded } = part
+      reply(envelopes.seal({ op: 'log', task_id, attempt, stream, offset: part.offset, data: base64, is_ended: isEnded }))
+    })
   }
 
   #createEventSender(): EventSender {
@@ -148,23 +185,29 @@ export class ServerCore {
 
   #listener(): DeviceListener {
     return {
-      exited: (taskId, attempt, exitCode, detail) => this.#runs.exited(taskId, attempt, exitCode, detail),
+      exited: (taskId, attempt, end) => this.#runs.exited(taskId, attempt, end),
       gpuWanted: (taskId, attempt) => this.#runs.used(taskId, attempt, true, 0),
       gpuUsed: (taskId, attempt, idleMs) => this.#runs.used(taskId, attempt, false, idleMs),
       allocationWanted: (taskId, attempt, mib) => {
         const living = this.#parts.tasks.find(taskId, attempt)
         if (living !== null) this.#growths.wanted(living, mib)
       },
+      freeMeasured: (gpu, freeMib) => this.#relief.measured(gpu, freeMib),
     }
   }
 
   /** From here on a silent controller does not end these (R4). */
   #acknowledged(events: readonly NodeEvent[]): void {
+    const { device, durable, tasks } = this.#parts
     for (const event of events) {
       if (event.kind !== 'started') continue
-      const attempt = this.#parts.tasks.find(event.task_id, event.attempt)
-      if (attempt !== null) attempt.isStartAcknowledged = true
+      const attempt = tasks.find(event.task_id, event.attempt)
+      if (attempt === null) continue
+      attempt.isStartAcknowledged = true
+      durable.keep(attempt)
+      if (attempt.onNodeLoss === 'wait') device.setLeased(attempt.taskId, attempt.attempt, false)
     }
+    durable.persist()
   }
 
   #stopAll(refs: readonly AttemptRef[]): void {

@@ -1,4 +1,15 @@
-import type { NodeEvent } from '../../protocol/messages.ts'
+import type { FinishedEvent, NodeEvent, WireResidency } from '../../protocol/messages.ts'
+import type { AttemptStart } from './device.ts'
+
+/** An attempt that lives here, as a restarted server needs to know it; `vramMib` and `noswap` as they are by now. */
+export interface KeptAttempt extends AttemptStart {
+  /** `none` until it was launched, then where its bytes were when they last came to rest. */
+  readonly residency: WireResidency
+  readonly generation: number
+  readonly isStartAcknowledged: boolean
+  /** As of when its bytes came to rest, and later while it is out: nobody says it twice. */
+  readonly wantsGpu: boolean
+}
 
 /** What a GPU server must know after a restart. It is durable before anything that depends on it is sent or answered (R1, R3). */
 export interface NodeState {
@@ -8,26 +19,52 @@ export interface NodeState {
   readonly attempts: ReadonlyMap<string, number>
   /** Of these tasks the highest attempt was refused or stopped before it started: `never_seen`, not `gone` (R7). */
   readonly burned: ReadonlyMap<string, number>
+  /** Attempts that live here, by task (R4). */
+  readonly living: ReadonlyMap<string, KeptAttempt>
   /** What the controller has not acknowledged. After a restart only `finished` entries are of use; hello says the rest. */
   readonly outbox: readonly NodeEvent[]
 }
 
+/** One difference between two states that were saved, in the order in which they came about. */
+export type NodeChange =
+  | { readonly kind: 'boot'; readonly counter: number }
+  | { readonly kind: 'epoch'; readonly epoch: number }
+  | { readonly kind: 'seen' | 'burned'; readonly taskId: string; readonly attempt: number }
+  | { readonly kind: 'living'; readonly attempt: KeptAttempt }
+  /** It no longer lives here. */
+  | { readonly kind: 'left'; readonly taskId: string }
+  | { readonly kind: 'finished'; readonly event: FinishedEvent }
+  | { readonly kind: 'acknowledged'; readonly taskId: string; readonly attempt: number }
+
 export interface NodeStorage {
   load(): NodeState
   /**
+   * Makes the state durable; `changes` is what has become of it since the last save that succeeded.
    * Throws when it cannot be made durable: the command is refused then, the event not sent. After a failed fsync it throws for ever (R10).
-   * The maps and the list are live: write them at once, or copy them.
+   * The maps and lists are live: write them at once, or copy them.
    */
-  save(state: NodeState): void
+  save(state: NodeState, changes: readonly NodeChange[]): void
 }
 
-/** For simulated servers: durable as long as the object lives, which is longer than a server that crashes. */
-export function createMemoryStorage(): NodeStorage {
-  let kept: NodeState = { bootCounter: 0, highestEpoch: 0, attempts: new Map(), burned: new Map(), outbox: [] }
+/**
+ * For simulated servers: durable as long as the object lives, which is longer than a server that crashes.
+ * @param bootCounter that of the boot before the first one.
+ */
+export function createMemoryStorage(bootCounter = 0): NodeStorage {
+  let kept: NodeState = { ...EMPTY_NODE_STATE, bootCounter }
   return {
     load: () => kept,
     save: (state) => {
       kept = state
     },
   }
+}
+
+export const EMPTY_NODE_STATE: NodeState = {
+  bootCounter: 0,
+  highestEpoch: 0,
+  attempts: new Map(),
+  burned: new Map(),
+  living: new Map(),
+  outbox: [],
 }

@@ -1,5 +1,6 @@
 /** Out of VRAM and back, whole tasks only. The server has the last word on its GPUs (R12). */
 import type { RefusalReason, SwapCommand, WireResidency } from '../../protocol/messages.ts'
+import type { Mib } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import type { SwapOutcome } from './device.ts'
 import type { Growths } from './growths.ts'
@@ -16,18 +17,28 @@ export class Swaps {
 
   /** Null: it leaves, or was told to by this very order before. */
   swapOut(command: SwapCommand, attempt: Attempt): RefusalReason | null {
-    const { ledger, device } = this.#parts
+    const { ledger } = this.#parts
     if (isRepeated(command, attempt)) return null
     const bytesMib = attempt.residentMib * attempt.gpus.length
     const refusal = refusalOf(command, attempt, 'resident') ?? refusalToLeave(command, attempt)
     if (refusal !== null) return refusal
     if (!ledger.fitsHost(bytesMib)) return 'no_host_memory'
-    attempt.residency = 'swapping_out'
     attempt.lastSwap = command
-    ledger.enterHost(attempt, bytesMib)
-    this.#growths.forget(attempt)
-    device.suspend(attempt.taskId, attempt.attempt, (outcome) => this.#suspended(attempt, outcome))
+    this.#leave(attempt, bytesMib)
     return null
+  }
+
+  /**
+   * This server's own decision: less than the reserve is free on a GPU of it. Says whether it leaves; one that is noswap, wants the GPU, or
+   * has no room in host memory does not.
+   */
+  relieve(attempt: Attempt): boolean {
+    const { ledger } = this.#parts
+    const bytesMib = attempt.residentMib * attempt.gpus.length
+    if (attempt.residency !== 'resident' || attempt.endsAs !== null || attempt.isFrozen) return false
+    if (attempt.noswap === 1 || attempt.wantsGpu || !ledger.fitsHost(bytesMib)) return false
+    this.#leave(attempt, bytesMib)
+    return true
   }
 
   /** Null: it returns, or was told to by this very order before. */
@@ -44,6 +55,15 @@ export class Swaps {
     return null
   }
 
+  #leave(attempt: Attempt, bytesMib: Mib): void {
+    const { clock, ledger, device } = this.#parts
+    attempt.residency = 'swapping_out'
+    attempt.lastSwapOutAt = clock.now()
+    ledger.enterHost(attempt, bytesMib)
+    this.#growths.forget(attempt)
+    device.suspend(attempt.taskId, attempt.attempt, (outcome) => this.#suspended(attempt, outcome))
+  }
+
   #suspended(attempt: Attempt, outcome: SwapOutcome): void {
     const { ledger, tasks } = this.#parts
     if (!tasks.isHere(attempt) || attempt.residency !== 'swapping_out') return
@@ -53,6 +73,7 @@ export class Swaps {
       this.#growths.vramFreed()
     } else {
       ledger.leaveHost(attempt)
+      if (outcome === 'not_swappable') attempt.noswap = 1
       this.#moved(attempt, 'resident', outcome)
       this.#growths.settle(attempt)
     }
@@ -76,6 +97,8 @@ export class Swaps {
   #moved(attempt: Attempt, residency: WireResidency, outcome: SwapOutcome): void {
     attempt.residency = residency
     attempt.generation += 1
+    this.#parts.durable.keep(attempt)
+    this.#parts.durable.persist()
     this.#parts.emit({
       n: 0,
       kind: 'residency',

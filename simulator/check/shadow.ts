@@ -177,10 +177,12 @@ export class Shadow {
         return
       case 'task_submitted':
       case 'task_unreachable':
+      case 'task_reachable':
       case 'swap_decided':
       case 'swap_in_decided':
       case 'growth_refused':
       case 'reserve_breached':
+      case 'task_became_noswap':
       case 'config_changed':
       case 'node_registered':
       case 'node_status':
@@ -188,6 +190,8 @@ export class Shadow {
       case 'node_forgotten':
       case 'group_changed':
       case 'group_deleted':
+      case 'requeue_freeze':
+      case 'duplicate_node':
         return
     }
   }

@@ -8,7 +8,7 @@
 import type { Instant, Microseconds } from '../../protocol/units.ts'
 import { insertAt, removeAt } from '../../controller/domain/list-edit.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type { SimClock, TimerHandle } from '../virtual-clock.ts'
+import type { SimClock, SimTimer } from '../virtual-clock.ts'
 
 /** Something that has GPU work to do. Work is in microseconds on an idle GPU. */
 export interface Runner {
@@ -16,7 +16,8 @@ export interface Runner {
   leftUs: Microseconds
   /** Kept by ComputeSharing: single-GPU, the GPU's sum at which it is done; several GPUs, when it was last settled. */
   mark: number
-  timer: TimerHandle | null
+  /** Its own, for one on several GPUs; null until it has needed it. */
+  timer: SimTimer | null
   readonly onDone: () => void
 }
 
@@ -28,8 +29,7 @@ interface SharedGpu {
   /** Single-GPU runners, next to be done first. */
   readonly single: Runner[]
   readonly spanning: Runner[]
-  timer: TimerHandle | null
-  readonly onTimer: () => void
+  readonly timer: SimTimer
 }
 
 export class ComputeSharing {
@@ -47,8 +47,7 @@ export class ComputeSharing {
       settledAt: clock.now(),
       single: [],
       spanning: [],
-      timer: null,
-      onTimer: () => this.#due(index),
+      timer: clock.timer(() => this.#due(index), RANK_DEVICE),
     }))
   }
 
@@ -84,13 +83,12 @@ export class ComputeSharing {
         runner.leftUs = Math.max(0, runner.mark - gpu.doneUs)
       } else removeAt(gpu.spanning, gpu.spanning.indexOf(runner))
     }
-    cancel(runner)
+    runner.timer?.clear()
   }
 
   /** A single-GPU task may be done. */
   #due(index: number): void {
     const gpu = this.#gpus[index] as SharedGpu
-    gpu.timer = null
     this.#settleGpu(gpu)
     const first = gpu.single[0]
     if (first === undefined || first.mark > gpu.doneUs) {
@@ -127,11 +125,13 @@ export class ComputeSharing {
   }
 
   #paceGpu(gpu: SharedGpu): void {
-    cancel(gpu)
     const first = gpu.single[0]
-    if (first === undefined) return
+    if (first === undefined) {
+      gpu.timer.clear()
+      return
+    }
     const ms = Math.ceil((Math.max(0, first.mark - gpu.doneUs) * gpu.count) / this.#efficiency(gpu.count))
-    gpu.timer = this.#clock.schedule(this.#clock.now() + ms, gpu.onTimer, RANK_DEVICE)
+    gpu.timer.set(this.#clock.now() + ms)
   }
 
   #settleSpanning(runner: Runner): void {
@@ -143,10 +143,10 @@ export class ComputeSharing {
   }
 
   #paceSpanning(runner: Runner): void {
-    cancel(runner)
     const { efficiency, count } = this.#slowest(runner)
     const ms = Math.ceil((runner.leftUs * count) / efficiency)
-    runner.timer = this.#clock.schedule(this.#clock.now() + ms, () => this.#spanningDue(runner), RANK_DEVICE)
+    runner.timer ??= this.#clock.timer(() => this.#spanningDue(runner), RANK_DEVICE)
+    runner.timer.set(this.#clock.now() + ms)
   }
 
   #spanningDue(runner: Runner): void {
@@ -176,12 +176,6 @@ export class ComputeSharing {
     const table = this.#efficiencyPermille
     return table[Math.min(count, table.length) - 1] ?? 1000
   }
-}
-
-function cancel(holder: { timer: TimerHandle | null }): void {
-  if (holder.timer === null) return
-  holder.timer.fn = null
-  holder.timer = null
 }
 
 /** Equal marks stay in the order in which they came. */

@@ -3,11 +3,22 @@
  * at a time per GPU. The work of each task comes from the scenario; nothing else is made up (docs/simulation-model.md).
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import type { GpuReport } from '../../protocol/messages.ts'
+import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type { Device, DeviceListener, Launched, LaunchRequest, SwapOutcome } from '../../gpu-server/core/device.ts'
+import type {
+  AttemptEnd,
+  AttemptStart,
+  Device,
+  DeviceListener,
+  Launched,
+  LaunchRequest,
+  OutputPart,
+  Survivor,
+  SwapOutcome,
+} from '../../gpu-server/core/device.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
-import type { SimClock, TimerHandle } from '../virtual-clock.ts'
+import type { SimClock, SimTimer } from '../virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
 import type { Runner } from './compute-sharing.ts'
 import { swapDurationMs } from './swap-profiles.ts'
@@ -15,18 +26,29 @@ import { WorkCursor } from './work-cursor.ts'
 import type { Workload } from './workload.ts'
 
 interface Process extends Runner {
+  readonly start: AttemptStart
   readonly taskId: string
   readonly attempt: number
   readonly cursor: WorkCursor
   readonly startedAt: Instant
   vramMib: Mib
   isBusy: boolean
+  /** It may run: it is in VRAM, and not on its way out. */
   isResident: boolean
+  /** Where its bytes are; while they move, where they move from. */
+  isInVram: boolean
+  /** Grows with every swap, and when a new server takes it over: a swap of before is of no account then. */
+  moves: number
+  /** The end of the run lease ends it. */
+  isLeased: boolean
+  lastUseAt: Instant
+  /** The allocation that it waits for. */
+  heldMib: Mib | null
   isFrozen: boolean
   /** It is among those that share its GPUs. */
   isRunning: boolean
-  idleTimer: TimerHandle | null
-  growthTimer: TimerHandle | null
+  readonly idleTimer: SimTimer
+  growthTimer: SimTimer | null
   nextGrowth: number
   /** A step of growth that came due while it was not resident: it allocates once it is back. */
   isGrowthDue: boolean
@@ -41,10 +63,16 @@ export class SimulatedDevice implements Device {
   readonly #sharing: ComputeSharing
   /** Until when each GPU's copy engine is taken. */
   readonly #transferUntil: Instant[]
+  /** Until they are forgotten, by task. */
+  readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
+  /** The servers' own: a lease is kept in their time, however fast the device goes. */
+  readonly #leaseClock: Clock
+  #cancelLease: () => void = () => {}
   #listener: DeviceListener | null = null
 
-  constructor(clock: SimClock, node: ScenarioNode, workload: Workload) {
+  constructor(clock: SimClock, node: ScenarioNode, workload: Workload, leaseClock: Clock = clock) {
     this.#clock = clock
+    this.#leaseClock = leaseClock
     this.#node = node
     this.#workload = workload
     const indexes = Array.from({ length: node.gpuCount }, (_, index) => index)
@@ -61,32 +89,55 @@ export class SimulatedDevice implements Device {
     this.#listener = listener
   }
 
-  launch(request: LaunchRequest, done: (launched: Launched) => void): void {
+  /** A swap that was under way is taken back: its bytes are where they were. */
+  survivors(): readonly Survivor[] {
+    const ended = [...this.#ended.values()]
+    const living = [...this.#processes.values()].map((process): Survivor => {
+      const { start, isInVram, isFrozen, isBusy, vramMib, heldMib } = process
+      process.moves += 1
+      process.isResident = isInVram
+      this.#share(process)
+      const residency = isInVram ? 'resident' : 'swapped_out'
+      const idleMs = isBusy ? 0 : this.#clock.now() - process.lastUseAt
+      return { start, end: null, residency, isFrozen, wantsGpu: isBusy, idleMs, vramMib, heldMib }
+    })
+    return [...ended, ...living]
+  }
+
+  launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
     const now = this.#clock.now()
     const process: Process = {
-      taskId: request.taskId,
-      attempt: request.attempt,
-      gpus: request.gpus,
-      cursor: new WorkCursor(this.#workload.workOf(request.taskId)),
+      start,
+      taskId: start.taskId,
+      attempt: start.attempt,
+      gpus: start.gpus,
+      cursor: new WorkCursor(this.#workload.workOf(start.taskId, command)),
       startedAt: now,
-      vramMib: request.vramMib,
+      vramMib: start.vramMib,
       isBusy: false,
       isResident: true,
+      isInVram: true,
+      moves: 0,
+      isLeased: true,
+      lastUseAt: now,
+      heldMib: null,
       isFrozen: false,
       isRunning: false,
       leftUs: 0,
       mark: 0,
       timer: null,
       onDone: () => this.#stepDone(process),
-      idleTimer: null,
+      idleTimer: this.#clock.timer(() => this.#advance(process), RANK_DEVICE),
       growthTimer: null,
       nextGrowth: 0,
       isGrowthDue: false,
     }
-    this.#processes.set(request.taskId, process)
+    this.#processes.set(start.taskId, process)
     this.#clock.soon(() => {
       if (!this.#isAlive(process)) return
       const isOver = !this.#begin(process)
+      // Taken over by another server between its launch and its first step.
+      if (process.moves > 0 && process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
       done({ error: null, wantsGpu: process.isBusy })
       if (isOver) this.#exit(process, 0, null)
       else this.#planGrowth(process)
@@ -99,10 +150,11 @@ export class SimulatedDevice implements Device {
     // Locked: it does not run from here on. The copy begins when the copy engine is free.
     const beginsAt = this.#transferStart(process)
     const wasBusy = process.isBusy
+    const move = ++process.moves
     process.isResident = false
     this.#share(process)
     const copy = (): void => {
-      if (!this.#isAlive(process)) return
+      if (!this.#isAlive(process) || process.moves !== move) return
       if (process.isBusy && !wasBusy) {
         process.isResident = true
         this.#share(process)
@@ -110,7 +162,10 @@ export class SimulatedDevice implements Device {
         this.#growIfDue(process)
         return
       }
-      this.#afterTransfer(process, 'out', () => done('done'))
+      this.#afterTransfer(process, 'out', () => {
+        process.isInVram = false
+        done('done')
+      })
     }
     if (beginsAt <= this.#clock.now()) copy()
     else this.#clock.at(beginsAt, copy, RANK_DEVICE)
@@ -119,7 +174,9 @@ export class SimulatedDevice implements Device {
   resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
+    process.moves += 1
     this.#afterTransfer(process, 'in', () => {
+      process.isInVram = true
       process.isResident = true
       this.#share(process)
       done('done')
@@ -135,14 +192,48 @@ export class SimulatedDevice implements Device {
     this.#setFrozen(taskId, attempt, false)
   }
 
+  /** Its guards keep it. */
+  lease(until: Instant, lengthMs: DurationMs): void {
+    this.#cancelLease()
+    const leased = (): Process[] => [...this.#processes.values()].filter((process) => process.isLeased)
+    const end = (): void => leased().forEach((process) => this.#exit(process, null, 'its lease had ended', true))
+    const freeze = (): void => {
+      leased().forEach((process) => this.#setFrozen(process.taskId, process.attempt, true))
+      this.#cancelLease = this.#leaseClock.at(until + lengthMs, end, RANK_DEVICE)
+    }
+    this.#cancelLease = this.#leaseClock.at(until, freeze, RANK_DEVICE)
+  }
+
+  setLeased(taskId: string, attempt: number, isLeased: boolean): void {
+    const process = this.#find(taskId, attempt)
+    if (process !== null) process.isLeased = isLeased
+  }
+
   stop(taskId: string, attempt: number): void {
     const process = this.#find(taskId, attempt)
     if (process !== null) this.#soon(() => this.#isAlive(process) && this.#exit(process, null, 'stopped'))
   }
 
+  forget(taskId: string, attempt: number): void {
+    if (this.#ended.get(taskId)?.start.attempt === attempt) this.#ended.delete(taskId)
+  }
+
+  /** Simulated tasks write nothing. */
+  readOutput(
+    _taskId: string,
+    _attempt: number,
+    _stream: LogStream,
+    _offset: number,
+    _maxBytes: number,
+    done: (part: OutputPart | null) => void,
+  ): void {
+    this.#soon(() => done(null))
+  }
+
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return
+    process.heldMib = null
     if (isGranted) {
       process.vramMib = mib
       this.#planGrowth(process)
@@ -163,7 +254,7 @@ export class SimulatedDevice implements Device {
       return true
     }
     process.isBusy = false
-    process.idleTimer = this.#clock.schedule(now + step.ms, () => this.#advance(process), RANK_DEVICE)
+    process.idleTimer.set(now + step.ms)
     return true
   }
 
@@ -181,17 +272,20 @@ export class SimulatedDevice implements Device {
       return
     }
     if (process.isBusy === wasBusy) return
+    if (wasBusy) process.lastUseAt = this.#clock.now()
     if (process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
     else this.#listener?.gpuUsed(process.taskId, process.attempt, 0)
   }
 
-  #exit(process: Process, exitCode: number | null, detail: string | null): void {
+  #exit(process: Process, exitCode: number | null, detail: string | null, didLeaseEnd = false): void {
+    const end = { exitCode, detail, didLeaseEnd }
     this.#processes.delete(process.taskId)
+    this.#ended.set(process.taskId, { start: process.start, end })
     process.isBusy = false
     this.#share(process)
-    if (process.idleTimer !== null) process.idleTimer.fn = null
-    if (process.growthTimer !== null) process.growthTimer.fn = null
-    this.#listener?.exited(process.taskId, process.attempt, exitCode, detail)
+    process.idleTimer.clear()
+    process.growthTimer?.clear()
+    this.#listener?.exited(process.taskId, process.attempt, end)
   }
 
   // ── sharing ─────────────────────────────────────────────────────────────────
@@ -217,7 +311,8 @@ export class SimulatedDevice implements Device {
   #afterTransfer(process: Process, direction: 'out' | 'in', then: () => void): void {
     const endsAt = this.#transferStart(process) + swapDurationMs(this.#node.gpu.swap, direction, process.vramMib)
     for (const gpu of process.gpus) this.#transferUntil[gpu] = endsAt
-    this.#clock.at(endsAt, () => this.#isAlive(process) && then(), RANK_DEVICE)
+    const move = process.moves
+    this.#clock.at(endsAt, () => this.#isAlive(process) && process.moves === move && then(), RANK_DEVICE)
   }
 
   // ── growth ──────────────────────────────────────────────────────────────────
@@ -234,7 +329,8 @@ export class SimulatedDevice implements Device {
       process.isGrowthDue = true
       this.#growIfDue(process)
     }
-    process.growthTimer = this.#clock.schedule(at, due, RANK_DEVICE)
+    process.growthTimer = this.#clock.timer(due, RANK_DEVICE)
+    process.growthTimer.set(at)
   }
 
   /** Only a process that is in VRAM allocates. */
@@ -242,7 +338,9 @@ export class SimulatedDevice implements Device {
     if (!process.isGrowthDue || !process.isResident) return
     process.isGrowthDue = false
     const step = this.#workload.allocStepsOf(process.taskId)[process.nextGrowth++]
-    if (step !== undefined) this.#listener?.allocationWanted(process.taskId, process.attempt, step[1])
+    if (step === undefined) return
+    process.heldMib = step[1]
+    this.#listener?.allocationWanted(process.taskId, process.attempt, step[1])
   }
 
   // ── small things ────────────────────────────────────────────────────────────

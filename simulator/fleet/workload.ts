@@ -4,12 +4,12 @@ import type { Work } from '../trace/trace-format.ts'
 
 export interface Workload {
   /** A task nobody described (submitted by hand, over REST) stays busy until it is cancelled. */
-  workOf(taskId: string): Work
+  workOf(taskId: string, command: readonly string[] | null): Work
   allocStepsOf(taskId: string): AllocSteps
 }
 
 /** Ten years: longer than any run. */
-const ENDLESS: Work = { kind: 'duration', ms: 315_360_000_000 }
+export const ENDLESS: Work = { kind: 'duration', ms: 315_360_000_000 }
 const NO_STEPS: AllocSteps = []
 
 export class OpenWorkload implements Workload {

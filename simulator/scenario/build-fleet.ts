@@ -47,7 +47,8 @@ function gpuModelOf({ gpu }: NodesEntry): GpuModel {
   return { model: gpu.model, vramMib: gpu.vram_mib, swap: swapProfileOf(gpu.swap), efficiencyPermille: gpu.efficiency }
 }
 
-function swapProfileOf(swap: NodesEntry['gpu']['swap']): SwapProfile {
+/** A profile by name, or its numbers. */
+export function swapProfileOf(swap: NodesEntry['gpu']['swap']): SwapProfile {
   if (typeof swap === 'string') return SWAP_PROFILES[swap]
   return { outMibPerS: swap.out_mib_per_s, inMibPerS: swap.in_mib_per_s, outFixedMs: swap.out_fixed_ms, inFixedMs: swap.in_fixed_ms }
 }

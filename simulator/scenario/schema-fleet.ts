@@ -6,7 +6,7 @@ export const MAX_NODES = 20_000
 export const MAX_GPUS_PER_NODE = 16
 /** 16 TiB. */
 export const MAX_VRAM_MIB = 16_777_216
-const MAX_HOST_MIB = 1_073_741_824
+export const MAX_HOST_MIB = 1_073_741_824
 const MAX_RESERVE_MIB = 1_048_576
 const MAX_OVERCOMMIT_PERCENT = 1000
 const MAX_FIXED_MS = 3_600_000
@@ -24,7 +24,7 @@ const nodeNamePattern = textLike(
   63,
 )
 
-const swapRule = scalarOr(
+export const swapRule = scalarOr(
   choice(...SWAP_PROFILE_NAMES),
   record({
     out_mib_per_s: required(integer(1, MAX_MIB_PER_S), 'Device to host memory.'),

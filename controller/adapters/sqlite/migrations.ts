@@ -13,7 +13,10 @@ export interface Migration {
   up(db: Kysely<never>): Promise<void>
 }
 
-export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: 'first tables', up: firstTables }]
+export const MIGRATIONS: readonly Migration[] = [
+  { version: 1, name: 'first tables', up: firstTables },
+  { version: 2, name: 'records know stops, confirmations and leases', up: recordsOfLiveness },
+]
 
 export interface Migrated {
   readonly from: number
@@ -67,6 +70,19 @@ function newerSchema(path: string, found: number, known: number): string {
 
 function notOurs(path: string): string {
   return `${path} is a database of something else (no table schema_version): name another data directory, or move the file away`
+}
+
+/** Records that were written before: nothing was held, ordered or in doubt then, and an earlier message confirmed what runs. */
+async function recordsOfLiveness(db: Kysely<never>): Promise<void> {
+  await sql`update tasks set record = json_insert(record, '$.clientWants', json('null')) where is_final = 0`.execute(db)
+  await sql`update tasks set record = json_insert(record,
+    '$.placement.heldGrowth', json('null'), '$.placement.stopping', json('null'),
+    '$.placement.confirmed', json(iif(json_extract(record, '$.placement.startedAt') is null, 'null', '{"bootCounter":0,"seq":0}')),
+    '$.placement.isInDoubt', json('false'), '$.placement.isNoswapUntold', json('false'))
+    where is_final = 0 and json_type(record, '$.placement') = 'object'`.execute(db)
+  await sql`update nodes set record = json_insert(record,
+    '$.device', 'simulated', '$.signalsWanted', json('true'), '$.allowExec', json('true'),
+    '$.leaseMs', 300000, '$.wasReset', json('false'))`.execute(db)
 }
 
 async function firstTables(db: Kysely<never>): Promise<void> {

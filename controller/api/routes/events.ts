@@ -20,6 +20,6 @@ const DEFAULT_LIMIT = 50
 export function eventRoutes(app: ApiApp, { views }: ApiContext): void {
   app.get('/events', { schema: listEvents }, async ({ query: { after = 0, task = null, node = null, limit = DEFAULT_LIMIT } }) => {
     const events = await views.stored.events({ afterSeq: after, taskId: task, nodeId: node, limit })
-    return { items: events.map(presentEvent), next_after: events.at(-1)?.seq ?? after }
+    return { items: events.map(presentEvent), next_after: events.at(-1)?.seq ?? after, last_seq: views.lastEventSeq() }
   })
 }

@@ -1,8 +1,9 @@
-import { isFinal, type Task } from '../../domain/task.ts'
+import type { Task } from '../../domain/task.ts'
 import { ask } from '../ask.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
-import { ApiProblem, notFound } from '../errors.ts'
+import { notFound } from '../errors.ts'
+import { openTask } from '../open-task.ts'
 import { operation } from '../operation.ts'
 import { presentTask, presentTaskRecord } from '../present/task.ts'
 import { TaskPageSchema, TaskPatchSchema, TaskPathSchema, TaskQuerySchema, TaskRef, TaskRequestSchema } from '../schema/task.ts'
@@ -67,16 +68,6 @@ const DEFAULT_LIMIT = 50
 
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
 export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  /** The open task. Throws when there is none: 409 for one that has ended, 404 else. */
-  async function open(id: string): Promise<Task> {
-    const task = views.openTask(id)
-    if (task !== undefined) return task
-    const record = await views.stored.task(id)
-    if (record === null) throw notFound('task', id)
-    // The store may be a moment behind: what is open there and not in memory is ending now.
-    throw new ApiProblem('conflict', `The task ${isFinal(record.state) ? `is ${record.state}` : 'has just ended'}; it changes no more.`)
-  }
-
   app.post('/tasks', { schema: submitTask }, async ({ body }, reply) => {
     const request = taskRequest(body, null)
     const task = await ask<Task>((answer) => commands.submitTask(request, answer))
@@ -100,12 +91,12 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
   })
 
   app.patch('/tasks/:task_id', { schema: patchTask }, async ({ params, body }) => {
-    const change = taskChange(await open(params.task_id), body)
+    const change = taskChange(await openTask(views, params.task_id), body)
     return presentTask(await ask<Task>((answer) => commands.updateTask(params.task_id, change, answer)), views)
   })
 
   app.delete('/tasks/:task_id', { schema: cancelTask }, async ({ params }, reply) => {
-    const { spec } = await open(params.task_id)
+    const { spec } = await openTask(views, params.task_id)
     const task = await ask<Task>((answer) => commands.cancelTask(spec.id, 'api', answer))
     reply.code(202)
     return presentTask(task, views)

@@ -20,7 +20,9 @@ export const EventRef = refTo<EventBody>('Event')
 export const EventPageSchema = Type.Object({
   items: list(EventRef),
   next_after: count('Send it as after to go on; the same as before when there is nothing new'),
+  last_seq: count('seq of the newest event of all, so that a reader can begin near the end; 0 when there is none'),
 })
+export type EventPage = Static<typeof EventPageSchema>
 
 export const EventQuerySchema = closed({
   after: Type.Optional(integer(0, Number.MAX_SAFE_INTEGER, { default: 0, description: 'Only events with a higher seq, oldest first' })),

@@ -1,11 +1,12 @@
 import { Type, type Static } from 'typebox'
+import { GROUP_ID_PATTERN } from '../../domain/group.ts'
 import { closed, list, page, pathId, refTo } from './fields.ts'
 
 /** A name that people choose and that stands in paths as it is. */
 export const GroupIdSchema = Type.String({
   minLength: 1,
   maxLength: 200,
-  pattern: '^[\\p{L}\\p{N}](?:[\\p{L}\\p{N} ._-]*[\\p{L}\\p{N}._-])?$',
+  pattern: GROUP_ID_PATTERN,
   'x-allowed': 'a name of 1 to 200 letters, digits, spaces inside, dots, dashes and underscores that begins with a letter or digit',
 })
 

@@ -91,6 +91,7 @@ export type NodeBody = Static<typeof NodeSchema>
 export const NodeRef = refTo<NodeBody>('Node')
 
 export const NodePageSchema = page(NodeRef)
+export type NodePage = Static<typeof NodePageSchema>
 export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node') })
 export const NodeQuerySchema = closed({
   limit: Type.Optional(integer(1, 1000, { default: 200 })),

@@ -16,5 +16,6 @@ export const VersionSchema = Type.Object({
   fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
   node: Type.String({ description: 'Version of Node.js' }),
 })
+export type VersionBody = Static<typeof VersionSchema>
 
 export const OpenApiSchema = Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'OpenAPI 3.1' })

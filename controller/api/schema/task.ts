@@ -164,6 +164,7 @@ export type PlacementBody = Static<typeof PlacementSchema>
 export const TaskRef = refTo<TaskBody>('Task')
 
 export const TaskPageSchema = page(TaskRef)
+export type TaskPage = Static<typeof TaskPageSchema>
 export const TaskPathSchema = Type.Object({ task_id: pathId('Id of the task') })
 
 export const TASK_STATE_FILTERS = [
@@ -202,3 +203,4 @@ export const ExplanationSchema = Type.Object({
   wait: objectOrNull(WaitSchema, 'null when it does not wait'),
   placement: objectOrNull(PlacementSchema, 'null while it is pending or final'),
 })
+export type ExplanationBody = Static<typeof ExplanationSchema>

@@ -1,0 +1,36 @@
+import type { KeptLease } from '../../engine/commands.ts'
+import { ask } from '../ask.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { openTask } from '../open-task.ts'
+import { operation } from '../operation.ts'
+import { presentInstant, presentInstantOrNull } from '../present/instant.ts'
+import { KeepaliveSchema, KeptLeaseSchema } from '../schema/lease.ts'
+import { TaskPathSchema } from '../schema/task.ts'
+
+const keepalive = operation(
+  {
+    operationId: 'keepTaskAlive',
+    summary: 'Let a lease go on, and say whether it wants the GPU',
+    description: 'A lease is a task without a command. One that nobody keeps alive for 60 s ends.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    body: KeepaliveSchema,
+    response: { 200: KeptLeaseSchema },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+/** POST /tasks/{task_id}/keepalive. */
+export function leaseRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+  app.post('/tasks/:task_id/keepalive', { schema: keepalive }, async ({ params, body }) => {
+    const { spec } = await openTask(views, params.task_id)
+    const { task, expiresAt } = await ask<KeptLease>((answer) => commands.keepalive(spec.id, body.busy, answer))
+    return {
+      task_id: spec.id,
+      state: task.state,
+      residency: task.placement?.residency ?? ('none' as const),
+      at: presentInstant(views.now()),
+      expires_at: presentInstantOrNull(expiresAt),
+    }
+  })
+}

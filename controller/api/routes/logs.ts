@@ -1,0 +1,71 @@
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem, invalidField } from '../errors.ts'
+import { followLog, presentLog } from '../log-follower.ts'
+import { logSourceOf } from '../log-source.ts'
+import { operation } from '../operation.ts'
+import { LOG_DEFAULTS, LogQuerySchema, LogSchema } from '../schema/log.ts'
+import { TaskPathSchema } from '../schema/task.ts'
+import { EventStreams, SSE_HEARTBEAT } from '../server-sent-events.ts'
+
+const readLog = operation(
+  {
+    operationId: 'readLog',
+    summary: 'What a task wrote, from its latest attempt; with follow=true as it is written',
+    description: 'The server that runs or ran it is asked; it keeps output for a while and up to a size.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    querystring: LogQuerySchema,
+    response: { 200: LogSchema },
+  },
+  ['not_found', 'conflict', 'logs_unavailable', 'too_many_reads', 'too_many_streams', 'store_failed'],
+)
+
+/** GET /tasks/{task_id}/logs. */
+export function logRoutes(app: ApiApp, { views, logs, fleet }: ApiContext): void {
+  const streams = new EventStreams()
+
+  // Fastify would read a stream to its end for HEAD, and this one may have none.
+  app.get('/tasks/:task_id/logs', { schema: readLog, exposeHeadRoute: false }, async ({ params, query, headers }, reply) => {
+    const { stream, offset, max_bytes: maxBytes } = { ...LOG_DEFAULTS, ...query }
+    const source = await logSourceOf(views, params.task_id)
+    if (logs === null || fleet === 'simulated') throw noLogs(fleet)
+    const taskId = params.task_id
+    if (query.follow === true) {
+      const from = lastEventId(headers['last-event-id']) ?? offset
+      return streams.send(reply, async function* () {
+        // The reader learns at once that it is heard.
+        yield SSE_HEARTBEAT
+        yield* followLog(views, logs, { taskId, stream, offset: from, maxBytes })
+      }) as never
+    }
+    if (source === null) throw new ApiProblem('conflict', 'The task has not been placed yet; it has written nothing.')
+    const answer = await logs.read(source.nodeId, taskId, source.attempt, stream, offset, maxBytes)
+    if (answer === null) throw unavailable('The GPU server that has the output does not answer.')
+    if ('refused' in answer) throw refused(answer.refused)
+    return presentLog(answer, source.nodeId)
+  })
+}
+
+/** @throws ApiProblem when the header is none of ours. */
+function lastEventId(header: string | readonly string[] | undefined): number | null {
+  if (header === undefined || header === '') return null
+  if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)
+  throw invalidField('/Last-Event-ID', 'the header Last-Event-ID must be the id of an event of this stream')
+}
+
+function noLogs(fleet: ApiContext['fleet']): ApiProblem {
+  if (fleet === 'simulated') return new ApiProblem('conflict', 'The fleet is simulated: its tasks are models and write nothing.')
+  return unavailable('This controller is not connected to GPU servers.')
+}
+
+function refused(reason: string): ApiProblem {
+  if (reason === 'too_many_reads') {
+    const detail = 'Too many reads of output are under way on that GPU server.'
+    return new ApiProblem('too_many_reads', detail, { headers: { 'retry-after': '1' } })
+  }
+  return new ApiProblem('not_found', `The GPU server keeps no output of this attempt (${reason}).`)
+}
+
+function unavailable(detail: string): ApiProblem {
+  return new ApiProblem('logs_unavailable', detail, { headers: { 'retry-after': '5' } })
+}

@@ -1,0 +1,71 @@
+/** What an operator decides about servers that have gone silent, and about what ran there. */
+import { Type } from 'typebox'
+import type { Task } from '../../domain/task.ts'
+import type { RequeueFreeze } from '../../engine/requeue-freeze.ts'
+import { ask } from '../ask.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { operation } from '../operation.ts'
+import { presentInstant } from '../present/instant.ts'
+import { presentTask } from '../present/task.ts'
+import { NodePathSchema } from '../schema/node.ts'
+import { RequeueBodySchema, RequeueFreezeSchema } from '../schema/recovery.ts'
+import { TaskPathSchema, TaskRef } from '../schema/task.ts'
+
+const releaseFreeze = operation(
+  {
+    operationId: 'releaseRequeueFreeze',
+    summary: 'The nodes that are silent now are dead: requeue what ran there',
+    description: 'Lifts the brake on mass silence. A node that was meant counts again once it is heard. Harmless when nothing is frozen.',
+    tags: ['nodes'],
+    response: { 200: RequeueFreezeSchema },
+  },
+  ['store_failed'],
+)
+
+const forgetNode = operation(
+  {
+    operationId: 'forgetNode',
+    summary: 'Forget a node that is gone for good',
+    description: 'Refused while it is up, and while something is placed there. It may register again.',
+    tags: ['nodes'],
+    params: NodePathSchema,
+    response: { 204: Type.Null({ description: 'Forgotten' }) },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+const requeueTask = operation(
+  {
+    operationId: 'requeueTask',
+    summary: 'Take a placed task back into the queue',
+    description:
+      'Its server ends it first. One that is unreachable cannot: `confirm_fenced` says that you have seen to it that nothing of the task runs there.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    body: RequeueBodySchema,
+    response: { 202: TaskRef },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+const BY = 'api'
+
+/** POST /cluster/requeue-freeze/release, DELETE /nodes/{node_id}, POST /tasks/{task_id}/requeue. */
+export function recoveryRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+  app.post('/cluster/requeue-freeze/release', { schema: releaseFreeze }, async () => {
+    const { isFrozen, since, silentNodes } = await ask<RequeueFreeze>((answer) => commands.releaseRequeueFreeze(BY, answer))
+    return { is_frozen: isFrozen, since: presentInstant(since), silent_nodes: silentNodes }
+  })
+
+  app.delete('/nodes/:node_id', { schema: forgetNode }, async ({ params }, reply) => {
+    await ask<null>((answer) => commands.forgetNode(params.node_id, BY, answer))
+    return reply.code(204).send(null)
+  })
+
+  app.post('/tasks/:task_id/requeue', { schema: requeueTask }, async ({ params, body }, reply) => {
+    const isFenced = body.confirm_fenced ?? false
+    const task = await ask<Task>((answer) => commands.requeueTask(params.task_id, isFenced, BY, answer))
+    reply.code(202)
+    return presentTask(task, views)
+  })
+}

@@ -1,0 +1,14 @@
+import { Type } from 'typebox'
+import { closed, count, instant } from './fields.ts'
+
+export const RequeueFreezeSchema = Type.Object({
+  is_frozen: Type.Boolean({ description: 'Many nodes fell silent together: nothing is requeued or given up' }),
+  since: instant('Since when it is, or is not'),
+  silent_nodes: count('Nodes that fell silent together'),
+})
+
+export const RequeueBodySchema = closed({
+  confirm_fenced: Type.Optional(
+    Type.Boolean({ default: false, description: 'You have seen to it that nothing of it runs any more on its unreachable node' }),
+  ),
+})

@@ -1,0 +1,34 @@
+/** A response that goes on: server-sent events, one stream for each reader, bounded in number. */
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import { ApiProblem } from './errors.ts'
+
+/** A comment this often tells both ends, and what lies between, that the connection lives. */
+export const HEARTBEAT_MS = 15_000
+/** Readers at a time. */
+const MAX_STREAMS = 256
+
+/** `event` is what a reader listens for; `id` comes back as Last-Event-ID. */
+export function sseEvent(event: string, data: unknown, id?: number): string {
+  return `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
+}
+
+export const SSE_HEARTBEAT = ': still here\n\n'
+
+export class EventStreams {
+  #open = 0
+
+  /** Sends what `pieces` yields until it ends or the reader goes away, and not faster than the reader takes it. */
+  send(reply: FastifyReply, pieces: () => AsyncGenerator<string, void, undefined>): FastifyReply {
+    if (this.#open >= MAX_STREAMS) {
+      throw new ApiProblem('too_many_streams', `${MAX_STREAMS} readers follow something already.`, { headers: { 'retry-after': '5' } })
+    }
+    this.#open += 1
+    const stream = Readable.from(pieces(), { objectMode: true, highWaterMark: 1 })
+    stream.once('close', () => {
+      this.#open -= 1
+    })
+    // No proxy shall keep it back.
+    return reply.code(200).type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no').send(stream)
+  }
+}

@@ -1,0 +1,60 @@
+/** Nodes by how near they come to taking a task that misses commit room everywhere (semantics 4, reservation). */
+import type { Mib } from '../../protocol/units.ts'
+import type { IndexEntry } from '../domain/ordered-index.ts'
+import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
+import { commitRoomMib, isPlaceable, largestEverMib, NOTHING } from '../scheduler/feasible.ts'
+import { byNodeId } from '../scheduler/score.ts'
+import type { LogReader } from './change-log.ts'
+import type { LiveGpu, LiveNode } from './live.ts'
+import type { NodeSeat } from './seats.ts'
+import { sortDescending } from './seats.ts'
+
+export class NearIndex {
+  readonly nodes = new OrderedIndex<LiveNode>(byNodeId)
+  readonly reader: LogReader
+  readonly #isExclusive: boolean
+  readonly #gpuCount: number
+  readonly #entries: (IndexEntry<LiveNode> | undefined)[] = []
+  readonly #scratchMib: Mib[] = []
+
+  constructor(isExclusive: boolean, gpuCount: number, reader: LogReader) {
+    this.#isExclusive = isExclusive
+    this.#gpuCount = gpuCount
+    this.reader = reader
+  }
+
+  /** Says whether the node's place in the order changed. */
+  takeIn({ node, number }: NodeSeat): boolean {
+    const ever = isPlaceable(node) ? this.#kthLargest(node, largestEverMib) : NOTHING
+    const room = this.#kthLargest(node, this.#isExclusive ? minusPlacedMib : commitRoomMib)
+    let entry = this.#entries[number]
+    if (entry === undefined) {
+      entry = newIndexEntry(node)
+      this.#entries[number] = entry
+    }
+    const isMoved = entry.chunk === null || entry.key1 !== -room || entry.value !== ever
+    if (isMoved) this.nodes.set(entry, -room, 0, ever)
+    return isMoved
+  }
+
+  drop({ number }: NodeSeat): void {
+    const entry = this.#entries[number]
+    if (entry !== undefined) this.nodes.remove(entry)
+    this.#entries[number] = undefined
+  }
+
+  /** What each of its best k GPUs has at least; NOTHING when it has fewer. */
+  #kthLargest(node: LiveNode, mibOf: (gpu: LiveGpu) => Mib): Mib {
+    const mibs = this.#scratchMib
+    mibs.length = 0
+    for (const gpu of node.gpus) mibs.push(mibOf(gpu))
+    if (mibs.length < this.#gpuCount) return NOTHING
+    sortDescending(mibs)
+    return mibs[this.#gpuCount - 1] as Mib
+  }
+}
+
+/** An exclusive task misses all that is placed. */
+function minusPlacedMib(gpu: LiveGpu): Mib {
+  return -(gpu.noswapMib + gpu.swappableMib)
+}

@@ -1,0 +1,60 @@
+/** Effects that may have to be ordered again: after a restart nobody knows which commands have left, and the node recognises duplicates (R7). */
+import type { Effect, StartEffect, StopEffect } from '../domain/effect.ts'
+import type { LivePlacement, Stopping } from './live.ts'
+
+export function startEffect(placement: LivePlacement): StartEffect {
+  const { spec } = placement.task
+  return {
+    kind: 'start',
+    ...addressOf(placement),
+    gpus: placement.gpus.map((gpu) => gpu.index),
+    vramMib: placement.demandMib,
+    gpuMode: spec.gpuMode,
+    noswap: placement.noswap,
+    priority: spec.priority,
+    onNodeLoss: spec.onNodeLoss,
+    command: spec.command,
+  }
+}
+
+export function stopEffect(placement: LivePlacement, { reason }: Stopping): StopEffect {
+  return { kind: 'stop', ...addressOf(placement), reason }
+}
+
+/** What the node of a restored placement may not have been told. */
+export function outstandingOrders(placement: LivePlacement): Effect[] {
+  const { startedAt, stopping, residency, generation, noswap } = placement
+  const address = addressOf(placement)
+  const orders: Effect[] = []
+  if (placement.isNoswapUntold) orders.push({ kind: 'set_noswap', ...address, noswap })
+  if (stopping !== null) orders.push(stopEffect(placement, stopping))
+  else if (startedAt === null) orders.push(startEffect(placement))
+  else if (residency === 'swapping_out') orders.push({ kind: 'swap_out', ...address, generation, forceActive: placement.wantsGpu })
+  else if (residency === 'swapping_in') orders.push({ kind: 'swap_in', ...address, generation, forceActive: false })
+  return orders
+}
+
+/** Is this still what the controller wants of the attempt that it believes in? A command that is not is given up. */
+export function isWanted(effect: Effect, placement: LivePlacement | null | undefined): boolean {
+  if (placement === null || placement === undefined || placement.attempt !== effect.attempt || placement.isInDoubt) return false
+  switch (effect.kind) {
+    case 'start':
+      return placement.startedAt === null
+    case 'stop':
+      return placement.stopping !== null
+    case 'swap_out':
+      return placement.residency === 'swapping_out' && placement.generation === effect.generation
+    case 'swap_in':
+      return placement.residency === 'swapping_in' && placement.generation === effect.generation
+    case 'grant':
+      return placement.demandMib === effect.mib
+    case 'refuse_growth':
+      return placement.heldGrowth === null
+    case 'set_noswap':
+      return placement.noswap === effect.noswap
+  }
+}
+
+function addressOf(placement: LivePlacement): { readonly nodeId: string; readonly taskId: string; readonly attempt: number } {
+  return { nodeId: placement.node.id, taskId: placement.task.spec.id, attempt: placement.attempt }
+}

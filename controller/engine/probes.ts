@@ -1,0 +1,21 @@
+/**
+ * Where nothing can signal that a task wants the GPU (`signals_wanted: false`), a swapped-out task is brought back every
+ * `swap_in_probe_seconds`, for one idle period: if it finds work there it stays, else it ripens as a victim like any other (semantics 5, "Return").
+ */
+import type { Instant } from '../../protocol/units.ts'
+import type { Cluster } from './cluster.ts'
+import { askForSwapIn } from './entries.ts'
+import type { LivePlacement } from './live.ts'
+
+/** The task has just left VRAM, or the controller has just started: from here on the period counts. Call after the change. */
+export function planProbe(c: Cluster, placement: LivePlacement, now: Instant): void {
+  if (placement.node.signalsWanted || placement.residency !== 'swapped_out') return
+  const { generation } = placement
+  c.wake(now + c.policy.swapInProbeMs, () => {
+    const isStillOut =
+      placement.task.placement === placement && placement.residency === 'swapped_out' && placement.generation === generation
+    if (!isStillOut || placement.entry !== null) return
+    placement.isProbed = true
+    askForSwapIn(c, placement, now + c.policy.swapInProbeMs)
+  })
+}

@@ -1,0 +1,227 @@
+/**
+ * What clients ask over the bus becomes calls of the engine, as the routes of REST do. A client is who its subject says, which the broker
+ * vouches for; it sees and cancels the tasks it submitted, and no others.
+ */
+import type { ClientBody, SubmitTask, TaskAnswer } from '../../protocol/client-messages.ts'
+import { MAX_ANSWER_REASON_LENGTH } from '../../protocol/client-schema.ts'
+import type { ControllerBody, Envelope } from '../../protocol/messages.ts'
+import { clientIdOf, everyClient } from '../../protocol/subjects.ts'
+import { uuidV5 } from '../../protocol/uuid-v5.ts'
+import { GROUP_ID_PATTERN } from '../domain/group.ts'
+import { isFinal } from '../domain/task.ts'
+import type { Task, TaskSpec } from '../domain/task.ts'
+import type { Answer, Commands, Refusal, TaskRequest } from '../engine/commands.ts'
+import type { Views } from '../engine/views.ts'
+import type { Bus, Reply } from '../ports/bus.ts'
+import type { TaskRecord } from '../ports/store.ts'
+import type { RefusedReason } from './message-counts.ts'
+
+export interface ClientRequestsOptions {
+  readonly commands: Commands
+  readonly views: Views
+  readonly bus: Bus
+  readonly envelope: (body: ControllerBody) => Envelope
+  /** A payload that does not belong on its subject: refused, and told to somebody. */
+  readonly onRefused: (clientId: string | null, reason: RefusedReason) => void
+}
+
+/** @returns a function that stops listening. */
+export function listenToClients(options: ClientRequestsOptions): () => void {
+  const requests = new ClientRequests(options)
+  const ends = (['submit', 'cancel', 'get', 'keepalive'] as const).map((op) =>
+    options.bus.subscribe(everyClient(op), (message, subject, reply) => requests.receive(op, message, subject, reply)),
+  )
+  return () => ends.forEach((end) => end())
+}
+
+type Tell = (body: TaskAnswer | Refusal) => void
+
+class ClientRequests {
+  readonly #o: ClientRequestsOptions
+  /** Submissions that are not durable yet, by task id: who repeats one waits with it. */
+  readonly #underWay = new Map<string, Tell[]>()
+
+  constructor(options: ClientRequestsOptions) {
+    this.#o = options
+  }
+
+  receive(op: ClientBody['op'], { id, body }: Envelope, subject: string, reply: Reply): void {
+    const clientId = clientIdOf(subject)
+    if (clientId === null || body.op !== op) {
+      this.#o.onRefused(clientId, 'wrong_subject')
+      reply(this.#o.envelope({ op: 'refused', reason: 'wrong_subject' }))
+      return
+    }
+    const tell: Tell = (told) => reply(this.#o.envelope('op' in told ? told : { op: 'refused', reason: reasonOf(told) }))
+    switch (body.op) {
+      case 'submit':
+        return this.#submit(clientId, id, body, tell)
+      case 'cancel':
+        return this.#find(clientId, body.task_id, tell, (task) => this.#cancel(clientId, task, tell))
+      case 'get':
+        return this.#find(clientId, body.task_id, tell, (task) => tell(this.#answerOf(task)))
+      case 'keepalive':
+        return this.#find(clientId, body.task_id, tell, (task) => this.#keep(task, body.busy, tell))
+    }
+  }
+
+  #submit(clientId: string, messageId: string, body: SubmitTask, tell: Tell): void {
+    const problem = problemOf(body)
+    if (problem !== null) return tell(problem)
+    const request = requestOf(body, taskIdOf(clientId, messageId), clientId)
+    const others = this.#underWay.get(request.id)
+    if (others !== undefined) {
+      others.push((told) => tell(sameOr(this.#o.views.openTask(request.id)?.spec, request) ?? told))
+      return
+    }
+    const waiting = [tell]
+    this.#underWay.set(request.id, waiting)
+    const end: Tell = (told) => {
+      this.#underWay.delete(request.id)
+      waiting.forEach((each) => each(told))
+    }
+    const known = this.#o.views.openTask(request.id)
+    if (known !== undefined) return end(sameOr(known.spec, request) ?? this.#answerOf(known))
+    this.#fromStore(request.id, end, (record) => {
+      if (record !== null) end(sameOr(record, request) ?? answerOfRecord(record))
+      else this.#o.commands.submitTask(request, (answer) => end(this.#toldOf(answer)))
+    })
+  }
+
+  #cancel(clientId: string, task: Task, tell: Tell): void {
+    this.#o.commands.cancelTask(task.spec.id, `client ${clientId}`, (answer) => tell(this.#toldOf(answer)))
+  }
+
+  #keep(task: Task, busy: boolean, tell: Tell): void {
+    this.#o.commands.keepalive(task.spec.id, busy, (answer) => {
+      if (!answer.ok) return tell(answer.refusal)
+      const { expiresAt } = answer.value
+      const expires_in_ms = expiresAt === null ? null : Math.max(0, expiresAt - this.#o.views.now())
+      tell({ ...this.#answerOf(answer.value.task), expires_in_ms })
+    })
+  }
+
+  /** A task of this client that is open. One that has ended is told as it ended, so that a repeated `cancel` is answered like the first. */
+  #find(clientId: string, taskId: string, tell: Tell, found: (task: Task) => void): void {
+    const notFound: Refusal = { code: 'not_found', what: 'task', id: taskId }
+    const open = this.#o.views.openTask(taskId)
+    if (open !== undefined) return open.spec.owner === clientId ? found(open) : tell(notFound)
+    this.#fromStore(taskId, tell, (record) => {
+      if (record === null || record.owner !== clientId) tell(notFound)
+      else tell(answerOfRecord(record))
+    })
+  }
+
+  #fromStore(taskId: string, tell: Tell, found: (record: TaskRecord | null) => void): void {
+    this.#o.views.stored.task(taskId).then(found, (fault: unknown) => {
+      tell({ code: 'store_failed', detail: fault instanceof Error ? fault.message : String(fault) })
+    })
+  }
+
+  #toldOf(answer: Answer<Task>): TaskAnswer | Refusal {
+    return answer.ok ? this.#answerOf(answer.value) : answer.refusal
+  }
+
+  #answerOf(task: Task): TaskAnswer {
+    const { spec, placement } = task
+    return {
+      op: 'task',
+      task_id: spec.id,
+      name: spec.name,
+      state: task.state,
+      residency: placement?.residency ?? 'none',
+      attempt: task.attempt,
+      swap_outs: task.swapOuts,
+      node_id: placement?.node.id ?? null,
+      gpus: placement?.gpus.map((gpu) => gpu.index) ?? [],
+      exit_code: task.exitCode,
+      reason: cut(isFinal(task.state) ? task.endReason : (this.#o.views.explain(task)?.sentence ?? null)),
+      expires_in_ms: null,
+    }
+  }
+}
+
+function answerOfRecord(record: TaskRecord): TaskAnswer {
+  const { id, name, state, attempt, swapOuts, exitCode, endReason } = record
+  const course = { task_id: id, name, state, attempt, swap_outs: swapOuts, exit_code: exitCode, reason: cut(endReason) }
+  return { op: 'task', ...course, residency: 'none', node_id: null, gpus: [], expires_in_ms: null }
+}
+
+/** What spans the items of a list; all else the codec has held against its tables. The same rules as REST's. */
+function problemOf({ groups, labels }: SubmitTask): Refusal | null {
+  if (!groups.every((group) => GROUP_ID.test(group))) return invalid('groups', 'must hold names of groups')
+  if (new Set(groups).size < groups.length) return invalid('groups', 'must not hold a group twice')
+  if (new Set(labels.map(({ name }) => name)).size < labels.length) return invalid('labels', 'must not hold a name twice')
+  return null
+}
+
+const GROUP_ID = new RegExp(GROUP_ID_PATTERN, 'u')
+
+function invalid(field: string, detail: string): Refusal {
+  return { code: 'invalid', problems: [{ field, detail }] }
+}
+
+function requestOf(body: SubmitTask, id: string, owner: string): TaskRequest & { readonly id: string } {
+  return {
+    id,
+    name: body.name,
+    vramMib: body.vram_mib,
+    gpuCount: body.gpu_count,
+    gpuMode: body.gpu_mode,
+    noswap: body.noswap,
+    priority: body.priority,
+    groups: body.groups,
+    labels: Object.fromEntries(body.labels.map(({ name, value }) => [name, value])),
+    owner,
+    command: body.command,
+    maxRuntimeSeconds: body.max_runtime_seconds,
+    onNodeLoss: body.on_node_loss,
+  }
+}
+
+/** The namespace of the ids of tasks that clients submit. */
+const TASK_NAMESPACE = 'f694b0c8-a658-4e9f-b34f-015307a66e6e'
+
+/** The same message, the same task, whichever controller hears it. */
+function taskIdOf(clientId: string, messageId: string): string {
+  return uuidV5(TASK_NAMESPACE, `${clientId}\n${messageId}`)
+}
+
+/** Null for the same request again; of what may be changed later nothing is looked at. */
+function sameOr(spec: TaskSpec | TaskRecord | undefined, request: TaskRequest): Refusal | null {
+  if (spec === undefined) return null
+  const runtimeMs = request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000
+  const isSame =
+    (request.name === null || spec.name === request.name) &&
+    spec.gpuCount === request.gpuCount &&
+    spec.gpuMode === request.gpuMode &&
+    spec.maxRuntimeMs === runtimeMs &&
+    spec.onNodeLoss === request.onNodeLoss &&
+    JSON.stringify(spec.command) === JSON.stringify(request.command)
+  return isSame ? null : { code: 'conflict', detail: 'this message id asked for another task before' }
+}
+
+const MAX_REFUSAL_LENGTH = 200
+
+/** The code, then what belongs to it, as far as it fits. */
+function reasonOf(refusal: Refusal): string {
+  switch (refusal.code) {
+    case 'invalid':
+      return `invalid: ${refusal.problems.map(({ field, detail }) => `${field} ${detail}`).join('; ')}`.slice(0, MAX_REFUSAL_LENGTH)
+    case 'not_found':
+      return 'not_found'
+    case 'conflict':
+    case 'store_failed':
+      return `${refusal.code}: ${oneLine(refusal.detail)}`.slice(0, MAX_REFUSAL_LENGTH)
+    case 'too_many_pending':
+      return `too_many_pending: at most ${refusal.limit}`
+  }
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ')
+}
+
+function cut(text: string | null): string | null {
+  return text === null ? null : text.replaceAll('\u0000', '').slice(0, MAX_ANSWER_REASON_LENGTH)
+}

@@ -1,0 +1,14 @@
+/** Messages that the codec has passed and the controller did not take, since it began, by reason. What the codec refused is counted by the bus. */
+export type RefusedReason = 'wrong_sender' | 'unknown_node' | 'contradictory_boot' | 'wrong_subject'
+
+export interface MessageCounts {
+  /** Answered with a refusal, and audited. */
+  readonly refused: Readonly<Record<RefusedReason, number>>
+  /** Snapshots of nodes that came too late or again: of no effect. */
+  readonly late: number
+}
+
+export class MessageTally implements MessageCounts {
+  readonly refused: Record<RefusedReason, number> = { wrong_sender: 0, unknown_node: 0, contradictory_boot: 0, wrong_subject: 0 }
+  late = 0
+}

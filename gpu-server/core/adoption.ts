@@ -1,0 +1,89 @@
+/**
+ * What an earlier process of this server left behind, taken over before the first hello (R4): tasks live on under their guards, those that
+ * ended meanwhile are told, and nothing that was frozen runs before the controller has answered.
+ */
+import type { Instant } from '../../protocol/units.ts'
+import type { Attempt } from './attempt.ts'
+import { newAttempt } from './attempt.ts'
+import type { AttemptEnd, Survivor } from './device.ts'
+import { finishedBy, wireText } from './finished.ts'
+import type { Growths } from './growths.ts'
+import type { Parts } from './parts.ts'
+import type { KeptAttempt } from './storage.ts'
+
+type Living = Extract<Survivor, { readonly end: null }>
+
+export function adopt(parts: Parts, growths: Growths): void {
+  const { device, durable, tasks } = parts
+  const kept = [...durable.living.values()]
+  const found = new Set<string>()
+  for (const survivor of device.survivors(kept)) {
+    const { taskId, attempt } = survivor.start
+    const known = durable.living.get(taskId)
+    const before = known?.attempt === attempt ? known : null
+    if (before !== null) found.add(taskId)
+    if (survivor.end !== null) end(parts, taskId, attempt, before !== null, survivor.end)
+    else takeOver(parts, survivor, before)
+  }
+  for (const attempt of kept) if (!found.has(attempt.taskId)) miss(parts, attempt)
+  durable.persist()
+  for (const attempt of tasks.all()) if (attempt.heldMib !== null) growths.adopted(attempt)
+}
+
+function takeOver({ clock, device, durable, ledger, tasks, emit }: Parts, survivor: Living, before: KeptAttempt | null): void {
+  const attempt = adoptedFrom(survivor, before, clock.now())
+  const { taskId } = attempt
+  tasks.add(attempt)
+  if (attempt.residency === 'resident') ledger.enterVram(attempt, survivor.vramMib ?? attempt.vramMib)
+  else ledger.enterHost(attempt, attempt.vramMib * attempt.gpus.length)
+  durable.addFound(attempt)
+  durable.keep(attempt)
+  device.setLeased(taskId, attempt.attempt, attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged)
+  if (attempt.isStartAcknowledged) return
+  emit({ n: 0, kind: 'started', task_id: taskId, attempt: attempt.attempt, wants_gpu: attempt.wantsGpu })
+}
+
+/** Whatever was decided about its residency before is stale: a swap that was under way is over, or was taken back. */
+function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant): Attempt {
+  const { start, isFrozen, wantsGpu, idleMs, vramMib, heldMib } = survivor
+  const attempt = newAttempt(before ?? start, now)
+  const isOut = survivor.residency === 'unknown' ? before?.residency === 'swapped_out' : survivor.residency === 'swapped_out'
+  attempt.residency = isOut ? 'swapped_out' : 'resident'
+  attempt.generation = (before?.generation ?? 0) + 1
+  attempt.isStartAcknowledged = before?.isStartAcknowledged ?? false
+  attempt.isFrozen = isFrozen
+  attempt.wantsGpu = wantsGpu || (isOut && before?.wantsGpu === true)
+  attempt.lastUseAt = now - idleMs
+  // One that was granted, and not told so, still waits.
+  attempt.heldMib = heldMib ?? (vramMib !== null && vramMib < attempt.vramMib ? attempt.vramMib : null)
+  return attempt
+}
+
+/** It ended while nobody was here to see it. One that was told before needs no second word. */
+function end({ device, durable }: Parts, taskId: string, attempt: number, isNews: boolean, how: AttemptEnd): void {
+  const isUntold = isNews || attempt > durable.seen.highest(taskId)
+  const isDurable =
+    !isUntold ||
+    durable.addFinished({
+      kind: 'finished',
+      task_id: taskId,
+      attempt,
+      outcome: finishedBy(how),
+      exit_code: how.exitCode,
+      detail: wireText(how.detail),
+    })
+  if (isDurable) device.forget(taskId, attempt)
+}
+
+/** The device has no trace of it. */
+function miss({ durable }: Parts, attempt: KeptAttempt): void {
+  if (attempt.residency === 'none') return durable.burnStarting(attempt)
+  durable.addFinished({
+    kind: 'finished',
+    task_id: attempt.taskId,
+    attempt: attempt.attempt,
+    outcome: 'lost',
+    exit_code: null,
+    detail: 'nothing was left of it when the server came back',
+  })
+}

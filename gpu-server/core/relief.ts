@@ -1,0 +1,53 @@
+/**
+ * Less than the reserve is free on a GPU, by the device's own measure: a task leaves without being asked for, and the controller is told
+ * (R12; protocol, "Allocation pressure").
+ */
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'
+import type { Attempt } from './attempt.ts'
+import type { Parts } from './parts.ts'
+import type { Swaps } from './swaps.ts'
+
+/** While nobody can leave, the controller is told so often. */
+const TELL_AGAIN_MS: DurationMs = 60_000
+
+/**
+ * Who leaves first.
+ * 1. One of a class below P0.
+ * 2. The one whose last swap-out was longest ago; never is longest.
+ * 3. The one that has been idle longest.
+ * 4. Task id, so that the order is total.
+ */
+const byLeavingOrder = firstDifference<Attempt>(
+  (a, b) => Number(a.priority === 0) - Number(b.priority === 0),
+  (a, b) => (a.lastSwapOutAt ?? -1) - (b.lastSwapOutAt ?? -1),
+  (a, b) => a.lastUseAt - b.lastUseAt,
+  (a, b) => byCodeUnits(a.taskId, b.taskId),
+)
+
+export class Relief {
+  readonly #parts: Parts
+  readonly #swaps: Swaps
+  /** By GPU: when the controller was told last. */
+  readonly #toldAt = new Map<number, Instant>()
+
+  constructor(parts: Parts, swaps: Swaps) {
+    this.#parts = parts
+    this.#swaps = swaps
+  }
+
+  /** One leaves at a time: that may be enough. */
+  measured(gpu: number, freeMib: Mib): void {
+    const { reserveMib } = this.#parts.ledger
+    if (freeMib >= reserveMib || reserveMib === Infinity) return
+    const here = [...this.#parts.tasks.all()].filter((attempt) => attempt.gpus.includes(gpu))
+    if (here.some(({ residency }) => residency === 'swapping_out')) return
+    const inOrder = here.toSorted(byLeavingOrder)
+    const leaving = inOrder.find((attempt) => this.#swaps.relieve(attempt)) ?? null
+    const named = leaving ?? inOrder.find(({ residency }) => residency === 'resident')
+    const isQuiet = this.#parts.clock.now() < (this.#toldAt.get(gpu) ?? -Infinity) + TELL_AGAIN_MS
+    if (named === undefined || (leaving === null && isQuiet)) return
+    this.#toldAt.set(gpu, this.#parts.clock.now())
+    this.#parts.emit({ n: 0, kind: 'reserve_breached', task_id: named.taskId, attempt: named.attempt, gpu, free_mib: freeMib })
+  }
+}

@@ -1,0 +1,156 @@
+/** The AsyncAPI 3 document of the wire, made from the tables in `schema.ts` and the list in `conversations.ts`; nothing in it is written twice. */
+import { CONVERSATIONS, SUBJECT_PARAMETERS } from './conversations.ts'
+import type { Asker, Conversation, Operation } from './conversations.ts'
+import { CANNOT_SAY, FIELD_NAME, jsonSchemaOf, variantOf } from './json-schema.ts'
+import type { JsonSchema } from './json-schema.ts'
+import { PROTOCOL_VERSION } from './messages.ts'
+import { BODIES, ENVELOPE } from './schema.ts'
+import { DEFAULT_PREFIX } from './subjects.ts'
+
+type Reference = { readonly $ref: string }
+type Named<T> = Readonly<Record<string, T>>
+
+export interface AsyncApiDocument {
+  readonly asyncapi: '3.0.0'
+  readonly info: Named<unknown>
+  readonly defaultContentType: string
+  readonly channels: Named<Channel>
+  readonly operations: Named<ApiOperation>
+  readonly components: { readonly messages: Named<Message>; readonly schemas: Named<JsonSchema> }
+}
+
+export interface Channel {
+  /** Null: an inbox that the one who asks names with the request. */
+  readonly address: string | null
+  readonly description: string
+  readonly parameters?: Named<{ readonly description: string }>
+  readonly messages: Named<Reference>
+}
+
+export interface ApiOperation {
+  readonly action: 'send' | 'receive'
+  readonly channel: Reference
+  readonly summary: string
+  readonly messages: readonly Reference[]
+  readonly reply: { readonly channel: Reference; readonly messages: readonly Reference[] }
+}
+
+export interface Message {
+  readonly name: string
+  readonly contentType: string
+  readonly payload: JsonSchema
+}
+
+const CONTENT_TYPE = 'application/json'
+
+/** In the eyes of the controller: what nodes and clients ask it receives, what it asks nodes it sends. */
+export function asyncApiDocument(): AsyncApiDocument {
+  const operations = operationsOf(BODIES.variants)
+  return {
+    asyncapi: '3.0.0',
+    info: { title: 'Headroom: controller and GPU servers', version: `${PROTOCOL_VERSION}.0.0`, description: DESCRIPTION, license: LICENSE },
+    defaultContentType: CONTENT_TYPE,
+    channels: channelsOf(CONVERSATIONS),
+    operations: Object.fromEntries(CONVERSATIONS.map((each) => [each.name, operationOf(each)])),
+    components: {
+      messages: Object.fromEntries(operations.map((op) => [op, messageOf(op)])),
+      schemas: {
+        [FIELD_NAME.name]: FIELD_NAME.schema,
+        envelope: envelopeSchema(),
+        ...Object.fromEntries(operations.map((op) => [op, jsonSchemaOf(variantOf(BODIES, op))])),
+      },
+    },
+  }
+}
+
+const LICENSE = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' }
+
+const DESCRIPTION = `What the controller and GPU servers say to each other over core NATS, request and reply. "send" and "receive" are the controller's.
+The prefix \`${DEFAULT_PREFIX}\` of the subjects can be configured. Every request is repeated, with the same \`id\`, until it is answered.
+What the rules are, and why: docs/protocol.md. Unknown fields are ignored, unknown operations refused.
+
+Receivers refuse three more things that the schemas cannot say:
+${CANNOT_SAY.map((each) => `- ${each}`).join('\n')}
+`
+
+function operationsOf(variants: Named<unknown>): readonly Operation[] {
+  return Object.keys(variants) as Operation[]
+}
+
+// ── channels ─────────────────────────────────────────────────────────────────
+
+/** One for each subject, and one inbox for the answers to what is asked there. */
+function channelsOf(conversations: readonly Conversation[]): Named<Channel> {
+  const channels: Record<string, Channel> = {}
+  for (const subject of new Set(conversations.map((each) => each.subject))) {
+    const here = conversations.filter((each) => each.subject === subject)
+    const name = channelName(subject)
+    channels[name] = {
+      address: subject,
+      description: directionOf(here),
+      parameters: parametersOf(subject),
+      messages: referencesTo(here.flatMap((each) => each.says)),
+    }
+    channels[answerChannelName(subject)] = {
+      address: null,
+      description: `Answers to what is asked on ${name}, in the inbox of the one who asked.`,
+      messages: referencesTo(here.flatMap((each) => each.answers)),
+    }
+  }
+  return channels
+}
+
+/** `gpu.v1.node.{node_id}.hello` is the channel `node_hello`. */
+function channelName(subject: string): string {
+  const words = subject.slice(DEFAULT_PREFIX.length + 1).split('.')
+  return words.filter((word) => !word.startsWith('{')).join('_')
+}
+
+function answerChannelName(subject: string): string {
+  return `${channelName(subject)}_answer`
+}
+
+const DIRECTIONS: Readonly<Record<Asker, string>> = {
+  node: 'Node to controller',
+  client: 'Client to controller',
+  controller: 'Controller to node',
+}
+
+function directionOf(conversations: readonly Conversation[]): string {
+  const directions = new Set(conversations.map(({ asker }) => DIRECTIONS[asker]))
+  return `${[...directions].join(', ')}: request.`
+}
+
+function parametersOf(subject: string): Named<{ readonly description: string }> {
+  const names = [...subject.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
+  return Object.fromEntries(names.map((name) => [name, { description: SUBJECT_PARAMETERS[name] as string }]))
+}
+
+function referencesTo(operations: readonly Operation[]): Named<Reference> {
+  return Object.fromEntries(operations.map((op) => [op, { $ref: `#/components/messages/${op}` }]))
+}
+
+// ── operations and messages ──────────────────────────────────────────────────
+
+function operationOf({ subject, asker, says, answers, meaning }: Conversation): ApiOperation {
+  const asked = `#/channels/${channelName(subject)}`
+  const answered = `#/channels/${answerChannelName(subject)}`
+  return {
+    action: asker === 'controller' ? 'send' : 'receive',
+    channel: { $ref: asked },
+    summary: meaning,
+    messages: says.map((op) => ({ $ref: `${asked}/messages/${op}` })),
+    reply: { channel: { $ref: answered }, messages: answers.map((op) => ({ $ref: `${answered}/messages/${op}` })) },
+  }
+}
+
+function messageOf(op: Operation): Message {
+  const body = { type: 'object', required: ['body'], properties: { body: { $ref: `#/components/schemas/${op}` } } }
+  return { name: op, contentType: CONTENT_TYPE, payload: { allOf: [{ $ref: '#/components/schemas/envelope' }, body] } }
+}
+
+/** What stands around every body. */
+function envelopeSchema(): JsonSchema {
+  const { body: _body, ...fields } = ENVELOPE.fields
+  return jsonSchemaOf({ kind: 'record', fields })
+}

@@ -1,0 +1,59 @@
+/**
+ * A task's work in its own command: `headroom work busy=10s idle=20s busy=5s`. A simulated server reads it there, a real one runs it and gets the
+ * same phases (cli/work.ts); so one task can be tried on both.
+ */
+import type { DurationMs } from '../../protocol/units.ts'
+import { parseDuration } from '../scenario/quantity.ts'
+import type { Work } from '../trace/trace-format.ts'
+import type { Workload } from './workload.ts'
+
+/** Phases in one command. */
+const MAX_PHASES = 200
+const VERB = 'work'
+
+export type WorkPhase = { readonly kind: 'busy' | 'idle'; readonly ms: DurationMs }
+
+export const WORK_FORMAT = `busy=TIME and idle=TIME in any order, ${MAX_PHASES} at most (busy=10s idle=2m busy=10s)`
+
+/** The phases in order; a string says what is wrong. */
+export function parseWork(steps: readonly string[]): readonly WorkPhase[] | string {
+  if (steps.length === 0 || steps.length > MAX_PHASES) return `${steps.length} phases; it must be ${WORK_FORMAT}`
+  const phases: WorkPhase[] = []
+  for (const step of steps) {
+    const match = /^(busy|idle)=(.*)$/.exec(step)
+    const ms = parseDuration(match?.[2] ?? '')
+    if (match === null || ms === null) return `'${step.slice(0, 80)}' is no phase; it must be ${WORK_FORMAT}`
+    phases.push({ kind: match[1] as WorkPhase['kind'], ms })
+  }
+  return phases
+}
+
+/** The work of `… work busy=… idle=…`, whatever stands before `work`; null for a command of another kind. */
+export function workOfCommand(command: readonly string[] | null): Work | null {
+  const at = command?.indexOf(VERB) ?? -1
+  if (command === null || at < 0) return null
+  const phases = parseWork(command.slice(at + 1))
+  return typeof phases === 'string' ? null : { kind: 'phases', phases: phases.map(({ kind, ms }) => (kind === 'busy' ? [ms, 0] : [0, ms])) }
+}
+
+/** Holds its bytes and asks for nothing, for longer than any run. */
+const LEASE: Work = { kind: 'bursts', at: [], stayMs: 315_360_000_000 }
+
+/** What tasks of any origin do: what their command says; a lease only holds its bytes; any other command does `otherwise`. */
+export class CommandWorkload implements Workload {
+  readonly #otherwise: Work
+
+  constructor(otherwise: Work) {
+    this.#otherwise = otherwise
+  }
+
+  workOf(_taskId: string, command: readonly string[] | null): Work {
+    return command === null ? LEASE : (workOfCommand(command) ?? this.#otherwise)
+  }
+
+  allocStepsOf(): readonly [] {
+    return NO_STEPS
+  }
+}
+
+const NO_STEPS = [] as const
