@@ -1,0 +1,353 @@
+/**
+ * The `Device` port on a real host: tasks run under guards, an accelerator moves their bytes, a socket of their own lets them speak. The same
+ * for NVIDIA GPUs and for declared ones.
+ */
+import { constants } from 'node:os'
+import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import { RANK_DEVICE } from '../../controller/ports/clock.ts'
+import type { AttemptEnd, AttemptStart, Device, DeviceListener, Launched, LaunchRequest } from '../core/device.ts'
+import type { OutputPart, Survivor, SwapOutcome } from '../core/device.ts'
+import type { KeptAttempt } from '../core/storage.ts'
+import type { GuardedTask, Guards } from '../guard/guards.ts'
+import type { Accelerator } from './accelerator.ts'
+import { HostTask } from './host-task.ts'
+import { TaskSockets } from './task-sockets.ts'
+import { UseWatch } from './use-watch.ts'
+
+export interface HostDeviceOptions {
+  readonly guards: Guards
+  readonly accelerator: Accelerator
+  /** CLOCK_BOOTTIME, as the guards'. */
+  readonly clock: Clock
+  /** Folder of the tasks' sockets. */
+  readonly socketFolder: string
+  readonly workingDirectory: string
+  /** Null: tasks run as the server's own user. */
+  readonly user: { readonly uid: number; readonly gid: number } | null
+  /** What every task finds in its environment, beside what the accelerator and this device put there. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Of each stream of a task. */
+  readonly maxOutputBytes: number
+  /** Without a signal or a sign of use for so long, a task is idle. */
+  readonly idleAfterMs: DurationMs
+  /** One line for the log: something went wrong with a task, and what was done about it. */
+  readonly onNote: (line: string) => void
+}
+
+const SAMPLE_EVERY_MS: DurationMs = 1_000
+
+export class HostDevice implements Device {
+  readonly #o: HostDeviceOptions
+  readonly #sockets: TaskSockets
+  readonly #uses: UseWatch
+  readonly #tasks = new Map<string, HostTask>()
+  /** Until they are forgotten, by task. */
+  readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
+  /** Where the accelerator says the bytes of adopted tasks are. */
+  readonly #found = new Map<string, { readonly task: GuardedTask; readonly residency: 'resident' | 'swapped_out' | 'unknown' }>()
+  #listener: DeviceListener | null = null
+  #leaseUntil: Instant = -1
+  #cancelSample: () => void = () => {}
+  #isClosed = false
+
+  /** Throws when the socket folder cannot be used. */
+  constructor(options: HostDeviceOptions) {
+    this.#o = options
+    this.#uses = new UseWatch(options.clock, options.idleAfterMs, () => this.#listener)
+    this.#sockets = new TaskSockets(options.socketFolder, options.user, {
+      busy: (taskId, attempt, isBusy) => this.#told(taskId, attempt, isBusy),
+      allocationWanted: (taskId, attempt, mib) => this.#listener?.allocationWanted(taskId, attempt, mib),
+    })
+  }
+
+  /** Finds what an earlier process left; before a core is made of this device. Rejects with AcceleratorFault or what the guards say. */
+  async open(): Promise<void> {
+    const { accelerator, guards } = this.#o
+    await accelerator.open()
+    guards.onExit((task) => this.#exited(task))
+    for (const task of await guards.adopt()) {
+      const start = startIn(task)
+      if (start === null) {
+        this.#o.onNote(`attempt ${task.attempt} of task ${task.taskId}: its guard holds no record of it; it is ended`)
+        guards.kill(task.taskId, task.attempt)
+      } else if (task.state === 'ended') this.#ended.set(task.taskId, { start, end: endOf(task) })
+      else {
+        const probe = new HostTask(start, 0, guards, { isStopped: task.state === 'suspended', isHeld: false }, () => {})
+        this.#found.set(task.taskId, { task, residency: await accelerator.residencyOf(probe) })
+      }
+    }
+  }
+
+  /** Lets go of everything; tasks live on under their guards. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#listener = null
+    this.#cancelSample()
+    this.#sockets.closeAll()
+    this.#o.guards.close()
+    await this.#o.accelerator.close()
+  }
+
+  gpus(): readonly GpuReport[] {
+    return this.#o.accelerator.gpus()
+  }
+
+  observe(listener: DeviceListener): void {
+    this.#listener = listener
+    this.#planSample()
+  }
+
+  survivors(known: readonly KeptAttempt[]): readonly Survivor[] {
+    const survivors: Survivor[] = [...this.#ended.values()]
+    const keptOf = new Map(known.map((kept) => [kept.taskId, kept]))
+    for (const { task, residency } of this.#found.values()) {
+      const kept = keptOf.get(task.taskId)
+      const start = startIn(task)
+      if (start === null || this.#ended.has(task.taskId)) continue
+      const before = kept?.attempt === task.attempt ? kept : null
+      const isOut = residency === 'unknown' ? before?.residency === 'swapped_out' : residency === 'swapped_out'
+      survivors.push(this.#adopt(start, before, isOut, task.state === 'suspended'))
+    }
+    for (const kept of known) if (kept.isLease) survivors.push(this.#adopt(kept, kept, kept.residency === 'swapped_out', false))
+    this.#found.clear()
+    return survivors
+  }
+
+  launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
+    const task = this.#newTask(start, { isStopped: false, isHeld: false })
+    this.#tasks.set(start.taskId, task)
+    // Whether a lease is in use its client tells the controller; nobody tells this server.
+    task.wantsGpu = command !== null
+    const begun = command === null ? Promise.resolve({ error: null }) : this.#run(task, command)
+    void begun.then(({ error }) => {
+      if (error !== null) this.#forgetTask(task)
+      if (this.#isClosed || (error === null && task.isEnded)) return
+      done(error === null ? { error: null, wantsGpu: task.wantsGpu } : { error })
+    })
+  }
+
+  suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
+    this.#swap(taskId, attempt, done, async (task) => {
+      const why = await this.#o.accelerator.whyNotSwappable(task)
+      if (why === null) return this.#o.accelerator.swapOut(task)
+      this.#note(task, `it stays in VRAM: ${why}`)
+      return 'not_swappable'
+    })
+  }
+
+  resume(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
+    this.#swap(taskId, attempt, done, (task) => this.#o.accelerator.swapIn(task))
+  }
+
+  freeze(taskId: string, attempt: number): void {
+    this.#find(taskId, attempt)?.freeze()
+  }
+
+  thaw(taskId: string, attempt: number): void {
+    this.#find(taskId, attempt)?.thaw()
+  }
+
+  /** A guard whose deadline came while this server was stopped, or just before it read the new one, has stopped its task: it may run again. */
+  lease(until: Instant, lengthMs: DurationMs): void {
+    const { clock, guards } = this.#o
+    const before = this.#leaseUntil
+    this.#leaseUntil = until
+    guards.lease(until, lengthMs)
+    const now = clock.now()
+    if (until <= now) return
+    for (const task of this.#tasks.values()) {
+      if (now < before) task.retry()
+      else task.wake()
+    }
+  }
+
+  setLeased(taskId: string, attempt: number, isLeased: boolean): void {
+    this.#o.guards.setLeased(taskId, attempt, isLeased)
+  }
+
+  stop(taskId: string, attempt: number): void {
+    const task = this.#find(taskId, attempt)
+    if (task === null) return
+    if (!task.start.isLease) return this.#o.guards.kill(taskId, attempt)
+    const { clock } = this.#o
+    clock.at(clock.now(), () => this.#end(task, { exitCode: null, detail: null, didLeaseEnd: false }), RANK_DEVICE)
+  }
+
+  forget(taskId: string, attempt: number): void {
+    if (this.#ended.get(taskId)?.start.attempt === attempt) this.#ended.delete(taskId)
+    this.#o.guards.forget(taskId, attempt)
+  }
+
+  answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
+    const task = this.#find(taskId, attempt)
+    if (task !== null && isGranted) task.vramMib = mib
+    this.#sockets.answer(taskId, attempt, mib, isGranted)
+  }
+
+  readOutput(
+    taskId: string,
+    attempt: number,
+    stream: LogStream,
+    offset: number,
+    maxBytes: number,
+    done: (part: OutputPart | null) => void,
+  ): void {
+    this.#o.guards.readOutput(taskId, attempt, stream, offset, maxBytes).then(
+      (chunk) => done(chunk === null ? null : { offset: chunk.offset, base64: chunk.data.toString('base64'), isEnded: chunk.isEnded }),
+      () => done(null),
+    )
+  }
+
+  // ── tasks ───────────────────────────────────────────────────────────────────
+
+  async #run(task: HostTask, command: readonly string[]): Promise<{ readonly error: string | null }> {
+    const { accelerator, environment, guards, maxOutputBytes, user, workingDirectory } = this.#o
+    const { start, taskId, attempt, gpus } = task
+    try {
+      const socket = await this.#sockets.open(taskId, attempt)
+      return await guards.launch({
+        taskId,
+        attempt,
+        record: start,
+        command,
+        env: {
+          ...environment,
+          ...accelerator.environment(gpus),
+          HEADROOM_TASK_ID: taskId,
+          HEADROOM_GPUS: gpus.join(','),
+          HEADROOM_VRAM_MIB: String(start.vramMib),
+          HEADROOM_SOCKET: socket,
+        },
+        workingDirectory,
+        user,
+        isLeased: true,
+        maxOutputBytes,
+      })
+    } catch (error) {
+      return { error: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): Survivor {
+    const task = this.#newTask(start, { isStopped, isHeld: isOut })
+    task.vramMib = kept?.vramMib ?? start.vramMib
+    // Whoever runs, works until it has been seen not to.
+    task.wantsGpu = !isOut && !isStopped && !start.isLease
+    this.#tasks.set(task.taskId, task)
+    if (isOut && !isStopped && !start.isLease) this.#note(task, 'it ran, and its bytes are in host memory: it is stopped')
+    if (isOut && !isStopped) void task.suspend().catch(() => {})
+    if (!start.isLease) this.#listen(task)
+    return {
+      start,
+      end: null,
+      residency: isOut ? 'swapped_out' : 'resident',
+      isFrozen: isStopped,
+      wantsGpu: task.wantsGpu,
+      idleMs: 0,
+      vramMib: null,
+      heldMib: null,
+    }
+  }
+
+  #listen(task: HostTask): void {
+    this.#sockets.open(task.taskId, task.attempt).catch((error: unknown) => {
+      this.#note(task, `its socket cannot be opened: ${error instanceof Error ? error.message : String(error)}`)
+    })
+  }
+
+  #newTask(start: AttemptStart, found: { readonly isStopped: boolean; readonly isHeld: boolean }): HostTask {
+    return new HostTask(start, this.#o.clock.now(), this.#o.guards, found, (task, why) => this.#note(task, why))
+  }
+
+  #swap(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void, move: (task: HostTask) => Promise<SwapOutcome>): void {
+    const task = this.#find(taskId, attempt)
+    if (task === null) return void Promise.resolve().then(() => done('copy_failed'))
+    task.isMoving = true
+    move(task)
+      .catch((error: unknown): SwapOutcome => {
+        this.#note(task, `a swap failed: ${error instanceof Error ? error.message : String(error)}`)
+        return 'copy_failed'
+      })
+      .then((outcome) => {
+        task.isMoving = false
+        if (!task.isEnded && !this.#isClosed) done(outcome)
+      })
+      .catch((error: unknown) => this.#note(task, String(error)))
+  }
+
+  #exited(guarded: GuardedTask): void {
+    const task = this.#find(guarded.taskId, guarded.attempt)
+    const end = endOf(guarded)
+    if (task !== null) return this.#end(task, end)
+    const start = startIn(guarded)
+    if (start !== null) this.#ended.set(guarded.taskId, { start, end })
+    else this.#o.guards.forget(guarded.taskId, guarded.attempt)
+  }
+
+  #end(task: HostTask, end: AttemptEnd): void {
+    if (task.isEnded) return
+    this.#forgetTask(task)
+    this.#ended.set(task.taskId, { start: task.start, end })
+    this.#listener?.exited(task.taskId, task.attempt, end)
+  }
+
+  #forgetTask(task: HostTask): void {
+    task.isEnded = true
+    if (this.#tasks.get(task.taskId) === task) this.#tasks.delete(task.taskId)
+    this.#sockets.close(task.taskId, task.attempt)
+  }
+
+  #find(taskId: string, attempt: number): HostTask | null {
+    const task = this.#tasks.get(taskId)
+    return task?.attempt === attempt ? task : null
+  }
+
+  // ── use ─────────────────────────────────────────────────────────────────────
+
+  #told(taskId: string, attempt: number, isBusy: boolean): void {
+    const task = this.#find(taskId, attempt)
+    if (task !== null) this.#uses.told(task, isBusy)
+  }
+
+  #planSample(): void {
+    const { clock } = this.#o
+    this.#cancelSample()
+    this.#cancelSample = clock.at(clock.now() + SAMPLE_EVERY_MS, () => void this.#sample(), RANK_DEVICE)
+  }
+
+  async #sample(): Promise<void> {
+    try {
+      const tasks = [...this.#tasks.values()].filter((task) => !task.start.isLease)
+      const { uses, freeMib } = await this.#o.accelerator.sample(tasks)
+      if (this.#isClosed) return
+      for (const [task, { isBusy }] of uses) if (task instanceof HostTask) this.#uses.seen(task, isBusy)
+      freeMib.forEach((mib, gpu) => mib !== null && this.#listener?.freeMeasured(gpu, mib))
+    } catch (error) {
+      this.#o.onNote(`the accelerator cannot be sampled: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    if (!this.#isClosed) this.#planSample()
+  }
+
+  #note(task: HostTask, why: string): void {
+    this.#o.onNote(`attempt ${task.attempt} of task ${task.taskId}: ${why}`)
+  }
+}
+
+/** What this server gave the guard at the launch. */
+function startIn({ record, taskId, attempt }: GuardedTask): AttemptStart | null {
+  if (typeof record !== 'object' || record === null) return null
+  const start = record as AttemptStart
+  return start.taskId === taskId && start.attempt === attempt && Array.isArray(start.gpus) ? start : null
+}
+
+const SIGNAL_EXIT = 128
+
+function endOf({ exit, didLeaseEnd }: GuardedTask): AttemptEnd {
+  if (exit === null || (exit.code === null && exit.signal === null)) {
+    return { exitCode: null, detail: didLeaseEnd ? 'the run lease had ended' : 'its guard is gone', didLeaseEnd }
+  }
+  if (exit.signal === null) return { exitCode: exit.code, detail: null, didLeaseEnd }
+  return { exitCode: SIGNAL_EXIT + (constants.signals[exit.signal as NodeJS.Signals] ?? 0), detail: `signal ${exit.signal}`, didLeaseEnd }
+}

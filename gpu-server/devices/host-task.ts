@@ -1,0 +1,113 @@
+/** One attempt on this host, and whether its processes run: they do when neither the end of the lease nor the accelerator holds them. */
+import type { Mib } from '../../protocol/units.ts'
+import type { AttemptStart } from '../core/device.ts'
+import type { Guards } from '../guard/guards.ts'
+import type { AcceleratedTask } from './accelerator.ts'
+
+export class HostTask implements AcceleratedTask {
+  readonly start: AttemptStart
+  readonly taskId: string
+  readonly attempt: number
+  readonly gpus: readonly number[]
+  vramMib: Mib
+  wantsGpu = false
+  lastUseAt: number
+  /** It says itself whether it works; its use is not guessed from then on. */
+  doesSignal = false
+  isResident = true
+  isMoving = false
+  isEnded = false
+  readonly #guards: Guards
+  readonly #onTrouble: (task: HostTask, why: string) => void
+  #isFrozen = false
+  #isHeld = false
+  /** What its processes were last told. */
+  #isStopped: boolean
+  /** Signals go out one after the other. */
+  #signals: Promise<void> = Promise.resolve()
+
+  constructor(
+    start: AttemptStart,
+    now: number,
+    guards: Guards,
+    found: { readonly isStopped: boolean; readonly isHeld: boolean },
+    onTrouble: (task: HostTask, why: string) => void,
+  ) {
+    this.start = start
+    this.taskId = start.taskId
+    this.attempt = start.attempt
+    this.gpus = start.gpus
+    this.vramMib = start.vramMib
+    this.lastUseAt = now
+    this.#guards = guards
+    this.#onTrouble = onTrouble
+    this.#isStopped = found.isStopped
+    this.#isFrozen = found.isStopped
+    this.#isHeld = found.isHeld
+    this.isResident = !found.isHeld
+  }
+
+  get isFrozen(): boolean {
+    return this.#isFrozen
+  }
+
+  /** By orders; a guard may have stopped it for the lease all the same. */
+  get shouldRun(): boolean {
+    return !this.#isFrozen && !this.#isHeld
+  }
+
+  processIds(): readonly number[] {
+    return this.start.isLease ? [] : this.#guards.processIds(this.taskId, this.attempt)
+  }
+
+  /** For the accelerator: it must not run while its bytes are elsewhere. */
+  suspend(): Promise<void> {
+    this.#isHeld = true
+    return this.#signal()
+  }
+
+  resume(): Promise<void> {
+    this.#isHeld = false
+    return this.#signal()
+  }
+
+  freeze(): void {
+    this.#isFrozen = true
+    this.#signalled(this.#signal())
+  }
+
+  thaw(): void {
+    this.#isFrozen = false
+    this.#signalled(this.#signal())
+  }
+
+  /** A guard may have refused to let it run, because it had not seen the new lease yet. */
+  retry(): void {
+    if (this.shouldRun && this.#isStopped) this.#signalled(this.#signal())
+  }
+
+  /** Its guard has stopped it while this server was not looking: it is told again to run, if it should. */
+  wake(): void {
+    if (!this.shouldRun) return
+    this.#isStopped = true
+    this.#signalled(this.#signal())
+  }
+
+  #signal(): Promise<void> {
+    const done = this.#signals.then(async () => {
+      const isToStop = !this.shouldRun
+      if (this.start.isLease || this.isEnded || isToStop === this.#isStopped) return
+      if (isToStop) await this.#guards.suspend(this.taskId, this.attempt)
+      else await this.#guards.resume(this.taskId, this.attempt)
+      this.#isStopped = isToStop
+    })
+    this.#signals = done.catch(() => {})
+    return done
+  }
+
+  #signalled(done: Promise<void>): void {
+    done.catch((error: unknown) => {
+      if (!this.isEnded) this.#onTrouble(this, error instanceof Error ? error.message : String(error))
+    })
+  }
+}

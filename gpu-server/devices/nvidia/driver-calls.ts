@@ -1,0 +1,70 @@
+/**
+ * A helper process: `driver-calls.ts nvml|cuda LIBRARY KOFFI`. It calls the driver for its parent, so that a driver that hangs or crashes takes
+ * this process and not the server. Requests and answers go over Node's channel between parent and child; when that closes, so does it, even with a call under way.
+ */
+import { CheckpointCalls } from './checkpoint-calls.ts'
+import { loadLibrary } from './foreign-library.ts'
+import { HelperFault, type FaultReport, type HelperAnswer, type HelperRequest } from './helper-messages.ts'
+import { Nvml } from './nvml.ts'
+
+type Operation = (request: HelperRequest) => Promise<unknown>
+
+const [role, libraryPath = '', ffiModule = ''] = process.argv.slice(2)
+let operations: Promise<ReadonlyMap<string, Operation>> | null = null
+
+// Ctrl-C reaches the whole process group: the parent decides when the helper goes.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
+process.on('message', (request) => void answer(request as HelperRequest))
+// Not `exit`, which waits for calls under way.
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+
+async function answer(request: HelperRequest): Promise<void> {
+  send(await perform(request))
+}
+
+async function perform(request: HelperRequest): Promise<HelperAnswer> {
+  try {
+    operations ??= role === 'nvml' ? reading() : moving()
+    const operation = (await operations).get(request.op)
+    if (operation === undefined) throw new Error(`no operation ${request.op}`)
+    return { id: request.id, value: (await operation(request)) ?? null }
+  } catch (cause) {
+    return { id: request.id, fault: report(cause) }
+  }
+}
+
+async function reading(): Promise<ReadonlyMap<string, Operation>> {
+  const nvml = new Nvml(await loadLibrary(libraryPath, ffiModule), () => Date.now() * 1000)
+  return new Map<string, Operation>([
+    ['snapshot', () => nvml.snapshot(false)],
+    ['sample', () => nvml.snapshot(true)],
+  ])
+}
+
+async function moving(): Promise<ReadonlyMap<string, Operation>> {
+  const calls = new CheckpointCalls(await loadLibrary(libraryPath, ffiModule))
+  return new Map<string, Operation>([
+    ['attach', () => calls.attach()],
+    ['state', ({ pid }) => calls.state(known(pid))],
+    ['restore_thread', ({ pid }) => calls.restoreThread(known(pid))],
+    ['lock', ({ pid, timeoutMs }) => calls.lock(known(pid), known(timeoutMs))],
+    ['checkpoint', ({ pid }) => calls.checkpoint(known(pid))],
+    ['restore', ({ pid }) => calls.restore(known(pid))],
+    ['unlock', ({ pid }) => calls.unlock(known(pid))],
+  ])
+}
+
+function known(value: number | undefined): number {
+  if (value === undefined) throw new Error('the request lacks a number')
+  return value
+}
+
+function report(cause: unknown): FaultReport {
+  if (cause instanceof HelperFault) return { kind: cause.kind, message: cause.message, code: cause.code }
+  return { kind: 'lost', message: `helper: ${String(cause)}`, code: null }
+}
+
+function send(message: HelperAnswer): void {
+  process.send?.(message)
+}

@@ -1,0 +1,77 @@
+import type * as Koffi from 'koffi'
+import type { LibraryHandle } from 'koffi'
+import { HelperFault } from './helper-messages.ts'
+
+/** A function of the library. It runs in a thread of its own, so that one that hangs does not stop the process from seeing its parent's end. */
+export type ForeignFunction = (...args: readonly unknown[]) => Promise<number>
+
+/** A shared library of the driver; every function of it returns an int. */
+export interface ForeignLibrary {
+  /** Null when the library does not have it. */
+  find(name: string, parameters: readonly string[]): ForeignFunction | null
+  /** Faults when the library does not have it. */
+  need(name: string, parameters: readonly string[]): ForeignFunction
+}
+
+type NativeFunction = ReturnType<LibraryHandle['func']>
+
+/** What an ordinary thread has; koffi's own default of 128 KiB is small for a driver. */
+const STACK_BYTES = 8 * 1024 * 1024
+
+/** `ffiModule`: what to import as koffi. Rejects with HelperFault. */
+export async function loadLibrary(path: string, ffiModule: string): Promise<ForeignLibrary> {
+  const ffi = await importFfi(ffiModule)
+  const library = open(ffi, path)
+  const find = (name: string, parameters: readonly string[]): ForeignFunction | null => {
+    const native = lookUp(library, name, parameters)
+    return native === null ? null : (...args) => call(native, args)
+  }
+  return {
+    find,
+    need: (name, parameters) => {
+      const found = find(name, parameters)
+      if (found !== null) return found
+      throw new HelperFault({ kind: 'function_missing', message: `${path} has no ${name}: the driver is too old`, code: null })
+    },
+  }
+}
+
+async function importFfi(ffiModule: string): Promise<typeof Koffi> {
+  try {
+    const imported = (await import(ffiModule)) as { default: typeof Koffi }
+    imported.default.config({ ...imported.default.config(), async_stack_size: STACK_BYTES })
+    return imported.default
+  } catch (cause) {
+    throw new HelperFault({ kind: 'ffi_missing', message: `koffi does not load: ${firstLine(cause)}`, code: null })
+  }
+}
+
+function open(ffi: typeof Koffi, path: string): LibraryHandle {
+  try {
+    return ffi.load(path)
+  } catch (cause) {
+    throw new HelperFault({ kind: 'library_missing', message: `${path} cannot be loaded: ${firstLine(cause)}`, code: null })
+  }
+}
+
+function lookUp(library: LibraryHandle, name: string, parameters: readonly string[]): NativeFunction | null {
+  try {
+    return library.func(name, 'int', [...parameters])
+  } catch {
+    return null
+  }
+}
+
+/** The caller keeps its buffers until it has the answer. */
+function call(native: NativeFunction, args: readonly unknown[]): Promise<number> {
+  return new Promise((resolve, reject) => {
+    native.async(...args, (error: Error | null, result: number) => {
+      if (error === null) resolve(result)
+      else reject(error)
+    })
+  })
+}
+
+function firstLine(cause: unknown): string {
+  return (cause instanceof Error ? cause.message : String(cause)).split('\n')[0] ?? ''
+}

@@ -1,0 +1,42 @@
+/** What the server and its helper processes say to each other. */
+
+/** `nvml` reads; `cuda` moves memory. A process each, so that a driver that hangs in one call leaves the other usable. */
+export type HelperRole = 'nvml' | 'cuda'
+
+export interface HelperRequest {
+  readonly id: number
+  readonly op: string
+  readonly pid?: number
+  readonly timeoutMs?: number
+}
+
+export type HelperAnswer = { readonly id: number; readonly value: unknown } | { readonly id: number; readonly fault: FaultReport }
+
+/**
+ * - `ffi_missing`: koffi is not installed or does not load here.
+ * - `library_missing`: the driver's library cannot be loaded.
+ * - `function_missing`: it can, and is too old.
+ * - `driver`: a call returned an error; `code` says which.
+ * - `timeout`: no answer in time; the helper was ended.
+ * - `lost`: the helper ended with the call under way.
+ */
+export type FaultKind = 'ffi_missing' | 'library_missing' | 'function_missing' | 'driver' | 'timeout' | 'lost'
+
+export interface FaultReport {
+  readonly kind: FaultKind
+  /** One line. */
+  readonly message: string
+  readonly code: number | null
+}
+
+export class HelperFault extends Error {
+  override readonly name = 'HelperFault'
+  readonly kind: FaultKind
+  readonly code: number | null
+
+  constructor(report: FaultReport) {
+    super(report.message)
+    this.kind = report.kind
+    this.code = report.code
+  }
+}

@@ -1,0 +1,247 @@
+import type { Mib } from '../../../protocol/units.ts'
+import type { SwapOutcome } from '../../core/device.ts'
+import type { AcceleratedTask } from '../accelerator.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import { CUDA_NOT_READY, CUDA_NOT_SUPPORTED, CUDA_OUT_OF_MEMORY } from './cuda-codes.ts'
+import { type CudaProcess, cudaProcesses, held } from './cuda-processes.ts'
+import { hostMemoryLeft, type KernelFiles } from './host-memory.ts'
+import { processFacts } from './process-facts.ts'
+import type { HostSnapshot } from './snapshot.ts'
+import { Turns } from './turns.ts'
+import { whyNotGpus, whyNotProcesses } from './why-not.ts'
+
+/** Host memory that stays free after a copy. */
+export const HOST_MARGIN_MIB: Mib = 512
+/** A context that is made anew may take a little more than it did. */
+export const RESTORE_MARGIN_MIB: Mib = 64
+
+export interface SwapParts {
+  readonly checkpoints: Checkpoints
+  /** As it is now; null when the driver does not tell. */
+  readonly snapshot: () => Promise<HostSnapshot | null>
+  /** Null, or why nothing can be checkpointed on this host. */
+  readonly whyNotHost: () => Promise<string | null>
+  readonly files: KernelFiles
+  readonly onNote: (line: string) => void
+}
+
+/**
+ * Swap-out and swap-in of whole tasks. A task without GPU memory is held by its signals instead, so that it cannot take any while it counts as swapped out.
+ * On one GPU one swap at a time: what was found free is still free when it is taken, but for processes of nobody's.
+ */
+export class Swaps {
+  readonly #parts: SwapParts
+  readonly #turns = new Turns<number>()
+  /** Held by signals. */
+  readonly #parked = new WeakSet<AcceleratedTask>()
+  /** By GPU index, what it held when it left. */
+  readonly #heldMib = new WeakMap<AcceleratedTask, ReadonlyMap<number, Mib>>()
+  /** Why the driver will never swap it: it does not support what the task does, or has lost it half-way. */
+  readonly #hopeless = new WeakMap<AcceleratedTask, string>()
+  /** The driver undoes no half restore: a second one fails whatever is free then. */
+  readonly #lost = new WeakSet<AcceleratedTask>()
+
+  constructor(parts: SwapParts) {
+    this.#parts = parts
+  }
+
+  out(task: AcceleratedTask): Promise<SwapOutcome> {
+    return this.#turns.take(task.gpus, () => this.#out(task))
+  }
+
+  in(task: AcceleratedTask): Promise<SwapOutcome> {
+    return this.#turns.take(task.gpus, () => this.#in(task))
+  }
+
+  async whyNot(task: AcceleratedTask): Promise<string | null> {
+    const host = await this.#parts.whyNotHost()
+    if (host !== null) return host
+    const hopeless = this.#hopeless.get(task)
+    if (hopeless !== undefined) return hopeless
+    const snapshot = await this.#parts.snapshot()
+    return whyNotTask(task, snapshot, await this.#cuda(task, snapshot))
+  }
+
+  /** For a task that another server process left behind. One that was held in the middle of a swap is let go: its bytes are on the GPU. */
+  residency(task: AcceleratedTask): Promise<'resident' | 'swapped_out' | 'unknown'> {
+    return this.#turns.take(task.gpus, async () => {
+      const pids = task.processIds()
+      if (pids.length === 0) return 'unknown'
+      if ((await this.#parts.whyNotHost()) !== null) return 'unknown'
+      const cuda = await this.#cuda(task, await this.#parts.snapshot())
+      if (cuda.length === 0) return this.#parkedOrResident(task, pids)
+      if (cuda.some(({ state }) => state === null || state === 'failed' || state === 'moving')) return 'unknown'
+      if (cuda.some(({ state }) => state === 'checkpointed')) return 'swapped_out'
+      for (const { pid, state } of cuda) if (state === 'locked') await this.#parts.checkpoints.act('unlock', pid, 0)
+      return 'resident'
+    })
+  }
+
+  #parkedOrResident(task: AcceleratedTask, pids: readonly number[]): 'resident' | 'swapped_out' {
+    if (!pids.every((pid) => processFacts(this.#parts.files.proc, pid)?.isStopped ?? true)) return 'resident'
+    this.#parked.add(task)
+    return 'swapped_out'
+  }
+
+  async #out(task: AcceleratedTask): Promise<SwapOutcome> {
+    const host = await this.#parts.whyNotHost()
+    const never = host ?? this.#hopeless.get(task) ?? null
+    if (never !== null) return this.#failed(task, never)
+    const snapshot = await this.#parts.snapshot()
+    if (snapshot === null) return this.#failed(task, 'the driver does not tell who holds memory')
+    const cuda = await this.#cuda(task, snapshot)
+    const why = whyNotTask(task, snapshot, cuda)
+    if (why !== null) return this.#failed(task, why)
+    const [process] = cuda
+    if (process === undefined) return this.#park(task)
+    if (process.state === 'checkpointed') return 'done'
+    if (process.isStopped) return this.#failed(task, `process ${process.pid} is stopped, and the driver cannot reach it`)
+    return this.#copyOut(task, process)
+  }
+
+  /** Nothing to copy. It may wake between the look and the signal: then it stays. */
+  async #park(task: AcceleratedTask): Promise<SwapOutcome> {
+    await task.suspend()
+    const snapshot = await this.#parts.snapshot()
+    const hasWoken =
+      snapshot === null ||
+      task.processIds().some((pid) => held(snapshot, processFacts(this.#parts.files.proc, pid)?.pids ?? [pid]).size > 0)
+    if (hasWoken) {
+      await task.resume()
+      return snapshot === null ? 'copy_failed' : 'woke_while_locked'
+    }
+    this.#parked.add(task)
+    return 'done'
+  }
+
+  async #copyOut(task: AcceleratedTask, { pid, state, heldMib }: CudaProcess): Promise<SwapOutcome> {
+    const mib = heldMib.size > 0 ? sum(heldMib.values()) : task.vramMib * task.gpus.length
+    const left = hostMemoryLeft(this.#parts.files, pid)
+    if (left === null || left < mib + HOST_MARGIN_MIB) {
+      this.#note(task, `swap-out of ${mib} MiB refused: ${left ?? 'unknown'} MiB of host memory left, ${HOST_MARGIN_MIB} stay free`)
+      await this.#release(task, pid)
+      return 'no_host_memory'
+    }
+    const { checkpoints } = this.#parts
+    const locked = state === 'locked' ? null : await checkpoints.act('lock', pid, 0)
+    if (locked !== null) {
+      this.#note(task, locked.message)
+      await this.#release(task, pid)
+      return locked.code === CUDA_NOT_READY ? 'woke_while_locked' : 'copy_failed'
+    }
+    this.#heldMib.set(task, heldMib)
+    const copied = await checkpoints.act('checkpoint', pid, mib)
+    if (copied === null) return 'done'
+    if (copied.code === CUDA_NOT_SUPPORTED) this.#hopeless.set(task, copied.message)
+    this.#note(task, copied.message)
+    await this.#release(task, pid)
+    return copied.code === CUDA_OUT_OF_MEMORY ? 'no_host_memory' : 'copy_failed'
+  }
+
+  /** After a failure: a process that is held goes on, one that the driver has lost is named. */
+  async #release(task: AcceleratedTask, pid: number): Promise<void> {
+    const state = await this.#parts.checkpoints.state(pid)
+    if (state === 'locked') {
+      const fault = await this.#parts.checkpoints.act('unlock', pid, 0)
+      if (fault !== null) this.#note(task, `process ${pid} stays locked: ${fault.message}`)
+    } else if (state === 'failed') {
+      this.#lose(task, `process ${pid} is lost: the driver failed while it copied`)
+    }
+  }
+
+  async #in(task: AcceleratedTask): Promise<SwapOutcome> {
+    if (this.#lost.has(task)) return 'copy_failed'
+    if (this.#parked.has(task)) {
+      await task.resume()
+      this.#parked.delete(task)
+      return 'done'
+    }
+    if (task.processIds().length === 0) return 'done'
+    const host = await this.#parts.whyNotHost()
+    if (host !== null) return this.#failed(task, host)
+    const cuda = await this.#cuda(task, null)
+    const stopped = cuda.find(({ isStopped, state }) => isStopped && state !== 'running')
+    if (stopped !== undefined) return this.#failed(task, `process ${stopped.pid} is stopped, and the driver cannot reach it`)
+    const unknown = cuda.find(({ state }) => state === null || state === 'failed' || state === 'moving')
+    if (unknown !== undefined) return this.#failed(task, whyNotProcesses([unknown], 1) ?? `process ${unknown.pid} is being moved`)
+    const copied = await this.#copyIn(
+      task,
+      cuda.filter(({ state }) => state === 'checkpointed').map(({ pid }) => pid),
+    )
+    if (copied !== 'done') return copied
+    return this.#unlock(
+      task,
+      cuda.filter(({ state }) => state !== 'running').map(({ pid }) => pid),
+    )
+  }
+
+  async #copyIn(task: AcceleratedTask, pids: readonly number[]): Promise<SwapOutcome> {
+    if (pids.length === 0) return 'done'
+    const needed = this.#heldMib.get(task) ?? new Map<number, Mib>()
+    const mib = needed.size > 0 ? sum(needed.values()) : task.vramMib * task.gpus.length
+    const short = whatIsShort(task, needed, await this.#parts.snapshot())
+    if (short !== null) {
+      this.#note(task, short)
+      return 'no_vram'
+    }
+    for (const pid of pids) {
+      const fault = await this.#parts.checkpoints.act('restore', pid, mib)
+      if (fault === null) continue
+      if (fault.code === CUDA_OUT_OF_MEMORY) {
+        this.#lose(task, `process ${pid} is lost: the GPU ran out of memory while it was restored`)
+      }
+      return this.#failed(task, fault.message)
+    }
+    return 'done'
+  }
+
+  async #unlock(task: AcceleratedTask, pids: readonly number[]): Promise<SwapOutcome> {
+    for (const pid of pids) {
+      const fault = await this.#parts.checkpoints.act('unlock', pid, 0)
+      if (fault !== null) return this.#failed(task, fault.message)
+    }
+    this.#heldMib.delete(task)
+    return 'done'
+  }
+
+  #cuda(task: AcceleratedTask, snapshot: HostSnapshot | null): Promise<readonly CudaProcess[]> {
+    return cudaProcesses(task, this.#parts.checkpoints, snapshot, this.#parts.files.proc)
+  }
+
+  #lose(task: AcceleratedTask, why: string): void {
+    this.#hopeless.set(task, why)
+    this.#lost.add(task)
+    this.#note(task, why)
+  }
+
+  #failed(task: AcceleratedTask, why: string): 'copy_failed' {
+    this.#note(task, why)
+    return 'copy_failed'
+  }
+
+  #note(task: AcceleratedTask, why: string): void {
+    this.#parts.onNote(`task ${task.taskId} attempt ${task.attempt}: ${why}`)
+  }
+}
+
+function whyNotTask(task: AcceleratedTask, snapshot: HostSnapshot | null, cuda: readonly CudaProcess[]): string | null {
+  return whyNotGpus(task.gpus.map((gpu) => snapshot?.gpus[gpu])) ?? whyNotProcesses(cuda, task.gpus.length)
+}
+
+/** Null when everything has room. Where it is not known what the task held, it is what it was granted. */
+function whatIsShort(task: AcceleratedTask, needed: ReadonlyMap<number, Mib>, snapshot: HostSnapshot | null): string | null {
+  const onEach = needed.size > 0 ? [...needed] : task.gpus.map((gpu) => [gpu, task.vramMib] as const)
+  for (const [gpu, mib] of onEach) {
+    const free = snapshot?.gpus[gpu]?.memory?.freeMib ?? null
+    if (free === null || free < mib + RESTORE_MARGIN_MIB) {
+      return `restore of ${mib} MiB refused: GPU ${gpu} has ${free ?? 'unknown'} MiB free, ${RESTORE_MARGIN_MIB} more are needed than it held`
+    }
+  }
+  return null
+}
+
+function sum(amounts: Iterable<Mib>): Mib {
+  let total = 0
+  for (const mib of amounts) total += mib
+  return total
+}

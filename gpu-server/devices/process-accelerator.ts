@@ -1,0 +1,168 @@
+/**
+ * GPUs that are declared, not there: tasks are plain processes, memory is what they declared, a swap is SIGSTOP and SIGCONT beside the time that a copy
+ * would take. For laptops and continuous integration; it walks the same code as the NVIDIA driver does, but for this file.
+ */
+import { readFileSync } from 'node:fs'
+import type { GpuReport } from '../../protocol/messages.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { SwapOutcome } from '../core/device.ts'
+import type { AcceleratedTask, Accelerator, TaskUse } from './accelerator.ts'
+
+/** One declared GPU. */
+export interface DeclaredGpu {
+  readonly model: string
+  readonly physicalMib: Mib
+  /** What a copy of so much takes, one transfer at a time. */
+  readonly swapMs: (direction: 'out' | 'in', mib: Mib) => DurationMs
+}
+
+export interface ProcessAcceleratorOptions {
+  readonly gpus: readonly DeclaredGpu[]
+  /** Never falls. */
+  readonly now: () => DurationMs
+  readonly wait: (ms: DurationMs) => Promise<void>
+  /** CPU time of a process in ms, its threads together; null when it is gone. */
+  readonly cpuMsOf?: (pid: number) => number | null
+}
+
+/** A task counts as busy when it used at least this share of one CPU since the last sample, in permille. */
+const BUSY_FROM_PERMILLE = 50
+/** What Linux counts CPU time in for /proc (proc_pid_stat(5), USER_HZ). */
+const MS_PER_TICK = 10
+const STOPPED = 'T'
+
+export class ProcessAccelerator implements Accelerator {
+  readonly kind = 'process'
+  /** Not every task has somebody who says so on its socket while it stands still: the controller brings one back now and then to see. */
+  readonly signalsWanted = false
+  readonly #o: ProcessAcceleratorOptions
+  readonly #reports: readonly GpuReport[]
+  readonly #cpuMsOf: (pid: number) => number | null
+  /** When each GPU's transfers that were asked for are over. */
+  readonly #transfers: Promise<void>[]
+  readonly #away = new Set<string>()
+  /** CPU time and instant of the last sample. */
+  readonly #lastCpu = new Map<string, { readonly cpuMs: number; readonly at: DurationMs }>()
+
+  constructor(options: ProcessAcceleratorOptions) {
+    this.#o = options
+    this.#reports = options.gpus.map(({ model, physicalMib }, index) => ({ index, model, physical_mib: physicalMib, foreign_mib: 0 }))
+    this.#cpuMsOf = options.cpuMsOf ?? cpuMsOf
+    this.#transfers = options.gpus.map(() => Promise.resolve())
+  }
+
+  open(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  gpus(): readonly GpuReport[] {
+    return this.#reports
+  }
+
+  /** It finds out which GPUs it would have; no CUDA program may touch real ones. */
+  environment(gpus: readonly number[]): Readonly<Record<string, string>> {
+    return { HEADROOM_GPUS: gpus.join(','), CUDA_VISIBLE_DEVICES: '' }
+  }
+
+  whyNotSwappable(): Promise<null> {
+    return Promise.resolve(null)
+  }
+
+  /** Stopped first, as the driver locks first; then its bytes take their time. */
+  async swapOut(task: AcceleratedTask): Promise<SwapOutcome> {
+    try {
+      await task.suspend()
+    } catch {
+      return 'copy_failed'
+    }
+    await this.#transfer(task, 'out')
+    this.#away.add(keyOf(task))
+    return 'done'
+  }
+
+  async swapIn(task: AcceleratedTask): Promise<SwapOutcome> {
+    await this.#transfer(task, 'in')
+    try {
+      await task.resume()
+    } catch {
+      return 'copy_failed'
+    }
+    this.#away.delete(keyOf(task))
+    return 'done'
+  }
+
+  /** What runs is in. What stands still may be out, or frozen because its lease ended: declared memory leaves no trace. */
+  residencyOf(task: AcceleratedTask): Promise<'resident' | 'unknown'> {
+    const states = task.processIds().map(stateOf)
+    return Promise.resolve(states.some((state) => state !== STOPPED && state !== null) ? 'resident' : 'unknown')
+  }
+
+  sample(
+    tasks: readonly AcceleratedTask[],
+  ): Promise<{ readonly uses: ReadonlyMap<AcceleratedTask, TaskUse>; readonly freeMib: readonly (Mib | null)[] }> {
+    const uses = new Map<AcceleratedTask, TaskUse>()
+    for (const task of tasks) {
+      const mib = this.#away.has(keyOf(task)) ? 0 : task.vramMib
+      uses.set(task, { usedMib: task.gpus.map(() => mib), isBusy: this.#isBusy(task) })
+    }
+    this.#forgetOthers(tasks)
+    // What is declared cannot be measured.
+    return Promise.resolve({ uses, freeMib: this.#reports.map(() => null) })
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /** Its bytes on all its GPUs move at once, each over its own link; a link carries one transfer at a time. */
+  #transfer(task: AcceleratedTask, direction: 'out' | 'in'): Promise<void> {
+    const before = Promise.all(task.gpus.map((gpu) => this.#transfers[gpu] ?? Promise.resolve()))
+    const takesMs = Math.max(0, ...task.gpus.map((gpu) => this.#o.gpus[gpu]?.swapMs(direction, task.vramMib) ?? 0))
+    const over = before.then(() => this.#o.wait(takesMs))
+    for (const gpu of task.gpus) this.#transfers[gpu] = over
+    return over
+  }
+
+  /** Null at its first sample, and for a task without a process. */
+  #isBusy(task: AcceleratedTask): boolean | null {
+    const pids = task.processIds()
+    if (pids.length === 0) return null
+    const at = this.#o.now()
+    const cpuMs = pids.reduce((sum, pid) => sum + (this.#cpuMsOf(pid) ?? 0), 0)
+    const before = this.#lastCpu.get(keyOf(task))
+    this.#lastCpu.set(keyOf(task), { cpuMs, at })
+    if (before === undefined || at <= before.at) return null
+    return (cpuMs - before.cpuMs) * 1000 >= BUSY_FROM_PERMILLE * (at - before.at)
+  }
+
+  #forgetOthers(tasks: readonly AcceleratedTask[]): void {
+    const known = new Set(tasks.map(keyOf))
+    for (const key of this.#lastCpu.keys()) if (!known.has(key)) this.#lastCpu.delete(key)
+    for (const key of this.#away) if (!known.has(key)) this.#away.delete(key)
+  }
+}
+
+function keyOf({ taskId, attempt }: AcceleratedTask): string {
+  return `${attempt}/${taskId}`
+}
+
+/** proc_pid_stat(5): utime and stime are fields 14 and 15, counted behind the name in brackets, which may hold anything. */
+function cpuMsOf(pid: number): number | null {
+  const fields = statOf(pid)
+  return fields === null ? null : (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK
+}
+
+/** `T` while it is stopped; null when it is gone. */
+function stateOf(pid: number): string | null {
+  return statOf(pid)?.[0] ?? null
+}
+
+/** The fields from the third on: state, parent, … */
+function statOf(pid: number): readonly string[] | null {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return null
+  }
+}

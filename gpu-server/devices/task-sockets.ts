@@ -1,0 +1,93 @@
+/** The control sockets of this host's tasks, and who waits on them for an allocation. */
+import { createHash } from 'node:crypto'
+import { chmodSync, chownSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Mib } from '../../protocol/units.ts'
+import type { ControlSocket } from './control-socket.ts'
+import { openControlSocket } from './control-socket.ts'
+
+export interface TaskSocketsListener {
+  busy(taskId: string, attempt: number, isBusy: boolean): void
+  /** Answered through `answer`. */
+  allocationWanted(taskId: string, attempt: number, mib: Mib): void
+}
+
+interface Waiting {
+  readonly mib: Mib
+  readonly answer: (isGranted: boolean) => void
+}
+
+const NAME_LENGTH = 20
+/** The kernel's limit, less the zero at its end. */
+const MAX_PATH_BYTES = 107
+
+export class TaskSockets {
+  readonly #folder: string
+  readonly #owner: { readonly uid: number; readonly gid: number } | null
+  readonly #listener: TaskSocketsListener
+  readonly #open = new Map<string, { readonly socket: ControlSocket; readonly waiting: Waiting[] }>()
+
+  /** @param owner who may connect beside the server's own user; null: nobody. Throws when the folder cannot be used. */
+  constructor(folder: string, owner: { readonly uid: number; readonly gid: number } | null, listener: TaskSocketsListener) {
+    const longest = Buffer.byteLength(join(folder, `${'0'.repeat(NAME_LENGTH)}.sock`))
+    if (longest > MAX_PATH_BYTES) {
+      throw new Error(
+        `${folder}: a socket in it has a path of ${longest} bytes, at most ${MAX_PATH_BYTES} are allowed; choose a shorter state folder`,
+      )
+    }
+    this.#folder = folder
+    this.#owner = owner
+    this.#listener = listener
+    mkdirSync(folder, { recursive: true })
+    // Tasks of another user reach theirs, and see no others.
+    chmodSync(folder, 0o711)
+  }
+
+  /** The same at every start of the server. */
+  pathOf(taskId: string, attempt: number): string {
+    const name = createHash('sha256').update(`${attempt} ${taskId}`).digest('hex').slice(0, NAME_LENGTH)
+    return join(this.#folder, `${name}.sock`)
+  }
+
+  /** Resolves with its path when it listens; rejects when it cannot be made. */
+  async open(taskId: string, attempt: number): Promise<string> {
+    const path = this.pathOf(taskId, attempt)
+    this.close(taskId, attempt)
+    const waiting: Waiting[] = []
+    const socket = await openControlSocket(
+      path,
+      this.#owner,
+      {
+        busy: (isBusy) => this.#listener.busy(taskId, attempt, isBusy),
+        wanted: () => this.#listener.busy(taskId, attempt, true),
+        allocate: (mib, answer) => {
+          waiting.push({ mib, answer })
+          this.#listener.allocationWanted(taskId, attempt, mib)
+        },
+      },
+      chownSync,
+    )
+    this.#open.set(path, { socket, waiting })
+    return path
+  }
+
+  /** Granted up to `mib`; refused is everything that waits. */
+  answer(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
+    const waiting = this.#open.get(this.pathOf(taskId, attempt))?.waiting ?? []
+    for (const each of waiting.splice(0)) {
+      if (isGranted && each.mib > mib) waiting.push(each)
+      else each.answer(isGranted)
+    }
+  }
+
+  close(taskId: string, attempt: number): void {
+    const path = this.pathOf(taskId, attempt)
+    this.#open.get(path)?.socket.close()
+    this.#open.delete(path)
+  }
+
+  closeAll(): void {
+    for (const { socket } of this.#open.values()) socket.close()
+    this.#open.clear()
+  }
+}

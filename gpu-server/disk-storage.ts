@@ -1,0 +1,291 @@
+/**
+ * What a GPU server must know after a restart, on disk: one file that is appended to and fsynced, and written anew as one snapshot when it has
+ * grown. A record is a line, `<CRC-32 in hex> <JSON>`, and holds all changes of one save, so that a save is there whole or not at all.
+ *
+ * It stays bounded because what it holds is: tasks seen (`MAX_SEEN_TASKS`, oldest forgotten first), attempts that live here, and ends that
+ * are not acknowledged (together at most a snapshot's worth); the rest is history, and goes with the next snapshot.
+ */
+import { closeSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import type { FinishedEvent } from '../protocol/messages.ts'
+import { SeenAttempts } from './core/seen-attempts.ts'
+import type { KeptAttempt, NodeChange, NodeState, NodeStorage } from './core/storage.ts'
+import { StateFault } from './state-fault.ts'
+import { lockFolder } from './state-lock.ts'
+
+/** A snapshot is due when so many bytes, and twice the last snapshot, were appended since. */
+const COMPACT_FROM_BYTES = 1024 * 1024
+const FORMAT = 1
+
+export interface DiskStorage extends NodeStorage {
+  /** Bytes of the file now. */
+  readonly bytes: number
+  close(): void
+}
+
+export interface DiskStorageOptions {
+  /** It is made when it is missing. */
+  readonly folder: string
+  /** Once, when nothing can be made durable any more (R10): the process must end. */
+  readonly onFault: (fault: StateFault) => void
+  /** For tests: less than `COMPACT_FROM_BYTES`. */
+  readonly compactFromBytes?: number
+}
+
+interface Snapshot {
+  readonly format: number
+  readonly boot: number
+  readonly epoch: number
+  readonly attempts: readonly (readonly [string, number])[]
+  readonly burned: readonly (readonly [string, number])[]
+  readonly living: readonly KeptAttempt[]
+  readonly finished: readonly FinishedEvent[]
+}
+
+/** Throws StateFault: another server uses the folder, the file is damaged, or the disk does not let us. */
+export function openDiskStorage(options: DiskStorageOptions): DiskStorage {
+  return new JournalStorage(options)
+}
+
+class JournalStorage implements DiskStorage {
+  readonly #o: DiskStorageOptions
+  readonly #path: string
+  readonly #unlock: () => void
+  #kept: NodeState
+  #fd = -1
+  #bytes = 0
+  #snapshotBytes = 0
+  #fault: StateFault | null = null
+
+  constructor(options: DiskStorageOptions) {
+    this.#o = options
+    this.#path = join(options.folder, 'journal')
+    makeFolder(options.folder)
+    this.#unlock = lockFolder(options.folder)
+    try {
+      this.#kept = readJournal(this.#path)
+      // Whatever was torn is gone with this.
+      this.#writeSnapshot(this.#kept)
+    } catch (error) {
+      this.#unlock()
+      throw asFault(error, this.#path)
+    }
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  load(): NodeState {
+    return this.#kept
+  }
+
+  save(state: NodeState, changes: readonly NodeChange[]): void {
+    if (this.#fault !== null) throw this.#fault
+    try {
+      this.#append(record({ changes }))
+      if (this.#bytes - this.#snapshotBytes > Math.max(this.#o.compactFromBytes ?? COMPACT_FROM_BYTES, 2 * this.#snapshotBytes))
+        this.#writeSnapshot(state)
+    } catch (error) {
+      this.#fault = asFault(error, this.#path)
+      this.#o.onFault(this.#fault)
+      throw this.#fault
+    }
+  }
+
+  close(): void {
+    this.#fault ??= new StateFault(`${this.#path}: it was closed`)
+    if (this.#fd >= 0) closeSync(this.#fd)
+    this.#fd = -1
+    this.#unlock()
+  }
+
+  #append(line: Buffer): void {
+    writeAll(this.#fd, line)
+    fdatasyncSync(this.#fd)
+    this.#bytes += line.byteLength
+  }
+
+  /** Beside the old file, which holds until the new one is there for good. */
+  #writeSnapshot(state: NodeState): void {
+    const line = record({ snapshot: snapshotOf(state) })
+    const next = `${this.#path}.new`
+    rmSync(next, { force: true })
+    const fd = openSync(next, 'ax', 0o600)
+    try {
+      writeAll(fd, line)
+      fsyncSync(fd)
+      renameSync(next, this.#path)
+      syncFolder(this.#o.folder)
+    } catch (error) {
+      closeSync(fd)
+      throw error
+    }
+    if (this.#fd >= 0) closeSync(this.#fd)
+    this.#fd = fd
+    this.#bytes = line.byteLength
+    this.#snapshotBytes = line.byteLength
+  }
+}
+
+// ── reading ────────────────────────────────────────────────────────────────
+
+/** Every save that was made durable. The last line may be torn; a line before it that does not hold is damage. */
+function readJournal(path: string): NodeState {
+  const bytes = readIfThere(path)
+  const replay = new Replay()
+  let line = 1
+  for (let from = 0; from < bytes.byteLength; line++) {
+    const newline = bytes.indexOf(NEWLINE, from)
+    const to = newline < 0 ? bytes.byteLength : newline
+    const value = newline < 0 ? null : parsed(bytes.subarray(from, to))
+    const isLast = to + 1 >= bytes.byteLength
+    if (value === null) {
+      if (isLast && line > 1) break
+      throw new StateFault(
+        `${path}: line ${line} is damaged, so that it is not known which attempts have run here; restore the file, or move the whole folder away when no task of this server runs any more`,
+      )
+    }
+    replay.apply(value, path)
+    from = to + 1
+  }
+  return replay.state()
+}
+
+class Replay {
+  #boot = 0
+  #epoch = 0
+  #seen = new SeenAttempts(new Map(), new Map())
+  readonly #living = new Map<string, KeptAttempt>()
+  readonly #finished = new Map<string, FinishedEvent>()
+
+  apply(value: { readonly snapshot?: Snapshot; readonly changes?: readonly NodeChange[] }, path: string): void {
+    if (value.snapshot !== undefined) this.#begin(value.snapshot, path)
+    for (const change of value.changes ?? []) this.#change(change)
+  }
+
+  state(): NodeState {
+    const { highest, burned } = this.#seen.all()
+    return {
+      bootCounter: this.#boot,
+      highestEpoch: this.#epoch,
+      attempts: highest,
+      burned,
+      living: this.#living,
+      outbox: [...this.#finished.values()],
+    }
+  }
+
+  #begin(snapshot: Snapshot, path: string): void {
+    if (snapshot.format !== FORMAT) throw new StateFault(`${path}: format ${snapshot.format}; this version reads ${FORMAT}`)
+    this.#boot = snapshot.boot
+    this.#epoch = snapshot.epoch
+    this.#seen = new SeenAttempts(new Map(snapshot.attempts), new Map(snapshot.burned))
+    for (const attempt of snapshot.living) this.#living.set(attempt.taskId, attempt)
+    for (const event of snapshot.finished) this.#finished.set(keyOf(event.task_id, event.attempt), event)
+  }
+
+  #change(change: NodeChange): void {
+    switch (change.kind) {
+      case 'boot':
+        this.#boot = change.counter
+        return
+      case 'epoch':
+        this.#epoch = change.epoch
+        return
+      case 'seen':
+        return this.#seen.add(change.taskId, change.attempt)
+      case 'burned':
+        return this.#seen.burn(change.taskId, change.attempt)
+      case 'living':
+        this.#living.set(change.attempt.taskId, change.attempt)
+        return
+      case 'left':
+        this.#living.delete(change.taskId)
+        return
+      case 'finished':
+        this.#finished.set(keyOf(change.event.task_id, change.event.attempt), change.event)
+        return
+      case 'acknowledged':
+        this.#finished.delete(keyOf(change.taskId, change.attempt))
+        return
+    }
+  }
+}
+
+function parsed(line: Buffer): { readonly snapshot?: Snapshot; readonly changes?: readonly NodeChange[] } | null {
+  const json = line.subarray(CHECKSUM_BYTES)
+  if (line.subarray(0, CHECKSUM_BYTES).toString('latin1') !== checksum(json)) return null
+  return JSON.parse(json.toString('utf8')) as { snapshot?: Snapshot; changes?: NodeChange[] }
+}
+
+function keyOf(taskId: string, attempt: number): string {
+  return `${attempt} ${taskId}`
+}
+
+// ── writing ────────────────────────────────────────────────────────────────
+
+const NEWLINE = 10
+/** Eight hex digits and a blank. */
+const CHECKSUM_BYTES = 9
+
+function snapshotOf(state: NodeState): Snapshot {
+  return {
+    format: FORMAT,
+    boot: state.bootCounter,
+    epoch: state.highestEpoch,
+    attempts: [...state.attempts],
+    burned: [...state.burned],
+    living: [...state.living.values()],
+    finished: state.outbox.filter((event): event is FinishedEvent => event.kind === 'finished'),
+  }
+}
+
+function record(value: { readonly snapshot: Snapshot } | { readonly changes: readonly NodeChange[] }): Buffer {
+  const json = Buffer.from(JSON.stringify(value), 'utf8')
+  return Buffer.concat([Buffer.from(checksum(json), 'latin1'), json, Buffer.of(NEWLINE)])
+}
+
+function checksum(json: Buffer): string {
+  return `${crc32(json).toString(16).padStart(8, '0')} `
+}
+
+/** A disk that is full takes a part of it. */
+function writeAll(fd: number, bytes: Buffer): void {
+  for (let at = 0; at < bytes.byteLength;) at += writeSync(fd, bytes, at)
+}
+
+// ── the folder ─────────────────────────────────────────────────────────────
+
+function makeFolder(folder: string): void {
+  try {
+    // Tasks of another user reach their sockets through it, and read nothing in it.
+    mkdirSync(folder, { recursive: true, mode: 0o711 })
+  } catch (error) {
+    throw asFault(error, folder)
+  }
+}
+
+function syncFolder(folder: string): void {
+  const fd = openSync(folder, 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function readIfThere(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  }
+}
+
+function asFault(error: unknown, path: string): StateFault {
+  if (error instanceof StateFault) return error
+  return new StateFault(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+}

@@ -1,0 +1,63 @@
+import { readdir, stat } from 'node:fs/promises'
+import { isForgotten, markForgotten, readExit, removeFolder } from './guard-folder.ts'
+
+/** How much output of ended tasks is kept once their records are not needed any more. */
+export interface OutputLimits {
+  readonly maxTasks: number
+  readonly maxBytes: number
+}
+
+interface Kept {
+  readonly folder: string
+  readonly bytes: number
+}
+
+/** The folders of forgotten attempts, oldest first, within the limits; one thing at a time. */
+export class EndedOutputs {
+  readonly #limits: OutputLimits
+  #kept: Kept[] = []
+  #work: Promise<void> = Promise.resolve()
+
+  constructor(limits: OutputLimits) {
+    this.#limits = limits
+  }
+
+  /** Those that an earlier process forgot, by the time of their end. */
+  async adopt(folders: readonly string[]): Promise<void> {
+    const found = await Promise.all(
+      folders.map(async (folder) => ({ folder, bytes: await bytesIn(folder), at: (await stat(`${folder}/exit`)).mtimeMs })),
+    )
+    this.#kept = found.toSorted((a, b) => a.at - b.at || (a.folder < b.folder ? -1 : 1))
+    await this.#trim()
+  }
+
+  /** Rejects on a disk's error, in every later call as well. */
+  add(folder: string): Promise<void> {
+    this.#work = this.#work.then(async () => {
+      await markForgotten(folder)
+      this.#kept.push({ folder, bytes: await bytesIn(folder) })
+      await this.#trim()
+    })
+    return this.#work
+  }
+
+  async #trim(): Promise<void> {
+    let bytes = this.#kept.reduce((sum, kept) => sum + kept.bytes, 0)
+    while (this.#kept.length > this.#limits.maxTasks || (bytes > this.#limits.maxBytes && this.#kept.length > 0)) {
+      const oldest = this.#kept.shift()!
+      bytes -= oldest.bytes
+      await removeFolder(oldest.folder)
+    }
+  }
+}
+
+/** Both, because a folder is forgotten only when its end is known. */
+export async function isEndedAndForgotten(folder: string): Promise<boolean> {
+  return (await isForgotten(folder)) && (await readExit(folder)) !== null
+}
+
+async function bytesIn(folder: string): Promise<number> {
+  const names = await readdir(folder)
+  const sizes = await Promise.all(names.map(async (name) => (await stat(`${folder}/${name}`)).size))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}

@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto'
+import { accessSync, constants, mkdirSync, readFileSync, rmdirSync } from 'node:fs'
+
+/**
+ * The cgroup v2 folder under which tasks get cgroups of their own, a child of this process's cgroup, so that its limits hold for
+ * them too. null where there is none, it may not be written (an ordinary user, most containers), or the kernel is older than 5.14.
+ */
+export function findCgroupRoot(): string | null {
+  try {
+    const own = /^0::(\/.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1]
+    const mount = readFileSync('/proc/self/mounts', 'utf8')
+      .split('\n')
+      .map((line) => line.split(' '))
+      .find((fields) => fields[2] === 'cgroup2')?.[1]
+    if (own === undefined || mount === undefined || own.includes('..')) return null
+    const root = `${mount}${own === '/' ? '' : own}/headroom`
+    mkdirSync(root, { recursive: true })
+    for (const file of ['cgroup.kill', 'cgroup.freeze', 'cgroup.procs']) accessSync(`${root}/${file}`, constants.W_OK)
+    return root
+  } catch {
+    return null
+  }
+}
+
+/** null where it cannot be made: the task does without. */
+export function makeCgroup(root: string | null, name: string): string | null {
+  if (root === null) return null
+  const folder = `${root}/${name.slice(0, 200)}.${randomBytes(4).toString('hex')}`
+  try {
+    mkdirSync(root, { recursive: true })
+    mkdirSync(folder)
+    return folder
+  } catch {
+    return null
+  }
+}
+
+/** Of a task of which nothing is left. One that is busy for another moment is left behind, empty. */
+export function removeCgroup(folder: string | null): void {
+  if (folder === null) return
+  try {
+    rmdirSync(folder)
+    rmdirSync(folder.slice(0, folder.lastIndexOf('/')))
+  } catch {
+    // Its parent has others, or somebody else was quicker.
+  }
+}

@@ -1,0 +1,12 @@
+/** A guard, its program or its folder is not as it must be: one line that names which. */
+export class GuardFault extends Error {
+  override readonly name = 'GuardFault'
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process'
+import type { LaunchSpec } from './guards.ts'
+import { textOf } from './guard-fault.ts'
+
+const ANSWER_LIMIT_MS = 30_000
+const ANSWER_BYTES = 1024
+
+/** Where and how a guard starts. */
+export interface GuardStart {
+  readonly program: string
+  readonly folder: string
+  readonly leasePath: string
+  readonly cgroup: string | null
+  readonly isIsolated: boolean
+  readonly mark: string
+}
+
+/** Starts a guard with its command; an error in words when nothing of either is left. */
+export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolean): Promise<{ error: string | null }> {
+  return new Promise((resolve) => {
+    const child = spawn(start.program, [start.folder, start.leasePath], {
+      detached: true,
+      env: {},
+      cwd: '/',
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    let answer = ''
+    const timer = setTimeout(() => child.kill('SIGKILL'), ANSWER_LIMIT_MS)
+    const settle = (error: string | null) => {
+      clearTimeout(timer)
+      child.unref()
+      resolve({ error })
+    }
+    child.once('error', (error) => settle(`guard ${start.program}: ${textOf(error)}`))
+    child.stdin.on('error', () => undefined) // a refusal comes before it has read everything
+    child.stdin.end(encodeSpec(start, spec, isLeased))
+    child.stdout.setEncoding('utf8')
+    child.stdout.on('data', (text: string) => (answer = (answer + text).slice(0, ANSWER_BYTES)))
+    child.stdout.once('close', () => settle(errorIn(answer)))
+  })
+}
+
+function errorIn(answer: string): string | null {
+  if (/^ok \d+\n$/.test(answer)) return null
+  return /^error (.*)\n$/.exec(answer)?.[1] ?? `guard: it died, or did not start the command within ${ANSWER_LIMIT_MS / 1000} s`
+}
+
+/** The fields of spec.c, each ended by NUL. */
+function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): string {
+  const env = Object.entries({ ...spec.env, HEADROOM_ATTEMPT: start.mark }).map(([name, value]) => `${name}=${value}`)
+  const fields = [
+    encodeURIComponent(spec.taskId),
+    spec.attempt,
+    spec.user?.uid ?? -1,
+    spec.user?.gid ?? -1,
+    isLeased ? 1 : 0,
+    start.isIsolated ? 1 : 0,
+    spec.maxOutputBytes,
+    start.cgroup ?? '',
+    spec.workingDirectory,
+    spec.command.length,
+    ...spec.command,
+    env.length,
+    ...env,
+  ]
+  return fields.map((field) => `${field}\0`).join('')
+}
+
+/** Why a command cannot be given to a guard, or null: a NUL would end a string early. */
+export function whyNotLaunchable(spec: LaunchSpec): string | null {
+  if (spec.command.length === 0 || spec.command[0] === '') return 'command: it is empty'
+  if (spec.command.some((part) => part.includes('\0'))) return 'command: it holds a NUL character'
+  const bad = Object.entries(spec.env).find(([name, value]) => name === '' || /[=\0]/.test(name) || value.includes('\0'))
+  if (bad !== undefined) return `environment variable ${JSON.stringify(bad[0])}: not a name and a value without NUL`
+  if (!spec.workingDirectory.startsWith('/') || spec.workingDirectory.includes('\0')) return 'working directory: not an absolute path'
+  if (!Number.isSafeInteger(spec.maxOutputBytes) || spec.maxOutputBytes < 0) return 'maxOutputBytes: not a whole number of bytes'
+  return null
+}

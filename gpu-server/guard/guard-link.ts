@@ -1,0 +1,105 @@
+import { closeSync, openSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { GuardFault } from './guard-fault.ts'
+
+const ANSWER_LIMIT_MS = 10_000
+const MAX_QUESTIONS = 32
+const LINE_BYTES = 1 << 20
+const SOCKET_PATH_BYTES = 100
+
+interface Question {
+  readonly text: string
+  readonly resolve: (answer: string) => void
+  readonly reject: (error: Error) => void
+  readonly timer: NodeJS.Timeout
+}
+
+/** What a guard says unasked: `event …` and, as its last word, `ended …`. */
+export interface LinkListener {
+  said(line: string): void
+  closed(): void
+}
+
+/** The control socket of one guard: a line each way, answers in the order of the questions. */
+export class GuardLink {
+  readonly #socket: Socket
+  readonly #listener: LinkListener
+  readonly #questions: Question[] = []
+  #unread = ''
+
+  private constructor(socket: Socket, listener: LinkListener) {
+    this.#socket = socket
+    this.#listener = listener
+    socket.setEncoding('latin1')
+    socket.on('data', (text: string) => this.#hear(text))
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => this.#end())
+  }
+
+  /** Rejects with the socket's error when no guard listens. */
+  static open(folder: string, listener: LinkListener): Promise<GuardLink> {
+    return new Promise((resolve, reject) => {
+      const { path, release } = shortPathOf(folder)
+      const socket = connect(path)
+      socket.once('error', (error) => {
+        release()
+        reject(error)
+      })
+      socket.once('connect', () => {
+        release()
+        socket.removeAllListeners('error')
+        resolve(new GuardLink(socket, listener))
+      })
+    })
+  }
+
+  /** What follows `ok`. Rejects with GuardFault: the guard's refusal, its end, or its silence. */
+  ask(text: string): Promise<string> {
+    if (this.#questions.length >= MAX_QUESTIONS)
+      return Promise.reject(new GuardFault(`guard: ${MAX_QUESTIONS} questions wait for an answer`))
+    if (this.#socket.destroyed) return Promise.reject(new GuardFault('guard: it has ended'))
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.close(), ANSWER_LIMIT_MS)
+      this.#questions.push({ text, resolve, reject, timer })
+      this.#socket.write(`${text}\n`)
+    })
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  #hear(text: string): void {
+    this.#unread += text
+    const lines = this.#unread.split('\n')
+    this.#unread = lines.pop() ?? ''
+    if (this.#unread.length > LINE_BYTES) this.close()
+    for (const line of lines) {
+      if (/^(event|ended) /.test(line)) this.#listener.said(line)
+      else this.#answer(line)
+    }
+  }
+
+  #answer(line: string): void {
+    const question = this.#questions.shift()
+    if (question === undefined) return this.close()
+    clearTimeout(question.timer)
+    if (line === 'ok' || line.startsWith('ok ')) question.resolve(line.slice(3))
+    else question.reject(new GuardFault(`guard: ${question.text}: ${line.replace(/^error /, '')}`))
+  }
+
+  #end(): void {
+    for (const question of this.#questions.splice(0)) {
+      clearTimeout(question.timer)
+      question.reject(new GuardFault(`guard: ${question.text}: it has ended, or does not answer`))
+    }
+    this.#listener.closed()
+  }
+}
+
+/** A socket's path has 108 bytes at most; a longer folder is named by an open file. */
+function shortPathOf(folder: string): { path: string; release: () => void } {
+  if (Buffer.byteLength(folder) < SOCKET_PATH_BYTES) return { path: `${folder}/socket`, release: () => undefined }
+  const file = openSync(folder, 'r')
+  return { path: `/proc/self/fd/${file}/socket`, release: () => closeSync(file) }
+}

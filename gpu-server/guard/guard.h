@@ -1,0 +1,96 @@
+/* The guard of one task: what its files share. Times are CLOCK_BOOTTIME milliseconds. See docs/decisions/0016-guard.md. */
+#ifndef HEADROOM_GUARD_H
+#define HEADROOM_GUARD_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ---- what to run: spec.c ---- */
+
+struct spec {
+  char *task, *attempt;
+  long uid, gid;        /* -1: the guard's own */
+  bool is_leased;
+  bool is_isolated;     /* in a PID namespace of its own, where that is possible */
+  uint64_t max_output;  /* bytes of each stream */
+  char *folder_cgroup;  /* a cgroup v2 folder made for this task, or "" */
+  char *working_directory;
+  char **argv, **env;
+  void *memory;
+  size_t memory_size;
+};
+
+/* Reads standard input to its end; on error says why on the answer and exits. */
+void spec_read(struct spec *spec);
+void spec_forget(struct spec *spec);
+/* Answers the launch with `error <text>` and exits; nothing was started yet. */
+_Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- time and the lease: lease.c ---- */
+
+struct lease { int64_t until, length; };
+
+int64_t now_boot(void);
+/* Grows when the host was suspended. */
+int64_t suspended_for(void);
+bool lease_open(const char *path);
+/* A lease that cannot be read is over. */
+struct lease lease_read(void);
+
+/* ---- the task's processes, as this PID namespace sees them: processes.c ---- */
+
+struct process {
+  pid_t pid;
+  bool is_still; /* every thread is stopped or dead */
+  bool is_dead;
+  bool is_waiting; /* some thread waits in the kernel and hears no signal */
+};
+struct processes { struct process *list; size_t count, room; };
+
+bool can_list_children(void);
+/* All descendants of `root` and the members of the cgroup ("" for none), without `root` and `spared`. */
+void processes_find(struct processes *found, pid_t root, pid_t spared, const char *cgroup);
+/* SIGSTOP until all of them stand still; 0, or the pid of one that did not within the limit. */
+pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup);
+void processes_signal(pid_t root, pid_t spared, const char *cgroup, int signal);
+void cgroup_write(const char *cgroup, const char *file, const char *text);
+uint64_t start_time(pid_t pid);
+
+/* ---- the process that launches and reaps: keeper.c ---- */
+
+struct keeper { pid_t pid, command; int link; bool is_isolated; int go, failure; };
+
+enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X' };
+struct link_message { char kind; int status; };
+struct failure { int step, error; };
+
+/* Its command waits for the go. Returns an error in words, or NULL. */
+const char *keeper_start(struct keeper *keeper, const struct spec *spec, const int output[2], mode_t umask, int oom_score);
+/* Lets the command run; false and why if it could not. */
+bool keeper_go(struct keeper *keeper, struct failure *failure);
+void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec);
+
+/* ---- its output: output.c ---- */
+
+/* Starts the thread that writes the two pipes to files in the current folder. `done` (an eventfd) is written at its end. */
+bool output_start(const int pipes[2], uint64_t max_bytes, int done);
+/* Nobody writes any more: take what is in the pipes and end. */
+void output_finish(void);
+uint64_t output_dropped(void);
+
+/* ---- what is kept on disk: record.c ---- */
+
+bool record_claim(void);
+/* The start and the end are durable when these return true. */
+bool record_started(const struct spec *spec, const struct keeper *keeper);
+bool record_reserve_exit(void);
+bool record_exit(int status, bool by_lease);
+/* `code 3` or `signal 9`, as in the record. */
+void exit_text(char *text, size_t size, int status);
+
+#endif

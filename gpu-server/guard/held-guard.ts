@@ -1,0 +1,140 @@
+import type { GuardedTask } from './guards.ts'
+import { codeOf, GuardFault, textOf } from './guard-fault.ts'
+import {
+  exitOfWord,
+  readExit,
+  readStarted,
+  writeUnknownExit,
+  type FolderExit,
+  type FolderStarted,
+  type FolderTask,
+} from './guard-folder.ts'
+import { removeCgroup } from './guard-cgroup.ts'
+import { GuardLink } from './guard-link.ts'
+import { sweep } from './guard-sweep.ts'
+import { descendantsOf, isRunnable } from './process-table.ts'
+
+const SWEEP_ROUND_MS = 10_000
+const UNKNOWN_EXIT: FolderExit = { exit: { code: null, signal: null }, byLease: false }
+
+/** One attempt and the guard it has, or had. */
+export class HeldGuard {
+  readonly task: FolderTask
+  readonly folder: string
+  readonly #onEnd: (held: HeldGuard, fault: Error | null) => void
+  #guardPid = 0
+  #started: FolderStarted | null = null
+  #link: GuardLink | null = null
+  #lastWord: FolderExit | null = null
+  #state: GuardedTask['state'] = 'running'
+  #exit: FolderExit | null = null
+  #didLeaseEnd = false
+  #isReleased = false
+
+  /** `onEnd` once nothing is left of a task that lived after `attach`; with a fault each time that something still is. */
+  constructor(task: FolderTask, folder: string, onEnd: (held: HeldGuard, fault: Error | null) => void) {
+    this.task = task
+    this.folder = folder
+    this.#onEnd = onEnd
+  }
+
+  view(): GuardedTask {
+    const { taskId, attempt, record } = this.task
+    return { taskId, attempt, record, state: this.#state, exit: this.#exit?.exit ?? null, didLeaseEnd: this.#didLeaseEnd }
+  }
+
+  get isEnded(): boolean {
+    return this.#exit !== null
+  }
+
+  /** Connects to the guard with this pid. Rejects when it does not listen, or ends before it has said how the task is. */
+  async attach(guardPid: number): Promise<void> {
+    let isAttached = false
+    const link = await GuardLink.open(this.folder, {
+      said: (line) => this.#hear(line),
+      closed: () => {
+        if (isAttached) void this.settle()
+      },
+    })
+    this.#link = link
+    try {
+      this.#hear(await link.ask('status'))
+    } catch (error) {
+      link.close()
+      throw error
+    }
+    isAttached = true
+    this.#guardPid = guardPid
+    this.#started = await readStarted(this.folder)
+  }
+
+  async suspend(): Promise<void> {
+    await this.#ask('suspend')
+    if (!this.isEnded) this.#state = 'suspended'
+  }
+
+  async resume(): Promise<void> {
+    await this.#ask('resume')
+    if (this.isEnded) return
+    this.#state = 'running'
+    this.#didLeaseEnd = false
+  }
+
+  /** What it says to this shows in what follows; a guard that has ended needs it no more. */
+  tell(text: string): void {
+    this.#ask(text).catch(() => undefined)
+  }
+
+  processIds(): readonly number[] {
+    if (this.#guardPid === 0 || this.isEnded) return []
+    return descendantsOf(this.#guardPid).filter((pid) => pid !== this.#started?.keeper.pid && isRunnable(pid))
+  }
+
+  /** The guard is gone, or was never there: its record says how the task ended, or what it left is killed first. */
+  async settle(): Promise<void> {
+    while (!this.isEnded && !this.#isReleased) {
+      try {
+        await this.settleOnce(SWEEP_ROUND_MS)
+        this.#onEnd(this, null)
+      } catch (error) {
+        this.#onEnd(this, error instanceof Error ? error : new GuardFault(textOf(error)))
+        if (codeOf(error) !== '') return // the disk, not a process: it does not heal by asking again
+      }
+    }
+  }
+
+  async settleOnce(limitMs: number): Promise<void> {
+    const started = this.#started ?? (await readStarted(this.folder))
+    const recorded = (await readExit(this.folder)) ?? this.#lastWord
+    if (recorded === null) {
+      await sweep(this.task, started, limitMs)
+      await writeUnknownExit(this.folder)
+    }
+    removeCgroup(started?.cgroup ?? null)
+    this.#end(recorded ?? UNKNOWN_EXIT)
+  }
+
+  /** Lets go of it; it lives on, and its end is not reported. */
+  release(): void {
+    this.#isReleased = true
+    this.#link?.close()
+  }
+
+  #ask(text: string): Promise<string> {
+    if (this.#link === null || this.isEnded) return Promise.reject(new GuardFault(`guard: ${text}: the task has ended`))
+    return this.#link.ask(text)
+  }
+
+  #hear(line: string): void {
+    this.#lastWord ??= exitOfWord(line)
+    if (/\bstate=suspended\b/.test(line)) this.#state = 'suspended'
+    if (/\blease=1\b/.test(line)) this.#didLeaseEnd = true
+  }
+
+  #end(exit: FolderExit): void {
+    this.#exit = exit
+    this.#state = 'ended'
+    this.#didLeaseEnd = exit.byLease
+    this.#link?.close()
+  }
+}

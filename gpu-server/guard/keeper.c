@@ -1,0 +1,247 @@
+/*
+ * The keeper: child of the guard, parent of the command, reaper of all its descendants; where namespaces allow, PID 1 of the task's
+ * own PID namespace. It ends the task when its command has ended and when its guard is gone, and itself when nothing of the task is left.
+ */
+#include "guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KILL_AGAIN_MS 20
+#define INHERITED_FILES 256
+
+/* ---- the command, before it is one ---- */
+
+enum { STEP_GROUPS, STEP_GROUP, STEP_USER, STEP_FOLDER, STEP_COMMAND };
+
+void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec) {
+  const char *why = strerror(failure->error);
+  switch (failure->step) {
+    case STEP_GROUPS:
+    case STEP_GROUP: snprintf(text, size, "cannot run as group %ld: %s", spec->gid, why); break;
+    case STEP_USER: snprintf(text, size, "cannot run as user %ld: %s", spec->uid, why); break;
+    case STEP_FOLDER: snprintf(text, size, "working directory %s: %s", spec->working_directory, why); break;
+    default: snprintf(text, size, "command %s: %s", spec->argv[0], why);
+  }
+}
+
+struct launch {
+  const struct spec *spec;
+  const int *output;
+  int link, go, failure, oom_score;
+  mode_t umask;
+  bool is_isolated;
+};
+
+static _Noreturn void fail(const struct launch *launch, int step) {
+  struct failure failure = {step, errno};
+  ssize_t n = write(launch->failure, &failure, sizeof failure);
+  _exit(n < 0 ? 126 : 127);
+}
+
+static void set_oom_score(int score) {
+  char text[16];
+  int size = snprintf(text, sizeof text, "%d", score), file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  ssize_t n = write(file, text, (size_t)size);
+  (void)n;
+  close(file);
+}
+
+static void become_user(const struct launch *launch) {
+  const struct spec *spec = launch->spec;
+  gid_t gid = (gid_t)spec->gid;
+  if (spec->uid < 0) return;
+  if (geteuid() == 0 && setgroups(1, &gid) != 0) fail(launch, STEP_GROUPS);
+  if (setresgid(gid, gid, gid) != 0) fail(launch, STEP_GROUP);
+  if (setresuid((uid_t)spec->uid, (uid_t)spec->uid, (uid_t)spec->uid) != 0) fail(launch, STEP_USER);
+}
+
+/*
+ * Whatever the server was started from ignores is not the task's business. Asked of the kernel, because the C library keeps two signals to itself,
+ * which a parent may have left ignored (make does). Zeros are SIG_DFL, no flags and an empty mask in the layout of any CPU.
+ */
+static void default_signals(void) {
+  const unsigned long nothing[8] = {0};
+  for (int signal_number = 1; signal_number < NSIG; signal_number++) {
+    syscall(SYS_rt_sigaction, signal_number, nothing, NULL, (NSIG - 1) / 8);
+  }
+}
+
+static _Noreturn void run_command(const struct launch *launch, pid_t keeper) {
+  struct link_message ready = {LINK_READY, 0};
+  char go;
+  if (write(launch->link, &ready, sizeof ready) < 0 || read(launch->go, &go, 1) != 1) _exit(125);
+  set_oom_score(launch->oom_score);
+  setsid();
+  int null = open("/dev/null", O_RDONLY);
+  if (null < 0) fail(launch, STEP_COMMAND);
+  dup2(null, 0);
+  dup2(launch->output[0], 1);
+  dup2(launch->output[1], 2);
+  close(null);
+  default_signals();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  become_user(launch);
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
+  if (getppid() != keeper) _exit(125);
+  umask(launch->umask);
+  if (chdir(launch->spec->working_directory) != 0) fail(launch, STEP_FOLDER);
+  environ = launch->spec->env;
+  execvp(launch->spec->argv[0], launch->spec->argv);
+  fail(launch, STEP_COMMAND);
+}
+
+/* ---- the keeper ---- */
+
+/* What the guard holds ends with the guard: its socket must not answer, its pipes must not stay open. */
+static void let_go_of_guard(const struct launch *launch) {
+  for (int file = 3; file < INHERITED_FILES; file++)
+    if (file != launch->link && file != launch->go && file != launch->failure && file != launch->output[0] && file != launch->output[1])
+      close(file);
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int file = 0; file < 3; file++) dup2(null, file);
+  close(null);
+}
+
+static void kill_rest(bool is_isolated) {
+  if (is_isolated) kill(-1, SIGKILL);
+  else processes_signal(getpid(), 0, "", SIGKILL);
+}
+
+/* Reaps what has ended; true while anything of the task is left. */
+static bool reap(pid_t command, int link, bool *is_over) {
+  int status;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid != command) continue;
+    struct link_message exited = {LINK_EXITED, status};
+    *is_over = true;
+    if (send(link, &exited, sizeof exited, MSG_NOSIGNAL) < 0) continue; /* no guard any more: see below */
+  }
+  return pid == 0;
+}
+
+static _Noreturn void keep(pid_t command, int link, bool is_isolated, int children) {
+  bool is_over = false;
+  struct pollfd waits[2] = {{children, POLLIN, 0}, {link, POLLIN, 0}};
+  while (reap(command, link, &is_over)) {
+    if (is_over) kill_rest(is_isolated);
+    if (poll(waits, 2, is_over ? KILL_AGAIN_MS : -1) < 0) continue;
+    struct signalfd_siginfo info;
+    if (waits[0].revents != 0 && read(children, &info, sizeof info) < 0) continue;
+    if (waits[1].revents == 0) continue;
+    is_over = true; /* the guard says nothing on this link: it is gone */
+    waits[1].fd = -1;
+  }
+  _exit(0);
+}
+
+static void enter_namespace(int link) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
+    return;
+  struct link_message message = {LINK_NO_NAMESPACE, 0};
+  if (send(link, &message, sizeof message, MSG_NOSIGNAL) < 0) _exit(1);
+  _exit(0);
+}
+
+static _Noreturn void run_keeper(const struct launch *launch) {
+  sigset_t child;
+  prctl(PR_SET_NAME, "headroom-keeper");
+  setsid();
+  let_go_of_guard(launch);
+  if (launch->is_isolated) enter_namespace(launch->link);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  int children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  pid_t keeper = getpid(), command = children < 0 ? -1 : fork();
+  if (command < 0) _exit(1);
+  if (command == 0) run_command(launch, keeper);
+  close(launch->go);
+  close(launch->failure);
+  close(launch->output[0]);
+  close(launch->output[1]);
+  keep(command, launch->link, launch->is_isolated, children);
+}
+
+/* ---- the guard's side ---- */
+
+/* The pid of whoever wrote it is the kernel's word, translated to the guard's namespace. */
+static bool receive_ready(int link, struct link_message *message, pid_t *from) {
+  union { char bytes[CMSG_SPACE(sizeof(struct ucred))]; struct cmsghdr align; } control;
+  struct iovec part = {message, sizeof *message};
+  struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  ssize_t n;
+  while ((n = recvmsg(link, &header, 0)) < 0 && errno == EINTR) {}
+  struct cmsghdr *about = n == sizeof *message ? CMSG_FIRSTHDR(&header) : NULL;
+  if (about == NULL || about->cmsg_type != SCM_CREDENTIALS) return false;
+  struct ucred sender;
+  memcpy(&sender, CMSG_DATA(about), sizeof sender);
+  *from = sender.pid;
+  return true;
+}
+
+static const char *start_once(struct keeper *keeper, struct launch launch, bool *has_namespace) {
+  int link[2], go[2], failure[2], yes = 1;
+  struct link_message message = {0};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0 || pipe2(go, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0 ||
+      setsockopt(link[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0)
+    return strerror(errno);
+  launch.link = link[1];
+  launch.go = go[0];
+  launch.failure = failure[1];
+  launch.is_isolated = *has_namespace;
+  long flags = SIGCHLD | (launch.is_isolated ? CLONE_NEWPID | CLONE_NEWNS : 0);
+  keeper->pid = (pid_t)syscall(SYS_clone, flags, 0, 0, 0, 0);
+  if (keeper->pid == 0) run_keeper(&launch);
+  int error = errno;
+  close(link[1]);
+  close(go[0]);
+  close(failure[1]);
+  keeper->link = link[0];
+  keeper->go = go[1];
+  keeper->failure = failure[0];
+  keeper->is_isolated = launch.is_isolated;
+  if (keeper->pid > 0 && receive_ready(link[0], &message, &keeper->command) && message.kind == LINK_READY) return NULL;
+  *has_namespace = false;
+  close(link[0]);
+  close(go[1]);
+  close(failure[0]);
+  if (keeper->pid < 0) return strerror(error);
+  kill(keeper->pid, SIGKILL);
+  while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR) {}
+  return "its keeper died";
+}
+
+const char *keeper_start(struct keeper *keeper, const struct spec *spec, const int output[2], mode_t mask, int oom_score) {
+  struct launch launch = {.spec = spec, .output = output, .umask = mask, .oom_score = oom_score};
+  bool has_namespace = spec->is_isolated;
+  if (has_namespace && start_once(keeper, launch, &has_namespace) == NULL) return NULL;
+  return start_once(keeper, launch, &has_namespace);
+}
+
+bool keeper_go(struct keeper *keeper, struct failure *failure) {
+  ssize_t n = write(keeper->go, "g", 1);
+  close(keeper->go);
+  while (n == 1 && (n = read(keeper->failure, failure, sizeof *failure)) < 0 && errno == EINTR) n = 1;
+  close(keeper->failure);
+  return n == 0;
+}

@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import type { GuardedTask, Guards, LaunchSpec, OutputChunk } from './guards.ts'
+import { adoptFolder } from './adopt-folder.ts'
+import { EndedOutputs, isEndedAndForgotten, type OutputLimits } from './ended-outputs.ts'
+import { findCgroupRoot, makeCgroup, removeCgroup } from './guard-cgroup.ts'
+import { GuardFault, textOf } from './guard-fault.ts'
+import { createFolder, folderNameOf, foldersIn, readGuard, readStarted, removeFolder, type FolderTask } from './guard-folder.ts'
+import { startGuard, whyNotLaunchable } from './guard-launch.ts'
+import { LeaseFile } from './guard-lease.ts'
+import { readGuardOutput } from './guard-output.ts'
+import { sweep } from './guard-sweep.ts'
+import { HeldGuard } from './held-guard.ts'
+
+const SWEEP_LIMIT_MS = 30_000
+
+export interface GuardsOptions {
+  /** Of this server alone; guards of an earlier process of it are found here. */
+  readonly folder: string
+  /** `guardProgram()`, or where the program was installed. */
+  readonly program: string
+  readonly endedOutputs: OutputLimits
+  /** Tasks in PID namespaces and cgroups of their own, where this host allows. */
+  readonly isIsolated: boolean
+  /** A disk that fails, or a process that cannot be killed, after the server has started: one line (R10). */
+  readonly onFault: (fault: Error) => void
+}
+
+interface Launching {
+  isLeased: boolean
+  isKillAsked: boolean
+}
+
+/** Guards of this host: one folder and one process each. Rejects with the file system's error when the folder cannot be used. */
+export async function openGuards(options: GuardsOptions): Promise<Guards> {
+  await mkdir(`${options.folder}/guards`, { recursive: true, mode: 0o700 })
+  return new LocalGuards(options, new LeaseFile(options.folder))
+}
+
+class LocalGuards implements Guards {
+  readonly #options: GuardsOptions
+  readonly #parent: string
+  readonly #lease: LeaseFile
+  readonly #cgroupRoot: string | null
+  readonly #outputs: EndedOutputs
+  readonly #held = new Map<string, HeldGuard>()
+  readonly #launching = new Map<string, Launching>()
+  readonly #listeners: ((task: GuardedTask) => void)[] = []
+  #isClosed = false
+
+  constructor(options: GuardsOptions, lease: LeaseFile) {
+    this.#options = options
+    this.#parent = `${options.folder}/guards`
+    this.#lease = lease
+    this.#cgroupRoot = options.isIsolated ? findCgroupRoot() : null
+    this.#outputs = new EndedOutputs(options.endedOutputs)
+  }
+
+  async adopt(): Promise<readonly GuardedTask[]> {
+    const folders = await foldersIn(this.#parent)
+    const areForgotten = await Promise.all(folders.map(isEndedAndForgotten))
+    await this.#outputs.adopt(folders.filter((_, i) => areForgotten[i]))
+    const open = folders.filter((_, i) => !areForgotten[i])
+    const found = await Promise.all(open.map((folder) => adoptFolder(folder, (task) => this.#hold(task, folder))))
+    const held = found.filter((one) => one !== null)
+    for (const one of held) this.#held.set(folderNameOf(one.task.taskId, one.task.attempt), one)
+    return held.map((one) => one.view())
+  }
+
+  async launch(spec: LaunchSpec): Promise<{ readonly error: string | null }> {
+    const key = folderNameOf(spec.taskId, spec.attempt)
+    const why =
+      whyNotLaunchable(spec) ?? (this.#held.has(key) || this.#launching.has(key) ? `attempt ${key} has been launched before` : null)
+    if (why !== null) return { error: why }
+    const launching: Launching = { isLeased: spec.isLeased, isKillAsked: false }
+    this.#launching.set(key, launching)
+    try {
+      return await this.#launchIn(key, spec, launching)
+    } catch (error) {
+      return { error: error instanceof GuardFault ? error.message : `guard folder: ${textOf(error)}` }
+    } finally {
+      this.#launching.delete(key)
+    }
+  }
+
+  lease(untilMono: number, lengthMs: number): void {
+    this.#lease.write(untilMono, lengthMs)
+  }
+
+  setLeased(taskId: string, attempt: number, isLeased: boolean): void {
+    const key = folderNameOf(taskId, attempt)
+    const launching = this.#launching.get(key)
+    if (launching !== undefined) launching.isLeased = isLeased
+    this.#held.get(key)?.tell(isLeased ? 'leased 1' : 'leased 0')
+  }
+
+  async suspend(taskId: string, attempt: number): Promise<void> {
+    await this.#known(taskId, attempt).suspend()
+  }
+
+  async resume(taskId: string, attempt: number): Promise<void> {
+    await this.#known(taskId, attempt).resume()
+  }
+
+  kill(taskId: string, attempt: number): void {
+    const key = folderNameOf(taskId, attempt)
+    const launching = this.#launching.get(key)
+    if (launching !== undefined) launching.isKillAsked = true
+    this.#held.get(key)?.tell('kill')
+  }
+
+  onExit(listener: (task: GuardedTask) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  processIds(taskId: string, attempt: number): readonly number[] {
+    return this.#held.get(folderNameOf(taskId, attempt))?.processIds() ?? []
+  }
+
+  async readOutput(
+    taskId: string,
+    attempt: number,
+    stream: 'stdout' | 'stderr',
+    offset: number,
+    maxBytes: number,
+  ): Promise<OutputChunk | null> {
+    return readGuardOutput(`${this.#parent}/${folderNameOf(taskId, attempt)}`, stream, offset, maxBytes)
+  }
+
+  forget(taskId: string, attempt: number): void {
+    const key = folderNameOf(taskId, attempt)
+    const held = this.#held.get(key)
+    if (held === undefined || !held.isEnded) return
+    this.#held.delete(key)
+    this.#outputs.add(held.folder).catch((error: unknown) => this.#fault(error))
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const held of this.#held.values()) held.release()
+    this.#lease.close()
+  }
+
+  async #launchIn(key: string, spec: LaunchSpec, launching: Launching): Promise<{ readonly error: string | null }> {
+    const { taskId, attempt, record } = spec
+    const mark = `${key}.${randomBytes(6).toString('hex')}`
+    const folder = await createFolder(this.#parent, { taskId, attempt, record, mark })
+    const cgroup = makeCgroup(this.#cgroupRoot, key)
+    const { program, isIsolated } = this.#options
+    const wasLeased = launching.isLeased
+    const start = { program, folder, leasePath: this.#lease.path, cgroup, isIsolated, mark }
+    const answer = await startGuard(start, spec, wasLeased)
+    if (answer.error !== null) {
+      await sweep({ taskId, attempt, record, mark }, await readStarted(folder), SWEEP_LIMIT_MS)
+      removeCgroup(cgroup)
+      await removeFolder(folder)
+      return answer
+    }
+    await this.#take(this.#hold({ taskId, attempt, record, mark }, folder))
+    if (launching.isLeased !== wasLeased) this.setLeased(taskId, attempt, launching.isLeased)
+    if (launching.isKillAsked) this.#held.get(key)?.tell('kill')
+    return answer
+  }
+
+  /** A command may have ended before we could ask its guard; that is reported after the launch's answer. */
+  async #take(held: HeldGuard): Promise<void> {
+    this.#held.set(folderNameOf(held.task.taskId, held.task.attempt), held)
+    try {
+      await held.attach((await readGuard(held.folder))?.guard?.pid ?? 0)
+    } catch {
+      setImmediate(() => void held.settle())
+    }
+    if (this.#isClosed) held.release()
+  }
+
+  #hold(task: FolderTask, folder: string): HeldGuard {
+    return new HeldGuard(task, folder, (held, fault) => {
+      if (fault !== null) return this.#fault(fault)
+      for (const listener of this.#listeners) listener(held.view())
+    })
+  }
+
+  #known(taskId: string, attempt: number): HeldGuard {
+    const held = this.#held.get(folderNameOf(taskId, attempt))
+    if (held === undefined) throw new GuardFault(`no guard has attempt ${folderNameOf(taskId, attempt)}`)
+    return held
+  }
+
+  #fault(error: unknown): void {
+    if (!this.#isClosed) this.#options.onFault(error instanceof Error ? error : new GuardFault(textOf(error)))
+  }
+}

@@ -1,0 +1,82 @@
+import { readFileSync, readdirSync } from 'node:fs'
+
+/** What /proc says of processes. Pids are those of this PID namespace; one that is gone is in no answer. */
+
+/** `startTime`, in clock ticks since boot, tells a pid from a later use of the same number. */
+export interface ProcessKey {
+  readonly pid: number
+  readonly startTime: number
+}
+
+/** False for a zombie too: it holds nothing any more. */
+export function isAlive(process: ProcessKey): boolean {
+  const fields = statFields(process.pid)
+  return fields !== null && fields[0] !== 'Z' && fields[0] !== 'X' && Number(fields[19]) === process.startTime
+}
+
+/** Neither gone nor a zombie; it may be stopped. */
+export function isRunnable(pid: number): boolean {
+  return !['Z', 'X', null].includes(stateOf(pid))
+}
+
+/** T or t: stopped; Z: dead, not reaped. */
+export function stateOf(pid: number): string | null {
+  return statFields(pid)?.[0] ?? null
+}
+
+export function startTimeOf(pid: number): number | null {
+  const fields = statFields(pid)
+  return fields === null ? null : Number(fields[19])
+}
+
+/** Children, their children and so on, each parent before its children. */
+export function descendantsOf(pid: number): number[] {
+  const found = [...childrenOf(pid)]
+  const seen = new Set(found)
+  for (let i = 0; i < found.length; i++) {
+    for (const child of childrenOf(found[i]!)) {
+      if (seen.has(child)) continue
+      seen.add(child)
+      found.push(child)
+    }
+  }
+  return found
+}
+
+/** All whose environment began with the assignment among its variables; those of other users are seen by root only. */
+export function processesWith(assignment: string): number[] {
+  return namesIn('/proc')
+    .map(Number)
+    .filter((pid) => Number.isInteger(pid) && `\0${read(`/proc/${pid}/environ`)}`.includes(`\0${assignment}\0`))
+}
+
+/** The pids of a file that lists them. */
+export function pidsIn(path: string): number[] {
+  return read(path).split(/\s+/).filter(Boolean).map(Number)
+}
+
+function childrenOf(pid: number): number[] {
+  return namesIn(`/proc/${pid}/task`).flatMap((thread) => pidsIn(`/proc/${pid}/task/${thread}/children`))
+}
+
+/** From the state on; the name before it may hold anything. */
+function statFields(pid: number): string[] | null {
+  const text = read(`/proc/${pid}/stat`)
+  return text === '' ? null : text.slice(text.lastIndexOf(')') + 2).split(' ')
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+function namesIn(path: string): string[] {
+  try {
+    return readdirSync(path)
+  } catch {
+    return []
+  }
+}
