@@ -2,18 +2,23 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install test check check-types check-lint check-format check-imports bench build fmt clean
+.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live test-faults
 
-export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+# Debian keeps nats-server where only root looks.
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
 HEADROOM := node --import ./cli/require-node.mjs cli/main.ts
 CACHE := node_modules/.cache
+DIST ?= dist
 LINT_CACHE ?= --cache --cache-strategy content --cache-location $(CACHE)/eslint/
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
 up: install ## start the controller with its page; Ctrl-C stops it (ARGS="..." goes to `headroom serve`)
 	@exec $(HEADROOM) serve $(ARGS)
+
+live: install ## a broker, a controller and four servers of real processes on this machine; Ctrl-C ends them
+	@exec $(HEADROOM) live $(ARGS)
 
 # npm 10 drops the link to the Node it has just installed, and everything would silently run on the old one.
 node_modules/.package-lock.json: package.json package-lock.json
@@ -25,7 +30,7 @@ node_modules/.package-lock.json: package.json package-lock.json
 
 install: node_modules/.package-lock.json
 
-test: install check ## everything: checks, tests, coverage (ARGS="test/unit/x.test.ts" runs only those tests)
+test: install check broker ## everything: checks, tests, coverage (ARGS="test/unit/x.test.ts" runs only those tests)
 ifdef ARGS
 	vitest run $(ARGS)
 else
@@ -56,13 +61,47 @@ check-imports:
 bench: install ## measure decisions and simulated time
 	@exec node test/bench/main.ts $(ARGS)
 
-build: install ## emit dist/: what a packed install or an image runs
-	rm -rf dist
-	tsc -p tsconfig.build.json
-	cp cli/require-node.mjs dist/cli/
+bench-live: install broker ## tasks per second from REST to completion, over a real broker, and what disk and broker can do
+	@exec node test/bench/end-to-end.ts $(ARGS)
 
-fmt: install ## lay out the sources
+# How often, and how long it may take: variables of this name win.
+test-faults: export FAULTS_BROKER_KILLS ?= 20
+test-faults: export FAULTS_CONTROLLER_KILLS ?= 50
+test-faults: export FAULTS_SERVER_STOPS ?= 5
+test-faults: install broker ## kill and stop broker, controller and servers under load (FAULTS_BROKER_KILLS=20 …)
+	vitest run test/faults --disable-console-intercept=true --no-file-parallelism
+
+# Tests run against a real broker. It is installed where that is possible; elsewhere they are left out, and continuous integration fails.
+broker:
+	@command -v nats-server >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing nats-server"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nats-server; } >/dev/null && \
+	  command -v nats-server >/dev/null && exit 0; \
+	fi; \
+	echo "no nats-server: as root on Debian or Ubuntu 'apt-get install nats-server', elsewhere https://github.com/nats-io/nats-server/releases"; \
+	test -z "$$CI"
+
+test-gpu: install ## swap real CUDA processes on this host's NVIDIA GPU; skips where there is none
+	@exec node test/gpu/main.ts $(ARGS)
+
+build: install ## emit dist/: what a packed install or an image runs
+	rm -rf $(DIST)
+	tsc -p tsconfig.build.json --outDir $(DIST)
+	cp cli/require-node.mjs $(DIST)/cli/
+	cp $(GUARD)/*.[ch] $(GUARD)/cc-flags $(DIST)/$(GUARD)/
+
+GUARD := gpu-server/guard
+guard: $(GUARD)/build/headroom-guard ## compile the guard that each task of a GPU server runs under (needs cc; done on demand too)
+
+$(GUARD)/build/headroom-guard: $(wildcard $(GUARD)/*.[ch]) $(GUARD)/cc-flags
+	@mkdir -p $(@D)
+	@$(CC) -static @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^) 2>/dev/null || $(CC) @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^)
+	@mv $@.new $@
+
+fmt: install ## lay out the sources, and write the commands into docs/cli.md
 	@prettier --write --log-level warn .
+	@node test/support/cli-reference.ts
 
 clean: ## remove everything that is not a source
-	rm -rf node_modules coverage dist
+	rm -rf node_modules coverage dist $(GUARD)/build

@@ -1,4 +1,4 @@
-/** Every environment variable that `headroom serve` reads: one line each, from which settings, .env.example and help are made. */
+/** Every environment variable that `headroom serve` and `headroom gpu-server` read: one line each, from which settings, .env.example and help are made. */
 import { isIP } from 'node:net'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../controller/domain/config.ts'
 
@@ -11,6 +11,8 @@ export interface EnvironmentVariable<T> {
   readonly meaning: string
   /** Reads a value that is not empty; `undefined` says that it is out of range. */
   read(text: string): T | undefined
+  /** Its value is shown nowhere. */
+  readonly isSecret?: true
 }
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -39,7 +41,7 @@ export const ENVIRONMENT = {
     range: 'a path',
     byDefault: './data',
     meaning: 'Folder of the SQLite store; it is made when it is missing',
-    read: (text) => (text.includes('\0') ? undefined : text),
+    read: aPath,
   },
   natsUrls: {
     name: 'CONTROLLER_NATS_URL',
@@ -47,6 +49,92 @@ export const ENVIRONMENT = {
     byDefault: null,
     meaning: 'Message broker over which GPU servers are reached; unset: none',
     read: brokerUrls,
+  },
+  natsUser: {
+    name: 'CONTROLLER_NATS_USER',
+    range: 'a text of 1 to 200 characters without blanks',
+    byDefault: null,
+    meaning: 'User at the broker, with CONTROLLER_NATS_PASSWORD; a user and password may stand in CONTROLLER_NATS_URL instead',
+    read: (text) => (WORD.test(text) ? text : undefined),
+  },
+  natsPassword: {
+    name: 'CONTROLLER_NATS_PASSWORD',
+    range: 'a text on one line, and CONTROLLER_NATS_USER must be set',
+    byDefault: null,
+    meaning: 'Password of that user',
+    read: (text) => (ONE_LINE.test(text) ? text : undefined),
+    isSecret: true,
+  },
+  natsToken: {
+    name: 'CONTROLLER_NATS_TOKEN',
+    range: 'a text on one line, without another way to log in',
+    byDefault: null,
+    meaning: 'Token for a broker that knows no users',
+    read: (text) => (ONE_LINE.test(text) ? text : undefined),
+    isSecret: true,
+  },
+  natsNkeyFile: {
+    name: 'CONTROLLER_NATS_NKEY_FILE',
+    range: 'a readable file with the seed of an nkey user, SU…, without another way to log in',
+    byDefault: null,
+    meaning: 'Seed with which this process proves to the broker who it is',
+    read: aPath,
+  },
+  natsInboxPrefix: {
+    name: 'CONTROLLER_NATS_INBOX_PREFIX',
+    range: '_INBOX and what follows of letters, digits, -, _ and dots between them',
+    byDefault: null,
+    meaning: 'Where answers come in; unset: _INBOX_ and the user, of an nkey its public key, or _INBOX without one',
+    read: (text) => (INBOX.test(text) ? text : undefined),
+  },
+  natsTlsCa: {
+    name: 'CONTROLLER_NATS_TLS_CA',
+    range: 'a readable PEM file of certificates',
+    byDefault: null,
+    meaning: 'Authorities that the certificate of the broker must come from; unset: those of the system',
+    read: aPath,
+  },
+  natsTlsCert: {
+    name: 'CONTROLLER_NATS_TLS_CERT',
+    range: 'a readable PEM file with a certificate, and CONTROLLER_NATS_TLS_KEY must be set',
+    byDefault: null,
+    meaning: 'Certificate that is shown to the broker',
+    read: aPath,
+  },
+  natsTlsKey: {
+    name: 'CONTROLLER_NATS_TLS_KEY',
+    range: 'a readable PEM file with a private key, and CONTROLLER_NATS_TLS_CERT must be set',
+    byDefault: null,
+    meaning: 'Private key of that certificate',
+    read: aPath,
+  },
+  nodeName: {
+    name: 'NODE_NAME',
+    range: 'a text of 1 to 100 characters without blanks',
+    byDefault: null,
+    meaning: 'GPU server: name of its host in the cluster; unset: the host name',
+    read: (text) => (/^[^\s\p{Cc}]{1,100}$/u.test(text) ? text : undefined),
+  },
+  nodeId: {
+    name: 'NODE_ID',
+    range: 'a UUID in lower case',
+    byDefault: null,
+    meaning: 'GPU server: its identity, as the broker knows it; unset: made from NODE_NAME',
+    read: (text) => (UUID.test(text) ? text : undefined),
+  },
+  nodeAddress: {
+    name: 'NODE_ADDRESS',
+    range: 'a text of 1 to 200 characters without blanks',
+    byDefault: null,
+    meaning: 'GPU server: where people find its host; unset: the host name',
+    read: (text) => (WORD.test(text) ? text : undefined),
+  },
+  nodeStateDir: {
+    name: 'NODE_STATE_DIR',
+    range: 'a path',
+    byDefault: './node-state',
+    meaning: 'GPU server: folder of what it must know after a restart, of its guards and of what tasks write; one server each',
+    read: aPath,
   },
   defaultOvercommitPercent: {
     name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',
@@ -63,6 +151,15 @@ export const ENVIRONMENT = {
     read: (text) => LOG_LEVELS.find((level) => level === text),
   },
 } as const satisfies Readonly<Record<string, EnvironmentVariable<unknown>>>
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const WORD = /^[^\s\p{Cc}]{1,200}$/u
+const ONE_LINE = /^[^\p{Cc}]+$/u
+const INBOX = /^_INBOX[\w-]*(?:\.[\w-]+)*$/
+
+function aPath(text: string): string | undefined {
+  return text.includes('\0') ? undefined : text
+}
 
 /** Exactly written: no sign, no leading zero, no fraction, no blank. */
 function integerIn(text: string, min: number, max: number): number | undefined {

@@ -1,7 +1,8 @@
 /** Values of options: text to number or list, or one clear line that commander puts behind the option's name. */
 import { InvalidArgumentError } from 'commander'
-import type { DurationMs, Mib } from '../protocol/units.ts'
+import type { DurationMs, Mib, Priority } from '../protocol/units.ts'
 import {
+  formatDuration,
   DURATION_FORMAT,
   parseDuration,
   parseRange,
@@ -10,10 +11,13 @@ import {
   rangeCount,
   rangeValues,
 } from '../simulator/scenario/quantity.ts'
+import { parseVram, VRAM_FORMAT } from './vram-size.ts'
 
 export const MAX_SEED = 4_294_967_295
 /** Values of one range. */
 const MAX_RANGE_VALUES = 10_000
+/** What the controller takes for one GPU. */
+const MAX_VRAM_MIB = 16_777_216
 
 export function whole(least: number, most: number): (text: string) => number {
   return (text) => {
@@ -36,6 +40,28 @@ export function time(text: string): DurationMs {
   const ms = parseDuration(text)
   if (ms === null) throw new InvalidArgumentError(`It must be ${DURATION_FORMAT}.`)
   return ms
+}
+
+/** A time between two bounds, both included. */
+export function timeWithin(leastMs: DurationMs, mostMs: DurationMs): (text: string) => DurationMs {
+  return (text) => {
+    const ms = time(text)
+    if (ms >= leastMs && ms <= mostMs) return ms
+    throw new InvalidArgumentError(`It must be from ${formatDuration(leastMs)} to ${formatDuration(mostMs)}.`)
+  }
+}
+
+/** `P0` (highest) to `P4`; the bare number will do. */
+export function priority(text: string): Priority {
+  if (/^P?[0-4]$/.test(text)) return Number(text.replace('P', '')) as Priority
+  throw new InvalidArgumentError('It must be P0 (highest), P1, P2, P3 or P4.')
+}
+
+/** VRAM of each GPU, with its unit. */
+export function vram(text: string): Mib {
+  const value = parseVram(text)
+  if (value !== null && value >= 1 && value <= MAX_VRAM_MIB) return value
+  throw new InvalidArgumentError(`It must be ${VRAM_FORMAT}, from 1Mi to ${MAX_VRAM_MIB / 1024 / 1024}Ti.`)
 }
 
 /** MiB, or a size with a unit (`40960`, `40Gi`). */

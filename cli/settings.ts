@@ -18,8 +18,8 @@ export class SettingsError extends Error {
   override readonly name = 'SettingsError'
   readonly variable: string
 
-  constructor(variable: string, value: string, range: string) {
-    super(`${variable} is ${JSON.stringify(withoutSecrets(value).slice(0, 200))}; it must be ${range}`)
+  constructor(variable: string, value: string, range: string, options?: ErrorOptions) {
+    super(`${variable} is ${JSON.stringify(withoutSecrets(value).slice(0, 200))}; it must be ${range}`, options)
     this.variable = variable
   }
 }
@@ -48,5 +48,5 @@ function valueOf<T>(env: Readonly<Record<string, string | undefined>>, variable:
 
 /** A broker's URL may carry a password, and this line goes to the log. */
 function withoutSecrets(value: string): string {
-  return value.replace(/\/\/[^@/]*@/g, '//…@')
+  return value.replace(/\/\/[^,]*@/g, '//…@')
 }

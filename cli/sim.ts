@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { decimal, integerRange, MAX_SEED, mib, time, whole } from './option-values.ts'
 import type { SimCheckOptions } from './sim-check.ts'
 import type { SimReplayOptions } from './sim-replay.ts'
+import type { SimServeOptions } from './sim-serve.ts'
 import type { SimRunOptions } from './sim-run.ts'
 import type { SimSweepOptions } from './sim-sweep.ts'
 
@@ -17,6 +18,7 @@ const MAX_VRAM_MIB = 16_777_216
 const MAX_RESERVE_MIB = 1_048_576
 const MAX_IDLE_SECONDS = 86_400
 const MAX_TIME_SCALE = 1_000_000
+const MAX_SPEED = 1_000
 /** As in controller/domain/config.ts and simulator/fleet/swap-profiles.ts; a test holds them equal. */
 export const STRATEGIES = ['best_fit', 'spread', 'fifo']
 export const SWAP_PROFILE_CHOICES = ['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'cli-exec']
@@ -27,6 +29,7 @@ export function addSimCommands(program: Command, setExit: (code: number) => void
   addSweep(sim, setExit)
   addReplay(sim, setExit)
   addCheck(sim, setExit)
+  addServe(sim, setExit)
 }
 
 function addRun(sim: Command, setExit: (code: number) => void): void {
@@ -103,5 +106,23 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
     .action(async (files: string[], options: SimCheckOptions) => {
       const { simCheck } = await import('./sim-check.ts')
       setExit(await simCheck(files, options))
+    })
+}
+
+function addServe(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('serve')
+    .description("the scenario's servers, simulated, for a controller that is reached over NATS")
+    .argument('<file>', 'a scenario')
+    .option('--nats <url>', 'the broker; else CONTROLLER_NATS_URL')
+    .option('--speed <factor>', 'tasks and copies so many times as quick', decimal(0, MAX_SPEED), 1)
+    .option(
+      '--task-time <time>',
+      'how long a task is busy whose command does not say (headroom work busy=10s idle=1m); else until stopped',
+      time,
+    )
+    .action(async (file: string, options: SimServeOptions) => {
+      const { simServe } = await import('./sim-serve.ts')
+      setExit(await simServe(file, options))
     })
 }

@@ -1,0 +1,202 @@
+/**
+ * A client of the controller's REST interface (docs/client.md). Field names are those of the interface: snake_case, MiB, RFC 3339.
+ *
+ *     const headroom = createClient()
+ *     const task = await headroom.tasks.submit({ vram_mib: 8192, command: ['python', 'train.py'] })
+ */
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { ConfigBody } from '../../controller/api/schema/config.ts'
+import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
+import type { GroupBody } from '../../controller/api/schema/group.ts'
+import type { KeepaliveBody, KeptLeaseBody } from '../../controller/api/schema/lease.ts'
+import type { LogBody, LogQuery as LogQueryBody } from '../../controller/api/schema/log.ts'
+import type { NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type { ReadyzBody, VersionBody } from '../../controller/api/schema/service.ts'
+import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { ExplanationBody, TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
+import { followEvents, type EventFilter, type FollowEventsOptions } from './events.ts'
+import { followLog, type FollowLogOptions } from './logs.ts'
+import { DEFAULT_URL, part, Transport } from './transport.ts'
+
+export { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
+export { DEFAULT_URL } from './transport.ts'
+export type { FollowLogOptions, LogPiece } from './logs.ts'
+export type { EventFilter, FollowEventsOptions } from './events.ts'
+export type {
+  ConfigBody as Config,
+  ConfigFields,
+  EventBody as Event,
+  EventPage,
+  ExplanationBody as Explanation,
+  GroupBody as Group,
+  KeptLeaseBody as KeptLease,
+  LogBody as Log,
+  NodeBody as Node,
+  NodeConfigChangeBody as NodeConfigChange,
+  NodePage,
+  ReadyzBody as Readiness,
+  SummaryBody as Summary,
+  TaskBody as Task,
+  TaskPage,
+  TaskPatchBody as TaskPatch,
+  TaskQuery,
+  TaskRequestBody as TaskRequest,
+  VersionBody as Version,
+}
+
+export interface ClientOptions {
+  /** Base address; VENDOR_CONTROLLER_URL, or else http://127.0.0.1:30080. */
+  readonly url?: string
+  /** HEADROOM_TOKEN, when it is set; null sends none. */
+  readonly token?: string | null
+  /** How often a request is tried in all, where trying again cannot do anything twice (3). */
+  readonly attempts?: number
+  /** Ends everything that is under way. */
+  readonly signal?: AbortSignal
+}
+
+interface CallOptions {
+  readonly signal?: AbortSignal
+}
+
+type LogQuery = Omit<LogQueryBody, 'follow'>
+
+interface GroupRequest {
+  readonly id: string
+  readonly description?: string
+  readonly node_ids?: readonly string[]
+}
+
+/** @throws TypeError when the address is no http(s) URL. */
+export function createClient(options: ClientOptions = {}) {
+  const transport = new Transport({
+    url: baseUrl(options.url ?? (process.env['VENDOR_CONTROLLER_URL'] || DEFAULT_URL)),
+    token: options.token === undefined ? process.env['HEADROOM_TOKEN'] || null : options.token,
+    attempts: options.attempts ?? 3,
+    signal: options.signal ?? null,
+  })
+  return {
+    url: transport.url,
+    tasks: tasksOf(transport),
+    nodes: nodesOf(transport),
+    groups: groupsOf(transport),
+    config: {
+      get: ({ signal }: CallOptions = {}) => transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
+      /** Fields that are not sent stay as they are; everything is persisted from then on. */
+      set: (change: Partial<ConfigFields>, { signal }: CallOptions = {}) =>
+        transport.json<ConfigBody>({ method: 'PUT', path: '/config', body: change, signal }),
+    },
+    events: {
+      /** Oldest first, after the seq `after`. */
+      list: ({ signal, ...query }: EventFilter & CallOptions & { readonly after?: number; readonly limit?: number } = {}) =>
+        transport.json<EventPage>({ method: 'GET', path: '/events', query, signal }),
+      /** Every event from `after` on, and those that come; ends with its signal, and outlives restarts of the controller. */
+      follow: (follow: FollowEventsOptions) => followEvents(transport, follow),
+    },
+    summary: ({ signal }: CallOptions = {}) => transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
+    version: ({ signal }: CallOptions = {}) => transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
+    /** Ready or not: what the controller checks of itself. */
+    readiness: ({ signal }: CallOptions = {}) => transport.anyStatus<ReadyzBody>({ method: 'GET', path: '/readyz', signal }),
+  }
+}
+
+export type HeadroomClient = ReturnType<typeof createClient>
+
+function tasksOf(transport: Transport) {
+  const at = (id: string): string => `/tasks/${part(id)}`
+  const list = ({ signal, ...query }: TaskQuery & CallOptions = {}) =>
+    transport.json<TaskPage>({ method: 'GET', path: '/tasks', query, signal })
+  return {
+    /** Resolves when the task is durable. It is not tried again once it may have been taken. */
+    submit: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
+      transport.json<TaskBody>({ method: 'POST', path: '/tasks', body: request, signal }),
+    get: (id: string, { signal }: CallOptions = {}) => transport.json<TaskBody>({ method: 'GET', path: at(id), signal }),
+    /** One page, newest first. */
+    list,
+    /** All pages, one task at a time. */
+    each: (query: Omit<TaskQuery, 'cursor'> & CallOptions = {}) => eachOf((cursor) => list({ ...query, ...cursor })),
+    update: (id: string, patch: TaskPatchBody, { signal }: CallOptions = {}) =>
+      transport.json<TaskBody>({ method: 'PATCH', path: at(id), body: patch, signal }),
+    /** A pending task is cancelled at once, a placed one is being stopped when this resolves. */
+    cancel: (id: string, { signal }: CallOptions = {}) => transport.json<TaskBody>({ method: 'DELETE', path: at(id), signal }),
+    /** Why it waits, or where it sits. */
+    explain: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<ExplanationBody>({ method: 'GET', path: `${at(id)}/explain`, signal }),
+    /** Lets a lease go on. `busy`: it wants the GPU. */
+    keepalive: (id: string, body: KeepaliveBody, { signal }: CallOptions = {}) =>
+      transport.json<KeptLeaseBody>({ method: 'POST', path: `${at(id)}/keepalive`, body, isRepeatable: true, signal }),
+    /** A piece of what it wrote, by its latest attempt. */
+    readLog: (id: string, { signal, ...query }: LogQuery & CallOptions = {}) =>
+      transport.json<LogBody>({ method: 'GET', path: `${at(id)}/logs`, query, signal }),
+    /** What it writes, until all of an attempt is read; outlives restarts of the controller. */
+    followLog: (id: string, options: FollowLogOptions = {}) => followLog(transport, id, options),
+  }
+}
+
+function nodesOf(transport: Transport) {
+  const at = (id: string): string => `/nodes/${part(id)}`
+  const list = ({ signal, ...query }: CallOptions & { readonly limit?: number; readonly cursor?: string } = {}) =>
+    transport.json<NodePage>({ method: 'GET', path: '/nodes', query, signal })
+  const post = (id: string, verb: string, { signal }: CallOptions) =>
+    transport.json<NodeBody>({ method: 'POST', path: `${at(id)}/${verb}`, isRepeatable: true, signal })
+  return {
+    /** One page, in order of registration. */
+    list,
+    each: (query: CallOptions & { readonly limit?: number } = {}) => eachOf((cursor) => list({ ...query, ...cursor })),
+    get: (id: string, { signal }: CallOptions = {}) => transport.json<NodeBody>({ method: 'GET', path: at(id), signal }),
+    /** `overcommit_vram_percent` that is null or left out takes the override away. */
+    configure: (id: string, change: NodeConfigChangeBody, { signal }: CallOptions = {}) =>
+      transport.json<NodeBody>({ method: 'PUT', path: `${at(id)}/config`, body: change, signal }),
+    cordon: (id: string, options: CallOptions = {}) => post(id, 'cordon', options),
+    uncordon: (id: string, options: CallOptions = {}) => post(id, 'uncordon', options),
+  }
+}
+
+function groupsOf(transport: Transport) {
+  const at = (id: string): string => `/groups/${part(id)}`
+  const member = (id: string, nodeId: string): string => `${at(id)}/nodes/${part(nodeId)}`
+  return {
+    /** All of them, by name. */
+    list: async ({ signal }: CallOptions = {}) =>
+      (await transport.json<{ readonly items: readonly GroupBody[] }>({ method: 'GET', path: '/groups', signal })).items,
+    get: (id: string, { signal }: CallOptions = {}) => transport.json<GroupBody>({ method: 'GET', path: at(id), signal }),
+    create: (group: GroupRequest, { signal }: CallOptions = {}) =>
+      transport.json<GroupBody>({ method: 'POST', path: '/groups', body: group, signal }),
+    /** Replaces the whole group, or creates it. */
+    put: (id: string, group: Omit<GroupRequest, 'id'> & { readonly node_ids: readonly string[] }, { signal }: CallOptions = {}) =>
+      transport.json<GroupBody>({ method: 'PUT', path: at(id), body: group, signal }),
+    /** 409 while pending tasks target it, unless `force`. */
+    delete: (id: string, { force, signal }: CallOptions & { readonly force?: boolean } = {}) =>
+      transport.json<null>({ method: 'DELETE', path: at(id), query: { force }, signal }),
+    addNode: (id: string, nodeId: string, { signal }: CallOptions = {}) =>
+      transport.json<GroupBody>({ method: 'PUT', path: member(id, nodeId), isRepeatable: true, signal }),
+    removeNode: (id: string, nodeId: string, { signal }: CallOptions = {}) =>
+      transport.json<null>({ method: 'DELETE', path: member(id, nodeId), signal }),
+  }
+}
+
+interface Page<T> {
+  readonly items: readonly T[]
+  readonly next_cursor: string | null
+}
+
+async function* eachOf<T>(pageAt: (cursor: { readonly cursor?: string }) => Promise<Page<T>>): AsyncGenerator<T, void, undefined> {
+  let page = await pageAt({})
+  for (;;) {
+    yield* page.items
+    if (page.next_cursor === null) return
+    page = await pageAt({ cursor: page.next_cursor })
+  }
+}
+
+/** Without a slash at its end; a path in front of /api/v1 is kept. */
+function baseUrl(text: string): string {
+  const url = URL.parse(text)
+  const isUsable = url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.username === '' && url.password === ''
+  if (!isUsable || url.search !== '' || url.hash !== '') {
+    throw new TypeError(
+      `${JSON.stringify(text.replace(/\/\/[^@/]*@/, '//…@').slice(0, 200))} is no address of a controller (${DEFAULT_URL})`,
+    )
+  }
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}

@@ -1,0 +1,256 @@
+/** One request to the controller: time limit, size limit, typed errors, and another try where that is safe. */
+import { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
+
+/** An answer must be complete after this long. */
+const TIMEOUT_MS = 30_000
+/** The largest answer that is read. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+/** The longest pause before another try, whatever Retry-After asks for. */
+const MAX_PAUSE_MS = 10_000
+const FIRST_PAUSE_MS = 200
+
+export const DEFAULT_URL = 'http://127.0.0.1:30080'
+
+export interface TransportOptions {
+  /** Base address of the controller, without /api/v1. */
+  readonly url: string
+  /** Sent as Bearer; null: none. */
+  readonly token: string | null
+  /** How often a request is tried in all, where trying again is safe. */
+  readonly attempts: number
+  readonly signal: AbortSignal | null
+}
+
+export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Below /api/v1, every part encoded already. */
+  readonly path: string
+  readonly query?: Query
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  /** It may be carried out twice without harm. By default a GET may, nothing else. */
+  readonly isRepeatable?: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Node's name for a connection that was never made. */
+const UNSENT_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+export class Transport {
+  readonly url: string
+  readonly #options: TransportOptions
+
+  constructor(options: TransportOptions) {
+    this.#options = options
+    this.url = options.url
+  }
+
+  /**
+   * The answer's body as JSON; null where there is none.
+   * Tried again are: what was refused with 429, what never left, and, when it may be carried out twice, what met a broken connection or 503.
+   */
+  async json<T>(call: Call): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#once<T>(call)
+      } catch (error) {
+        if (attempt >= this.#options.attempts || !mayTryAgain(error, call)) throw error
+        await pause(pauseMs(error, attempt), this.#signalOf(call))
+      }
+    }
+  }
+
+  /** The answer as it arrives; for streams, so without a time limit once it has begun. Never tried again. */
+  async open(call: Call): Promise<Response> {
+    const limit = new AbortController()
+    const timer = setTimeout(() => limit.abort(new DOMException('', 'TimeoutError')), TIMEOUT_MS)
+    try {
+      const response = await this.#fetch(call, limit.signal)
+      if (!response.ok) throw await this.#problemOf(response)
+      return response
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Whatever the status is: for /readyz, which says with 503 what is wrong. */
+  async anyStatus<T>(call: Call): Promise<T> {
+    return this.#bodyOf<T>(await this.#fetch(call, AbortSignal.timeout(TIMEOUT_MS)))
+  }
+
+  async #once<T>(call: Call): Promise<T> {
+    const response = await this.#fetch(call, AbortSignal.timeout(TIMEOUT_MS))
+    if (!response.ok) throw await this.#problemOf(response)
+    return response.status === 204 ? (null as T) : this.#bodyOf<T>(response)
+  }
+
+  async #fetch(call: Call, limit: AbortSignal): Promise<Response> {
+    const url = `${this.url}/api/v1${call.path}${queryText(call.query)}`
+    const headers: Record<string, string> = { accept: 'application/json', ...call.headers }
+    if (this.#options.token !== null) headers['authorization'] = `Bearer ${this.#options.token}`
+    if (call.body !== undefined) headers['content-type'] ??= 'application/json'
+    try {
+      return await fetch(url, {
+        method: call.method,
+        headers,
+        redirect: 'manual',
+        signal: AbortSignal.any([limit, ...this.#signals(call)]),
+        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+      })
+    } catch (error) {
+      throw this.broken(error, call)
+    }
+  }
+
+  /** A failure below HTTP, in one line. An abort that the caller asked for stays what it is. */
+  broken(error: unknown, call: Pick<Call, 'signal'>): unknown {
+    if (this.#signals(call).some((signal) => signal.aborted)) return error
+    if (error instanceof ApiError || error instanceof ConnectionError || error instanceof UnexpectedAnswer) return error
+    if (error instanceof DOMException && error.name === 'TimeoutError') {
+      return new ConnectionError(`${this.url} did not answer within ${TIMEOUT_MS / 1000} s`, false, error)
+    }
+    const code = codeOf(error)
+    return new ConnectionError(`cannot reach the controller at ${this.url}: ${wordsFor(code, error)}`, UNSENT_CODES.has(code ?? ''), error)
+  }
+
+  async #bodyOf<T>(response: Response): Promise<T> {
+    const text = await this.#textOf(response)
+    try {
+      return JSON.parse(text) as T
+    } catch (error) {
+      throw new UnexpectedAnswer(`${this.url} answered ${response.status} with something that is no JSON: is a controller there?`, {
+        cause: error,
+      })
+    }
+  }
+
+  async #textOf(response: Response): Promise<string> {
+    const chunks: Uint8Array[] = []
+    let size = 0
+    try {
+      for await (const chunk of response.body ?? []) {
+        size += chunk.length
+        if (size > MAX_ANSWER_BYTES) throw new UnexpectedAnswer(`the answer of ${this.url} is larger than ${MAX_ANSWER_BYTES} bytes`)
+        chunks.push(chunk)
+      }
+    } catch (error) {
+      throw this.broken(error, {})
+    }
+    return Buffer.concat(chunks).toString('utf8')
+  }
+
+  async #problemOf(response: Response): Promise<Error> {
+    const isProblem = (response.headers.get('content-type') ?? '').startsWith('application/problem+json')
+    if (!isProblem) {
+      await response.body?.cancel().catch(() => {})
+      return new UnexpectedAnswer(`${this.url} answered ${response.status} without saying why: is a controller there?`)
+    }
+    const body = await this.#bodyOf<unknown>(response)
+    return new ApiError(problemFields(body, response))
+  }
+
+  #signals(call: Pick<Call, 'signal'>): AbortSignal[] {
+    return [this.#options.signal, call.signal].filter((signal) => signal !== null && signal !== undefined)
+  }
+
+  #signalOf(call: Call): AbortSignal {
+    return AbortSignal.any(this.#signals(call))
+  }
+}
+
+/** A part of a path: an id may hold anything. */
+export function part(id: string): string {
+  // A dot or two would be taken for a step up.
+  if (id === '.' || id === '..') return id.replaceAll('.', '%252E')
+  return encodeURIComponent(id)
+}
+
+/** Resolves after `ms`; rejects at once when the signal aborts. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer)
+      reject(signal.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+}
+
+/** Doubles with every attempt, with jitter so that many clients do not come back together. */
+export function backoffMs(attempt: number, mostMs = MAX_PAUSE_MS): number {
+  return Math.min(mostMs, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 16)) * (0.5 + Math.random() / 2)
+}
+
+function mayTryAgain(error: unknown, { method, isRepeatable = method === 'GET' }: Call): boolean {
+  if (error instanceof ConnectionError) return error.isUnsent || isRepeatable
+  if (error instanceof ApiError) return error.status === 429 || (isRepeatable && error.status === 503)
+  return false
+}
+
+function pauseMs(error: unknown, attempt: number): number {
+  const asked = error instanceof ApiError ? error.retryAfterSeconds : null
+  return asked === null ? backoffMs(attempt) : Math.min(MAX_PAUSE_MS, asked * 1000)
+}
+
+function queryText(query: Query = {}): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== null) parameters.set(name, String(value))
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+function problemFields(body: unknown, response: Response): ConstructorParameters<typeof ApiError>[0] {
+  const problem = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
+  const text = (name: string): string | null => (typeof problem[name] === 'string' ? problem[name] : null)
+  const retryAfter = Number(response.headers.get('retry-after') ?? NaN)
+  return {
+    status: response.status,
+    code: text('code') ?? 'unknown',
+    detail: text('detail') ?? text('title') ?? `status ${response.status}`,
+    errors: Array.isArray(problem['errors']) ? (problem['errors'] as ApiError['errors']) : [],
+    requestId: text('request_id'),
+    retryAfterSeconds: Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : null,
+  }
+}
+
+/** Node wraps the reason: fetch failed ← AggregateError ← ECONNREFUSED. */
+function codeOf(error: unknown): string | null {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    const inner = at instanceof AggregateError ? (at.errors as unknown[])[0] : at
+    const code = (inner as { readonly code?: unknown }).code ?? (at as { readonly code?: unknown }).code
+    if (typeof code === 'string') return code
+  }
+  return null
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nobody listens there',
+  ENOTFOUND: 'there is no such host name',
+  EAI_AGAIN: 'the name service does not answer',
+  EHOSTUNREACH: 'there is no way to that host',
+  ENETUNREACH: 'there is no way to that network',
+  ECONNRESET: 'the connection broke',
+  EPIPE: 'the connection broke',
+  UND_ERR_SOCKET: 'the connection broke',
+  UND_ERR_CONNECT_TIMEOUT: 'the connection is not made in time',
+}
+
+function wordsFor(code: string | null, error: unknown): string {
+  if (code !== null) return WORDS[code] ?? code
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  return cause instanceof Error ? cause.message : String(cause)
+}

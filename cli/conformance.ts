@@ -1,0 +1,56 @@
+/** `headroom conformance --node ID`: drives one GPU server through the protocol, over a good network and a bad one, and says which rules it keeps. */
+import { randomUUID } from 'node:crypto'
+import { examineServer, RULES, type RuleReport } from '../simulator/conformance/conformance.ts'
+import { Examiner } from '../simulator/conformance/examiner.ts'
+import { PacedClock } from '../simulator/paced-clock.ts'
+import { createSeededRandom } from '../simulator/seeded-random.ts'
+import { connectBroker, type BrokerOptions } from './broker-connection.ts'
+import { EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
+import { REAL_TIME } from './real-time.ts'
+
+export interface ConformanceOptions extends BrokerOptions {
+  readonly node: string
+  readonly heartbeat: number
+  readonly lease: number
+  readonly seed?: string
+  /** Only rules of this number, `R3`. */
+  readonly only?: string
+  readonly json?: boolean
+}
+
+export async function conformance(options: ConformanceOptions): Promise<number> {
+  const rules = RULES.filter(({ rule }) => options.only === undefined || rule === options.only)
+  if (rules.length === 0)
+    throw new UsageError(`--only ${options.only}: there are ${[...new Set(RULES.map(({ rule }) => rule))].join(', ')}`)
+  const bus = connectBroker(options, 'headroom conformance')
+  const clock = new PacedClock(REAL_TIME.now(), REAL_TIME)
+  clock.begin()
+  const seed = options.seed ?? randomUUID()
+  const examiner = new Examiner({
+    bus,
+    clock,
+    random: createSeededRandom(seed).stream('examiner'),
+    nodeId: options.node,
+    settings: { heartbeat_ms: options.heartbeat, run_lease_ms: options.lease, safety_reserve_mib: 0 },
+    // Seconds since 1970 are above the epoch of any controller that counts its starts.
+    epoch: Math.floor(Date.now() / 1000),
+  })
+  const reports = await examineServer(
+    examiner,
+    (report) => {
+      if (options.json !== true) process.stdout.write(`${lineOf(report)}\n`)
+    },
+    rules,
+  )
+  clock.stop()
+  await bus.close()
+  const broken = reports.filter(({ verdict }) => verdict === 'broken').length
+  if (options.json === true) process.stdout.write(`${JSON.stringify({ node_id: options.node, seed, reports }, null, 2)}\n`)
+  else process.stdout.write(`${reports.length - broken} of ${reports.length} kept or not tested, ${broken} broken (seed ${seed})\n`)
+  return broken === 0 ? EXIT_OK : EXIT_FAILED
+}
+
+function lineOf({ verdict, rule, claim, detail }: RuleReport): string {
+  const mark = { kept: 'kept      ', broken: 'BROKEN    ', not_tested: 'not tested' }[verdict]
+  return `${mark}  ${rule.padEnd(5)}  ${claim}${detail === null ? '' : `: ${detail}`}`
+}

@@ -1,0 +1,33 @@
+/** `headroom doctor`: one line for each thing that has to be right, and what to do where it is not. */
+import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
+import { brokerChecks } from './doctor/broker.ts'
+import { controllerChecks } from './doctor/controller.ts'
+import type { Check } from './doctor/check.ts'
+import { compilerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './doctor/host.ts'
+import { printList, type Column } from './operator/output.ts'
+import type { VerbOptions } from './operator/session.ts'
+
+export async function doctor({ output, ...server }: VerbOptions): Promise<number> {
+  const found = await Promise.all([
+    nodeVersionCheck(process.versions.node),
+    controllerChecks(server),
+    brokerChecks(process.env),
+    compilerCheck(),
+    nvidiaCheck(),
+    dataDirCheck(process.env),
+  ])
+  const checks = found.flat()
+  await printList(checks, COLUMNS, output)
+  return checks.some(({ verdict }) => verdict === 'fail') ? EXIT_FAILED : EXIT_OK
+}
+
+const COLUMNS: readonly Column<Check>[] = [
+  {
+    title: 'VERDICT',
+    of: ({ verdict }) => verdict,
+    colour: (text, { verdict }, palette) =>
+      verdict === 'ok' ? palette.green(text) : verdict === 'warn' ? palette.yellow(text) : palette.red(text),
+  },
+  { title: 'WHAT', of: ({ name }) => name },
+  { title: 'FOUND', of: ({ detail, todo }) => (todo === null ? detail : `${detail}; ${todo}`) },
+]

@@ -1,0 +1,42 @@
+/** Is there a controller, is it the same version, is it ready, and does its clock agree with ours? */
+import { openClient, type ServerOption } from '../operator/session.ts'
+import { packageVersion } from '../package-info.ts'
+import { fail, ok, reasonOf, warn, type Check } from './check.ts'
+
+/** Clocks that differ by more make ages and times in answers misleading. */
+const MAX_SKEW_MS = 5_000
+
+export async function controllerChecks(server: ServerOption): Promise<readonly Check[]> {
+  const client = openClient(server)
+  try {
+    const version = await client.version()
+    const readiness = await client.readiness()
+    const askedAt = Date.now()
+    const summary = await client.summary()
+    return [
+      ok('controller', `${client.url} answers (${version.fleet} fleet)`),
+      versionCheck(version.version),
+      ...readiness.checks.map((check) =>
+        check.ok ? ok(`ready: ${check.name}`, check.detail) : fail(`ready: ${check.name}`, check.detail, 'see the controller’s log'),
+      ),
+      ...(readiness.checks.length === 0 ? [ok('ready', readiness.status)] : []),
+      clockCheck(Date.parse(summary.at), askedAt, Date.now()),
+    ]
+  } catch (error) {
+    return [fail('controller', reasonOf(error), 'start one with `headroom serve`, or set VENDOR_CONTROLLER_URL or --server')]
+  }
+}
+
+function versionCheck(theirs: string): Check {
+  const ours = packageVersion()
+  if (theirs === ours) return ok('version', ours)
+  return warn('version', `the controller is ${theirs}, this command ${ours}`, 'use the same version on both sides')
+}
+
+/** The controller's clock lies between the moments of asking and of the answer, give or take. */
+export function clockCheck(theirs: number, askedAt: number, answeredAt: number): Check {
+  const skewMs = theirs < askedAt ? askedAt - theirs : Math.max(0, theirs - answeredAt)
+  if (skewMs <= MAX_SKEW_MS) return ok('clock', 'agrees with the controller')
+  const detail = `differs from the controller by ${Math.round(skewMs / 1000)} s`
+  return warn('clock', detail, 'set both by NTP (a fresh simulated fleet lags for some seconds at its start)')
+}

@@ -1,0 +1,76 @@
+/** What this machine has: Node, a compiler for the guard, the driver's library, a place for the store. */
+import { execFile } from 'node:child_process'
+import { access, constants, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { ENVIRONMENT } from '../env-table.ts'
+import { fail, ok, reasonOf, warn, type Check } from './check.ts'
+
+/** As package.json has it under engines. */
+const WANTED_NODE = [22, 18] as const
+const COMPILE_WITHIN_MS = 20_000
+const LIBRARY = 'libnvidia-ml.so.1'
+const LIBRARY_FOLDERS = [
+  '/usr/lib/x86_64-linux-gnu',
+  '/usr/lib/aarch64-linux-gnu',
+  '/usr/lib64',
+  '/usr/lib',
+  '/usr/lib/wsl/lib',
+  '/usr/local/nvidia/lib64',
+]
+
+export async function nodeVersionCheck(version: string): Promise<readonly Check[]> {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const isNewEnough = major > WANTED_NODE[0] || (major === WANTED_NODE[0] && minor >= WANTED_NODE[1])
+  return [isNewEnough ? ok('Node.js', version) : fail('Node.js', version, `install ${WANTED_NODE.join('.')} or newer`)]
+}
+
+/** The guard of a GPU server's tasks is a small C program, built where it runs. */
+export async function compilerCheck(): Promise<readonly Check[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'headroom-doctor-'))
+  try {
+    const source = join(folder, 'probe.c')
+    await writeFile(
+      source,
+      '#include <sys/prctl.h>\n#include <unistd.h>\nint main(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) != 0; }\n',
+    )
+    await promisify(execFile)('cc', ['-O1', '-o', join(folder, 'probe'), source], { timeout: COMPILE_WITHIN_MS })
+    await promisify(execFile)(join(folder, 'probe'), { timeout: COMPILE_WITHIN_MS })
+    return [ok('guard', 'cc builds programs here')]
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    const detail = isMissing ? 'there is no C compiler' : `cc does not work: ${reasonOf(error).split('\n', 1)[0]}`
+    return [warn('guard', detail, 'a GPU server needs one to build its guard: install gcc and libc6-dev')]
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+export async function nvidiaCheck(folders: readonly string[] = LIBRARY_FOLDERS): Promise<readonly Check[]> {
+  for (const folder of folders) {
+    const found = await readdir(folder).catch((): string[] => [])
+    if (found.includes(LIBRARY)) return [ok('NVIDIA', join(folder, LIBRARY))]
+  }
+  return [warn('NVIDIA', `no ${LIBRARY}`, 'only a GPU server with device nvidia needs the driver')]
+}
+
+/** Says whether the store could be there, and changes nothing. */
+export async function dataDirCheck(env: NodeJS.ProcessEnv): Promise<readonly Check[]> {
+  const folder = resolve(env[ENVIRONMENT.dataDir.name] || ENVIRONMENT.dataDir.byDefault)
+  const todo = `set ${ENVIRONMENT.dataDir.name} to a folder that this user may write to; only a controller needs it`
+  for (let at = folder; ; at = dirname(at)) {
+    const facts = await stat(at).catch((error: NodeJS.ErrnoException) => error)
+    if (facts instanceof Error) {
+      if (facts.code === 'ENOENT' && at !== dirname(at)) continue
+      return [warn('data', `${folder}: ${facts.message}`, todo)]
+    }
+    if (!facts.isDirectory()) return [warn('data', `${at} is no folder`, todo)]
+    const mayWrite = await access(at, constants.W_OK | constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (!mayWrite) return [warn('data', `${at} cannot be written to`, todo)]
+    return [ok('data', at === folder ? `${folder} can be written to` : `${folder} can be made`)]
+  }
+}

@@ -1,0 +1,196 @@
+/** `headroom gpu-server`: this host's GPUs in a cluster, until a signal comes. */
+import { readFileSync } from 'node:fs'
+import { hostname, totalmem } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pino } from 'pino'
+import type { Logger } from 'pino'
+import { connectNatsBus } from '../controller/adapters/nats-bus.ts'
+import type { NatsBus } from '../controller/adapters/nats-bus.ts'
+import { createSystemClock } from '../controller/adapters/system-clock.ts'
+import { createSystemRandom } from '../controller/adapters/system-random.ts'
+import type { Clock } from '../controller/ports/clock.ts'
+import type { Accelerator } from '../gpu-server/devices/accelerator.ts'
+import { NvidiaAccelerator } from '../gpu-server/devices/nvidia/nvidia-accelerator.ts'
+import { ProcessAccelerator } from '../gpu-server/devices/process-accelerator.ts'
+import { openDiskStorage } from '../gpu-server/disk-storage.ts'
+import { bootTime } from '../gpu-server/guard/boot-time.ts'
+import { guardProgram } from '../gpu-server/guard/guard-program.ts'
+import { openGuards } from '../gpu-server/guard/local-guards.ts'
+import { startGpuServer } from '../gpu-server/server.ts'
+import type { GpuServer } from '../gpu-server/server.ts'
+import { nodeIdFromName } from '../protocol/node-id.ts'
+import type { DurationMs, Mib } from '../protocol/units.ts'
+import { ENVIRONMENT } from './env-table.ts'
+import type { EnvironmentVariable } from './env-table.ts'
+import { CommandFailure, UsageError } from './exit-codes.ts'
+import { readInventory } from './inventory.ts'
+import { natsSettings } from './nats-settings.ts'
+import { SettingsError } from './settings.ts'
+import { untilSignal } from './until-signal.ts'
+
+export interface GpuServerCommandOptions {
+  readonly device: 'auto' | 'nvidia' | 'process'
+  readonly inventory?: string
+  readonly allowExec?: boolean
+  readonly taskUser?: string
+  readonly workDir?: string
+  readonly hostSwapMib?: Mib
+  readonly idleAfter: DurationMs
+  readonly stopTasks?: boolean
+}
+
+/** Of each stream of a task. */
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+/** Of tasks that have ended and were told. */
+const ENDED_OUTPUTS = { maxTasks: 1_000, maxBytes: 1024 * 1024 * 1024 }
+const STOP_TASKS_WITHIN_MS: DurationMs = 30_000
+const STOP_WITHIN_MS = 8_000
+const MIB = 1024 * 1024
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Runs until SIGINT or SIGTERM. Throws SettingsError and UsageError before anything was done, CommandFailure when it cannot start. */
+export async function gpuServer(options: GpuServerCommandOptions, env: Environment): Promise<void> {
+  const broker = natsSettings(env)
+  if (broker === null) throw new UsageError(`which broker? Set ${ENVIRONMENT.natsUrls.name}`)
+  const name = valueOf(env, ENVIRONMENT.nodeName) ?? hostname()
+  const nodeId = valueOf(env, ENVIRONMENT.nodeId) ?? nodeIdFromName(name)
+  const address = valueOf(env, ENVIRONMENT.nodeAddress) ?? hostname()
+  const stateFolder = resolve(valueOf(env, ENVIRONMENT.nodeStateDir) ?? '')
+  const user = options.taskUser === undefined ? null : userOf(options.taskUser)
+  const log = pino({ level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' }, pino.destination({ fd: 2, sync: true }))
+  const clock = createSystemClock(bootTime)
+  const { accelerator, hostSwapMib } = acceleratorOf(options, clock, log)
+  let bus: NatsBus | null = null
+  let server: GpuServer | null = null
+  try {
+    const storage = openDiskStorage({ folder: stateFolder, onFault: (fault) => die(log, fault) })
+    const guards = await openGuards({
+      folder: stateFolder,
+      program: await guardProgram(),
+      endedOutputs: ENDED_OUTPUTS,
+      isIsolated: true,
+      onFault: (fault) => die(log, fault),
+    })
+    bus = connectNatsBus({
+      ...broker,
+      name: `gpu-server ${name}`,
+      onState: (state, detail) => {
+        log.info({ state, detail }, 'broker')
+        if (state === 'connected') server?.reconnected()
+      },
+      onBadMessage: (subject, why) => log.warn({ subject, why }, 'message refused'),
+      onSlowConsumer: (pattern) => log.warn({ pattern }, 'messages dropped: too many wait'),
+      onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker does not allow this'),
+    })
+    server = await startGpuServer({
+      nodeId,
+      name,
+      address,
+      hostSwapMib: options.hostSwapMib ?? hostSwapMib,
+      allowExec: options.allowExec === true,
+      stateFolder,
+      workingDirectory: options.workDir === undefined ? join(stateFolder, 'work') : resolve(options.workDir),
+      storage,
+      guards,
+      accelerator,
+      clock,
+      random: createSystemRandom().stream('server'),
+      bus,
+      user,
+      environment: environmentOf(env, user),
+      maxOutputBytes: MAX_OUTPUT_BYTES,
+      idleAfterMs: options.idleAfter,
+      onNote: (line) => log.warn(line),
+    })
+    log.info({ node: nodeId, name, device: accelerator.kind, gpus: accelerator.gpus().length, tasks: server.taskCount }, 'GPU server runs')
+    await untilSignal()
+    setTimeout(() => process.exit(1), STOP_WITHIN_MS + (options.stopTasks === true ? STOP_TASKS_WITHIN_MS : 0)).unref()
+    await end(server, options, log)
+  } catch (error) {
+    throw asFailure(error)
+  } finally {
+    await bus?.close()
+    clock.stop()
+  }
+}
+
+async function end(server: GpuServer, options: GpuServerCommandOptions, log: Logger): Promise<void> {
+  const { taskCount } = server
+  if (options.stopTasks !== true) log.info({ tasks: taskCount }, 'the server ends; tasks keep running under their guards')
+  else if (await server.endTasks(STOP_TASKS_WITHIN_MS))
+    log.info({ tasks: taskCount }, 'the server ends; its tasks were ended, and the controller knows')
+  else log.warn({ tasks: server.taskCount }, 'the server ends; its tasks were told to end, and not all of that has arrived')
+  await server.close()
+}
+
+/** R10: nothing is acknowledged any more. */
+function die(log: Logger, fault: Error): void {
+  log.fatal({ err: fault }, 'the state folder failed: the server ends, its tasks live on under their guards')
+  process.stderr.write(`headroom: ${fault.message}\n`)
+  process.exit(1)
+}
+
+function acceleratorOf(
+  { device, inventory }: GpuServerCommandOptions,
+  clock: Clock,
+  log: Logger,
+): { readonly accelerator: Accelerator; readonly hostSwapMib: Mib } {
+  const isProcess = device === 'process' || (device === 'auto' && inventory !== undefined)
+  if (!isProcess) {
+    if (inventory !== undefined) throw new UsageError('--inventory declares GPUs of --device process')
+    const hostSwapMib = Math.floor(totalmem() / MIB / 2)
+    return { accelerator: new NvidiaAccelerator({ onNote: (line) => log.warn(line) }), hostSwapMib }
+  }
+  if (inventory === undefined) throw new UsageError('--device process needs --inventory FILE, which declares its GPUs')
+  const { gpus, hostSwapMib } = readInventory(inventory)
+  const wait = (ms: DurationMs): Promise<void> =>
+    new Promise((done) => {
+      clock.at(clock.now() + ms, done)
+    })
+  return { accelerator: new ProcessAccelerator({ gpus, now: () => clock.now(), wait }), hostSwapMib }
+}
+
+/** Nothing of the server's own environment reaches a task, but what every program needs. */
+function environmentOf(env: Environment, user: TaskUser | null): Readonly<Record<string, string>> {
+  const home = user === null ? env['HOME'] : user.home
+  return {
+    PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+    ...(home === undefined ? {} : { HOME: home }),
+    ...(env['LANG'] === undefined ? {} : { LANG: env['LANG'] }),
+    ...(env['LD_LIBRARY_PATH'] === undefined ? {} : { LD_LIBRARY_PATH: env['LD_LIBRARY_PATH'] }),
+  }
+}
+
+interface TaskUser {
+  readonly uid: number
+  readonly gid: number
+  readonly home: string
+}
+
+/** A name of /etc/passwd, or uid:gid. */
+function userOf(text: string): TaskUser {
+  if (process.getuid?.() !== 0) throw new UsageError('--task-user: only a server that runs as root can run tasks as somebody else')
+  const numbers = /^(\d{1,9}):(\d{1,9})$/.exec(text)
+  if (numbers !== null) return { uid: Number(numbers[1]), gid: Number(numbers[2]), home: '/' }
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((each) => each.split(':'))
+    .find(([name]) => name === text)
+  if (line === undefined) throw new UsageError(`--task-user: there is no user ${JSON.stringify(text)} on this host; a name, or uid:gid`)
+  return { uid: Number(line[2]), gid: Number(line[3]), home: line[5] ?? '/' }
+}
+
+const START_FAULTS: ReadonlySet<string> = new Set(['AcceleratorFault', 'StateFault', 'GuardFault'])
+
+function asFailure(error: unknown): unknown {
+  return error instanceof Error && START_FAULTS.has(error.name) ? new CommandFailure(error.message) : error
+}
+
+function valueOf<T>(env: Environment, variable: EnvironmentVariable<T>): T | null {
+  const text = env[variable.name] || variable.byDefault
+  if (text === null) return null
+  const value = variable.read(text)
+  if (value === undefined) throw new SettingsError(variable.name, text, variable.range)
+  return value
+}

@@ -1,0 +1,194 @@
+/**
+ * `headroom live`: broker, controller and a few GPU servers of real processes on this machine, one command, to try what a cluster does. The parts are
+ * the commands that a real cluster runs, each in a process of its own; when one of them ends, so do the others.
+ */
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createConnection, createServer, type AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Mib } from '../protocol/units.ts'
+import { ENVIRONMENT } from './env-table.ts'
+import { EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
+import { readSettings } from './settings.ts'
+import { untilSignal } from './until-signal.ts'
+
+export interface LiveOptions {
+  readonly servers: number
+  readonly gpus: number
+  readonly vram: Mib
+  /** Seconds without use after which a task may be swapped out; said to a controller whose configuration nobody has changed yet. */
+  readonly idle: number
+  readonly overcommit: number
+}
+
+const UP_WITHIN_MS = 30_000
+const END_WITHIN_MS = 10_000
+const LOOK_EVERY_MS = 50
+
+interface Part {
+  readonly name: string
+  readonly child: ChildProcess
+  readonly ended: Promise<string>
+}
+
+export async function live(options: LiveOptions): Promise<number> {
+  const settings = readSettings(process.env)
+  const folder = resolve(settings.dataDir, 'live')
+  const parts: Part[] = []
+  const isAsked = untilSignal().then(() => null)
+  try {
+    const natsUrl = settings.natsUrls[0] ?? (await startBroker(parts))
+    const url = await startController(parts, folder, natsUrl, options)
+    await tune(url, options)
+    for (let i = 1; i <= options.servers; i++) startServer(parts, folder, natsUrl, `local-${i}`, options)
+    await until(`${options.servers} servers are up`, parts, async () => (await upNodes(url)) >= options.servers)
+    process.stdout.write(welcome(url, options))
+    const ended = await Promise.race([isAsked, ...parts.map((part) => part.ended)])
+    if (ended !== null) process.stderr.write(`${ended}; the others end, too\n`)
+    return ended === null ? EXIT_OK : EXIT_FAILED
+  } finally {
+    await endAll(parts)
+  }
+}
+
+async function startBroker(parts: Part[]): Promise<string> {
+  if (spawnSync('nats-server', ['--version']).error !== undefined) {
+    throw new UsageError(
+      `nats-server is not on the PATH: install it (Debian, Ubuntu: apt-get install nats-server), or say with ${ENVIRONMENT.natsUrls.name} where a broker is`,
+    )
+  }
+  const port = await freePort()
+  start(parts, 'nats-server', ['nats-server', '-a', '127.0.0.1', '-p', String(port)], {})
+  await until('the broker is up', parts, () => listens(port))
+  return `nats://127.0.0.1:${port}`
+}
+
+async function startController(parts: Part[], folder: string, natsUrl: string, options: LiveOptions): Promise<string> {
+  const controller = start(parts, 'the controller', headroom('serve'), {
+    [ENVIRONMENT.natsUrls.name]: natsUrl,
+    [ENVIRONMENT.dataDir.name]: join(folder, 'controller'),
+    [ENVIRONMENT.defaultOvercommitPercent.name]: String(options.overcommit),
+    [ENVIRONMENT.logLevel.name]: process.env[ENVIRONMENT.logLevel.name] ?? 'warn',
+  })
+  let printed = ''
+  controller.child.stdout?.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+  await until('the controller is up', parts, () => /http:\S+/.test(printed))
+  const url = /http:\/\/[^\s/]+/.exec(printed)?.[0] ?? ''
+  await until('the controller knows the broker', parts, async () => (await fetch(`${url}/readyz`)).ok)
+  return url
+}
+
+/** An idle period in which somebody who watches sees something; a configuration that somebody chose stays. */
+async function tune(url: string, { idle, overcommit }: LiveOptions): Promise<void> {
+  const { source } = (await (await fetch(`${url}/api/v1/config`)).json()) as { readonly source: string }
+  if (source === 'persisted') return
+  const body = JSON.stringify({ idle_swap_out_seconds: idle, default_vram_overcommit_percent: overcommit })
+  const answer = await fetch(`${url}/api/v1/config`, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body })
+  if (!answer.ok) throw new Error(`PUT /config: ${await answer.text()}`)
+}
+
+function startServer(parts: Part[], folder: string, natsUrl: string, name: string, options: LiveOptions): void {
+  const state = join(folder, name)
+  mkdirSync(state, { recursive: true })
+  const inventory = join(folder, `${name}.inventory.yaml`)
+  const gpu = { model: 'declared', vram_mib: options.vram, swap: 'pinned-gen4' }
+  writeFileSync(inventory, `${JSON.stringify({ gpus: Array.from({ length: options.gpus }, () => gpu) }, null, 2)}\n`)
+  const command = headroom('gpu-server', '--device', 'process', '--inventory', inventory, '--allow-exec', '--stop-tasks')
+  start(parts, `server ${name}`, command, {
+    [ENVIRONMENT.natsUrls.name]: natsUrl,
+    NODE_NAME: name,
+    NODE_ADDRESS: '127.0.0.1',
+    NODE_STATE_DIR: state,
+    [ENVIRONMENT.logLevel.name]: process.env[ENVIRONMENT.logLevel.name] ?? 'warn',
+  })
+}
+
+function welcome(url: string, { servers, gpus, vram, idle, overcommit }: LiveOptions): string {
+  const half = Math.floor((vram * 3) / 5)
+  return `
+${servers} servers with ${gpus} declared GPU(s) of ${vram} MiB each, ${overcommit} % overcommit, idle tasks may leave after ${idle} s: ${url}
+In another terminal:
+  export VENDOR_CONTROLLER_URL=${url}
+  headroom status
+  headroom run --vram ${half}Mi -- headroom work busy=5s idle=10m   (more of them than fit, then: headroom task list)
+Ctrl-C ends everything, tasks included.
+`
+}
+
+function start(parts: Part[], name: string, command: readonly string[], env: Readonly<Record<string, string>>): Part {
+  const [file = '', ...args] = command
+  // A group of its own: Ctrl-C reaches this process alone, which then ends the parts in order.
+  const child = spawn(file, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  let lastLine = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    const text = chunk.toString()
+    lastLine = text.trimEnd().split('\n').at(-1) ?? lastLine
+    if (name !== 'nats-server') process.stderr.write(text)
+  })
+  const ended = new Promise<string>((done) => {
+    child.once('error', (error) => done(`${name} did not start: ${error.message}`))
+    child.once('exit', (code, signal) => done(`${name} has ended (${signal ?? code})${lastLine === '' ? '' : `: ${lastLine}`}`))
+  })
+  const part = { name, child, ended }
+  parts.push(part)
+  return part
+}
+
+/** In reverse: servers while they can still say goodbye, the broker last. */
+async function endAll(parts: readonly Part[]): Promise<void> {
+  const servers = parts.filter(({ name }) => name.startsWith('server '))
+  await Promise.all(servers.map(endPart))
+  for (const part of parts.filter((each) => !servers.includes(each)).toReversed()) await endPart(part)
+}
+
+async function endPart({ child, ended }: Part): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS)
+  await ended
+  clearTimeout(timer)
+}
+
+async function until(what: string, parts: readonly Part[], look: () => Promise<boolean> | boolean): Promise<void> {
+  const deadline = performance.now() + UP_WITHIN_MS
+  let ended: string | null = null
+  for (const part of parts) void part.ended.then((how) => (ended ??= how))
+  while (!(await look())) {
+    if (ended !== null) throw new Error(ended)
+    if (performance.now() > deadline) throw new Error(`not within ${UP_WITHIN_MS / 1000} s: ${what}`)
+    await wait(LOOK_EVERY_MS)
+  }
+}
+
+async function upNodes(url: string): Promise<number> {
+  const { items } = (await (await fetch(`${url}/api/v1/nodes`)).json()) as { readonly items: readonly { readonly status: string }[] }
+  return items.filter(({ status }) => status === 'up').length
+}
+
+function headroom(...args: readonly string[]): readonly string[] {
+  return [process.execPath, ...process.execArgv, process.argv[1] ?? '', ...args]
+}
+
+function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const server = createServer()
+    server.once('error', fail)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => done(port))
+    })
+  })
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = createConnection(port, '127.0.0.1')
+    const settle = (isUp: boolean): void => {
+      socket.destroy()
+      done(isUp)
+    }
+    socket.once('connect', () => settle(true))
+    socket.once('error', () => settle(false))
+  })
+}

@@ -1,0 +1,51 @@
+/** The `nats` commands: their options. What they do is loaded when one is called. */
+import { InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
+import type { NatsConfigOptions } from './nats-config.ts'
+
+export function addNatsCommands(program: Command): void {
+  const nats = program.command('nats').description('the message broker')
+  nats
+    .command('config')
+    .description('a configuration for nats-server in which each identity may do its own part only, and a key for each of them')
+    .option(
+      '--nodes <name,…>',
+      'GPU servers by NODE_NAME, or name=NODE_ID',
+      list(NODE, 'names of letters, digits, . _ and -, or name=UUID'),
+    )
+    .option('--clients <id,…>', 'clients', list(CLIENT, 'ids of letters, digits, _ and -'))
+    .option(
+      '--fleets <name,…>',
+      'simulated fleets, which may speak for every node: for trials',
+      list(CLIENT, 'names of letters, digits, _ and -'),
+    )
+    .requiredOption('-o, --out <file>', 'the configuration; keys lie beside it in keys/')
+    .option('--listen <host:port>', 'where the broker listens', address, '0.0.0.0:4222')
+    .option('--monitor <host:port>', 'where it answers health checks (/healthz); else nowhere', address)
+    .option('--tls-cert <file>', 'its certificate (PEM), as the broker will find it')
+    .option('--tls-key <file>', 'the private key of that')
+    .option('--tls-ca <file>', 'authority from which whoever connects must show a certificate')
+    .action(async (options: NatsConfigOptions) => {
+      const { natsConfig } = await import('./nats-config.ts')
+      natsConfig(options)
+    })
+}
+
+const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const NODE = new RegExp(`^[A-Za-z0-9][\\w.-]{0,99}(?:=${UUID})?$`)
+const CLIENT = /^[A-Za-z0-9][\w-]{0,99}$/
+const ADDRESS = /^(?:[\w.-]+|\[[0-9a-f:]+\]):\d{1,5}$/i
+
+function list(item: RegExp, words: string): (text: string) => readonly string[] {
+  return (text) => {
+    const items = text.split(',').map((each) => each.trim())
+    const names = items.map((each) => each.split('=')[0])
+    if (items.every((each) => item.test(each)) && new Set(names).size === items.length) return items
+    throw new InvalidArgumentError(`It must be ${words}, separated by commas, none twice.`)
+  }
+}
+
+function address(text: string): string {
+  if (ADDRESS.test(text)) return text
+  throw new InvalidArgumentError('It must be host:port.')
+}

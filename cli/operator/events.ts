@@ -1,0 +1,97 @@
+/** `headroom events`. */
+import type { Event, HeadroomClient } from '../client/client.ts'
+import { EXIT_OK } from '../exit-codes.ts'
+import { visible, visibleJson } from '../terminal-text.ts'
+import { printList, type Column } from './output.ts'
+import { nodeNamed, openClient, type VerbOptions } from './session.ts'
+import { untilInterrupted } from './interrupt.ts'
+
+export interface EventsOptions extends VerbOptions {
+  readonly follow?: boolean
+  readonly after?: number
+  readonly last: number
+  readonly task?: string
+  readonly node?: string
+}
+
+type Filter = { readonly task?: string; readonly node?: string }
+
+/** How many events one request may hold. */
+const PAGE = 200
+/** With a filter it is not known where its last events are; so far back they are looked for. */
+const LOOK_BACK = 20_000
+
+export async function events({ output, follow, after, last, task, node, ...server }: EventsOptions): Promise<number> {
+  const client = openClient(server)
+  const filter = {
+    ...(task === undefined ? {} : { task }),
+    ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
+  }
+  const { shown, reached } =
+    after === undefined ? await newest(client, filter, last) : await from(client, filter, after, follow === true ? 0 : last)
+  if (follow !== true) {
+    await printList(shown, COLUMNS, output)
+    return EXIT_OK
+  }
+  const print = output === 'table' || output === 'wide' ? linePrinter(output === 'wide') : documentPrinter(output)
+  for (const event of shown) await print(event)
+  await untilInterrupted(async (signal) => {
+    const onInterrupted = (error: Error): void => void process.stderr.write(`${visible(error.message)}; trying again\n`)
+    for await (const event of client.events.follow({ ...filter, after: reached, signal, onInterrupted })) await print(event)
+  })
+  return EXIT_OK
+}
+
+interface Found {
+  readonly shown: readonly Event[]
+  /** Where following goes on. */
+  readonly reached: number
+}
+
+/** The last `count` that match. */
+async function newest(client: HeadroomClient, filter: Filter, count: number): Promise<Found> {
+  const { last_seq: end } = await client.events.list({ limit: 1 })
+  const isFiltered = Object.keys(filter).length > 0
+  const found = await from(client, filter, Math.max(0, end - (isFiltered ? LOOK_BACK : count)), Infinity)
+  return { shown: found.shown.slice(-count), reached: Math.max(found.reached, isFiltered ? 0 : end) }
+}
+
+/** At most `count` after that seq, oldest first. */
+async function from(client: HeadroomClient, filter: Filter, after: number, count: number): Promise<Found> {
+  const shown: Event[] = []
+  let reached = after
+  while (shown.length < count) {
+    const page = await client.events.list({ ...filter, after: reached, limit: Math.min(PAGE, count - shown.length) })
+    shown.push(...page.items)
+    reached = page.next_after
+    if (page.items.length < PAGE) break
+  }
+  return { shown, reached }
+}
+
+const COLUMNS: readonly Column<Event>[] = [
+  { title: 'SEQ', isNumber: true, of: (event) => event.seq },
+  { title: 'AT', of: (event) => event.at },
+  { title: 'EVENT', of: (event) => event.kind },
+  { title: 'TASK', of: (event) => event.task_id },
+  { title: 'NODE', of: (event) => event.node_id },
+  { title: 'BECAUSE OF', isNumber: true, isWide: true, of: (event) => event.caused_by },
+  { title: 'DATA', isWide: true, of: (event) => JSON.stringify(event.data) },
+]
+
+/** Columns cannot be sized to what is not there yet. */
+function linePrinter(isWide: boolean): (event: Event) => Promise<void> {
+  return async ({ seq, at, kind, task_id: task, node_id: node, caused_by: cause, data }) => {
+    const more = isWide ? `  ${cause ?? '-'}  ${visible(JSON.stringify(data))}` : ''
+    process.stdout.write(`${seq}  ${at}  ${visible(kind)}  ${visible(task ?? '-')}  ${visible(node ?? '-')}${more}\n`)
+  }
+}
+
+/** JSON of something that has no end is one line for each, YAML one document for each. */
+function documentPrinter(output: 'json' | 'jsonl' | 'yaml'): (event: Event) => Promise<void> {
+  if (output !== 'yaml') return async (event) => void process.stdout.write(`${visibleJson(JSON.stringify(event))}\n`)
+  return async (event) => {
+    process.stdout.write('---\n')
+    await printList([event], COLUMNS, 'yaml')
+  }
+}

@@ -1,0 +1,34 @@
+/** Quantities as people read them. */
+
+const MIB_PER_GIB = 1024
+
+/** 8192 → `8Gi`, 500 → `500Mi`, 47988 → `46.9Gi`. */
+export function size(mib: number): string {
+  if (mib < MIB_PER_GIB) return `${mib}Mi`
+  const gib = mib / MIB_PER_GIB
+  return `${Number.isInteger(gib) ? gib : gib.toFixed(1)}Gi`
+}
+
+export function percent(value: number | null): string | null {
+  return value === null ? null : `${value.toFixed(1)} %`
+}
+
+/** How long ago, in the largest unit: `5s`, `12m`, `3h`, `2d`. What lies ahead is now. */
+export function age(instant: string | null, now: number): string | null {
+  if (instant === null) return null
+  return span(Math.max(0, now - Date.parse(instant)))
+}
+
+export function span(ms: number): string {
+  const seconds = Math.floor(ms / 1000)
+  if (seconds < 120) return `${seconds}s`
+  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)}m`
+  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3600)}h`
+  return `${Math.floor(seconds / 86_400)}d`
+}
+
+/** `███░░░ 50 %`, of `width` characters. */
+export function bar(part: number, whole: number, width: number): string {
+  const filled = whole <= 0 ? 0 : Math.min(width, Math.max(0, Math.round((part / whole) * width)))
+  return '█'.repeat(filled) + '░'.repeat(width - filled)
+}

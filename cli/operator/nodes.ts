@@ -1,0 +1,125 @@
+/** `headroom node …`. */
+import type { Node, NodeConfigChange } from '../client/client.ts'
+import { EXIT_OK, UsageError } from '../exit-codes.ts'
+import type { Palette } from '../terminal-text.ts'
+import { age, size } from './figures.ts'
+import { printDone, printList, printOne, type Column, type Field } from './output.ts'
+import { nodeNamed, openClient, pairsOf, type VerbOptions } from './session.ts'
+import { settingValue } from './setting-values.ts'
+
+/** The most that one page holds. */
+const PAGE = 1000
+
+export async function nodeList({ output, ...server }: VerbOptions): Promise<number> {
+  const nodes: Node[] = []
+  for await (const node of openClient(server).nodes.each({ limit: PAGE })) nodes.push(node)
+  await printList(nodes, nodeColumns(Date.now()), output)
+  return EXIT_OK
+}
+
+export async function nodeShow(name: string, { output, ...server }: VerbOptions): Promise<number> {
+  const node = await nodeNamed(openClient(server), name)
+  await printOne(node, fieldsOf(node, Date.now()), output)
+  return EXIT_OK
+}
+
+export async function nodeCordon(name: string, isCordoned: boolean, { output, ...server }: VerbOptions): Promise<number> {
+  const client = openClient(server)
+  const { node_id: id } = await nodeNamed(client, name)
+  const node = isCordoned ? await client.nodes.cordon(id) : await client.nodes.uncordon(id)
+  await printDone(node, `${node.name}: ${isCordoned ? 'cordoned, it takes no new task' : 'takes tasks again'}`, output)
+  return EXIT_OK
+}
+
+const SHORT_NAMES: Readonly<Record<string, keyof NodeConfigChange>> = {
+  overcommit: 'overcommit_vram_percent',
+  overcommit_vram_percent: 'overcommit_vram_percent',
+  reserve: 'safety_reserve_mib',
+  safety_reserve_mib: 'safety_reserve_mib',
+}
+
+/** `overcommit=50 reserve=2Gi`; null takes an override away, what is not named stays. */
+export async function nodeSet(name: string, texts: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+  const change: Record<string, unknown> = {}
+  for (const [short, text] of pairsOf(texts)) {
+    const field = SHORT_NAMES[short]
+    if (field === undefined) throw new UsageError(`a node has no setting ${JSON.stringify(short)}; it has overcommit and reserve`)
+    if (field in change) throw new UsageError(`${field} stands twice`)
+    change[field] = settingValue(field, text)
+  }
+  const client = openClient(server)
+  const before = await nodeNamed(client, name)
+  // Left out, the percentage would be cleared (specification 4).
+  const whole = { overcommit_vram_percent: before.overcommit.override_percent, ...change }
+  const node = await client.nodes.configure(before.node_id, whole)
+  await printDone(
+    node,
+    `${node.name}: overcommit ${node.overcommit.effective_percent} %, reserve ${size(node.reserve.effective_mib)} a GPU`,
+    output,
+  )
+  return EXIT_OK
+}
+
+export function nodeColumns(now: number): readonly Column<Node>[] {
+  return [
+    { title: 'NAME', of: (node) => node.name },
+    { title: 'STATUS', of: statusOf, colour: statusColour },
+    { title: 'GPUS', isNumber: true, of: (node) => node.gpus.length },
+    { title: 'TASKS', isNumber: true, of: tasksOn },
+    { title: 'PHYSICAL', isNumber: true, of: (node) => size(node.vram.physical_mib) },
+    { title: 'USED', isNumber: true, of: (node) => size(node.vram.used_mib) },
+    { title: 'COMMITTED', isNumber: true, of: (node) => size(node.vram.committed_mib) },
+    { title: 'LIMIT', isNumber: true, of: (node) => size(node.vram.commit_limit_mib) },
+    { title: 'OVERCOMMIT', isNumber: true, of: (node) => `${node.overcommit.effective_percent} %` },
+    { title: 'SWAPPED', isNumber: true, of: (node) => size(node.vram.swapped_mib) },
+    { title: 'SEEN', isNumber: true, of: (node) => age(node.last_seen_at, now) },
+    { title: 'QUEUE', isWide: true, isNumber: true, of: (node) => node.queue_length },
+    { title: 'FOREIGN', isWide: true, isNumber: true, of: (node) => size(node.vram.foreign_mib) },
+    { title: 'RESERVE', isWide: true, isNumber: true, of: (node) => size(node.reserve.effective_mib) },
+    { title: 'MODEL', isWide: true, of: modelsOf },
+    { title: 'GROUPS', isWide: true, of: (node) => node.groups.join(',') },
+    { title: 'ADDRESS', isWide: true, of: (node) => node.address },
+    { title: 'ID', isWide: true, of: (node) => node.node_id },
+  ]
+}
+
+function statusOf(node: Node): string {
+  return node.cordoned ? `${node.status},cordoned` : node.status
+}
+
+function statusColour(text: string, { status, cordoned }: Node, palette: Palette): string {
+  if (status === 'unreachable') return palette.red(text)
+  return status === 'suspect' || cordoned ? palette.yellow(text) : palette.green(text)
+}
+
+function tasksOn(node: Node): number {
+  return new Set(node.gpus.flatMap((gpu) => gpu.task_ids)).size
+}
+
+function modelsOf(node: Node): string {
+  return [...new Set(node.gpus.map((gpu) => gpu.model))].join(',')
+}
+
+function fieldsOf(node: Node, now: number): readonly Field[] {
+  const { overcommit, reserve, vram, host_memory: host } = node
+  return [
+    ['name', node.name],
+    ['id', node.node_id],
+    ['address', node.address],
+    ['status', statusOf(node)],
+    ['last seen', `${node.last_seen_at} (${age(node.last_seen_at, now)} ago)`],
+    ['groups', node.groups],
+    ['overcommit', `${overcommit.effective_percent} % (${overcommit.source === 'node' ? 'of its own' : 'global default'})`],
+    ['reserve', `${size(reserve.effective_mib)} a GPU (${reserve.override_mib === null ? 'global default' : 'of its own'})`],
+    ['VRAM', `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used, ${size(vram.foreign_mib)} of it foreign`],
+    ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}, ${size(vram.swapped_mib)} swapped out`],
+    ['host memory', `${size(host.used_mib)} of ${size(host.swap_mib)} used for swapped-out tasks, ${size(host.promised_mib)} promised`],
+    ['queue', `${node.queue_length} wait for bytes here`],
+    ['GPUs', node.gpus.map(gpuLine)],
+  ]
+}
+
+function gpuLine({ index, model, vram, task_ids: tasks, exclusive_task_id: exclusive }: Node['gpus'][number]): string {
+  const held = exclusive === null ? `${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}` : 'one task for itself'
+  return `${index}  ${model}: ${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.committed_mib)} committed, ${held}`
+}

@@ -1,0 +1,47 @@
+/** `headroom status`: the cluster on one page. */
+import type { Readiness, Summary, Version } from '../client/client.ts'
+import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
+import { percent, size } from './figures.ts'
+import { printOne, type Field } from './output.ts'
+import { openClient, type VerbOptions } from './session.ts'
+
+/** Ends with 1 when the controller is not ready. */
+export async function status({ output, ...server }: VerbOptions): Promise<number> {
+  const client = openClient(server)
+  const [summary, readiness, version] = await Promise.all([client.summary(), client.readiness(), client.version()])
+  await printOne({ url: client.url, version, readiness, summary }, statusFields(client.url, version, readiness, summary), output)
+  return readiness.status === 'ready' ? EXIT_OK : EXIT_FAILED
+}
+
+function statusFields(url: string, version: Version, readiness: Readiness, summary: Summary): readonly Field[] {
+  const failing = readiness.checks.filter((check) => !check.ok).map((check) => `${check.name}: ${check.detail}`)
+  return [
+    ['controller', `${url}, Headroom ${version.version}, ${version.fleet === 'simulated' ? 'simulated fleet' : 'live fleet'}`],
+    ['ready', failing.length === 0 ? 'yes' : ['no', ...failing]],
+    ...summaryFields(summary),
+  ]
+}
+
+export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...summary }: Summary): readonly Field[] {
+  const { by_list: lists, by_state: states } = tasks
+  const starved = summary.starvation_percent
+  return [
+    ['nodes', `${nodes.up} of ${nodes.total} up, ${gpus.up} of ${gpus.total} GPUs`],
+    [
+      'tasks',
+      `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} failed, ${states.lost} lost)`,
+    ],
+    ['pending', summary.pending_by_reason.reasons.map(({ reason, tasks: count }) => `${count} ${reason}`)],
+    ['VRAM', `${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.swapped_mib)} swapped out`],
+    ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],
+    ['overcommit', `${overcommit.default_percent} % (${overcommit.source}), ${overcommit.nodes_with_override} nodes have their own`],
+    ['swaps', `${swaps.outs} out, ${swaps.ins} in since the controller started`],
+    ['utilization', percent(summary.utilization_percent) ?? `unknown: ${summary.utilization_unknown_because}`],
+    [
+      'starvation',
+      starved === null
+        ? `unknown: ${summary.starvation_unknown_because}`
+        : `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, compute ${percent(starved.compute)})`,
+    ],
+  ]
+}

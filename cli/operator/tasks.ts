@@ -1,0 +1,180 @@
+/** `headroom task …`. */
+import type { Task, TaskPatch, TaskQuery } from '../client/client.ts'
+import { EXIT_OK, UsageError } from '../exit-codes.ts'
+import { age, percent, size } from './figures.ts'
+import { printDone, printList, printOne, type Column, type Field } from './output.ts'
+import { nodeNamed, openClient, pairsOf, type VerbOptions } from './session.ts'
+import { settingValue } from './setting-values.ts'
+import { reasonLines } from './wait.ts'
+import { visible, type Palette } from '../terminal-text.ts'
+
+export interface TaskListOptions extends VerbOptions {
+  readonly state?: NonNullable<TaskQuery['state']>
+  readonly priority?: NonNullable<TaskQuery['priority']>
+  readonly node?: string
+  readonly group?: string
+  readonly owner?: string
+  readonly name?: string
+  readonly limit: number
+}
+
+/** The most that one page holds. */
+const PAGE = 200
+
+export async function taskList({ output, limit, node, name, state, priority, group, owner, ...server }: TaskListOptions): Promise<number> {
+  const client = openClient(server)
+  const query = {
+    ...(state === undefined ? {} : { state }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(group === undefined ? {} : { group }),
+    ...(owner === undefined ? {} : { owner }),
+    ...(name === undefined ? {} : { q: name }),
+    ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
+  }
+  const tasks: Task[] = []
+  for await (const task of client.tasks.each({ ...query, limit: Math.min(limit, PAGE) })) {
+    tasks.push(task)
+    if (tasks.length === limit) break
+  }
+  await printList(tasks, taskColumns(Date.now()), output)
+  return EXIT_OK
+}
+
+export async function taskShow(id: string, { output, ...server }: VerbOptions): Promise<number> {
+  const task = await openClient(server).tasks.get(id)
+  await printOne(task, fieldsOf(task, Date.now()), output)
+  return EXIT_OK
+}
+
+/** All of them are tried; the first failure is what the exit code says. */
+export async function taskCancel(ids: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+  const client = openClient(server)
+  let failure: Error | null = null
+  for (const id of ids) {
+    try {
+      const task = await client.tasks.cancel(id)
+      await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'is being stopped'}`, output)
+    } catch (error) {
+      if (ids.length === 1 || !(error instanceof Error) || error.name !== 'ApiError') throw error
+      process.stderr.write(`error: ${visible(id)}: ${visible(error.message)}\n`)
+      failure ??= error
+    }
+  }
+  if (failure !== null) throw failure
+  return EXIT_OK
+}
+
+export async function taskExplain(id: string, { output, ...server }: VerbOptions): Promise<number> {
+  const explanation = await openClient(server).tasks.explain(id)
+  const { wait, placement } = explanation
+  const fields: Field[] = [
+    ['task', explanation.task_id],
+    ['state', explanation.state],
+    ['residency', explanation.residency],
+    ['why', explanation.sentence],
+  ]
+  if (wait !== null) {
+    fields.push(['reason', wait.reason], ['queue position', wait.queue_position], ['looked at again', wait.retry_at])
+    fields.push(['details', reasonLines(wait)])
+  }
+  if (placement !== null) fields.push(['node', placement.node_name], ['GPUs', placement.gpus.join(', ')])
+  await printOne(explanation, fields, output)
+  return EXIT_OK
+}
+
+/** `noswap=1 priority=0 vram_mib=8Gi groups=a,b labels.team=x`; a label that is empty goes away. */
+export async function taskSet(id: string, texts: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+  const task = await openClient(server).tasks.update(id, patchOf(pairsOf(texts)))
+  await printDone(task, `${task.id}: changed`, output)
+  return EXIT_OK
+}
+
+function patchOf(pairs: ReadonlyMap<string, string>): TaskPatch {
+  const patch: Record<string, unknown> = {}
+  const labels: Record<string, string | null> = {}
+  for (const [name, text] of pairs) {
+    if (name.startsWith('labels.')) labels[name.slice('labels.'.length)] = text === '' ? null : text
+    else if (name === 'groups') patch[name] = text === '' ? [] : text.split(',')
+    else if (name === 'priority') patch[name] = settingValue(name, text.replace(/^P(?=\d$)/, ''))
+    else patch[name] = settingValue(name, text)
+  }
+  if (Object.keys(labels).length > 0) patch['labels'] = labels
+  if (Object.keys(patch).length === 0) throw new UsageError('nothing is set: name at least one FIELD=VALUE')
+  return patch as TaskPatch
+}
+
+export function taskColumns(now: number): readonly Column<Task>[] {
+  return [
+    { title: 'ID', of: (task) => task.id },
+    { title: 'NAME', of: (task) => task.name },
+    { title: 'STATE', of: (task) => task.state, colour: stateColour },
+    { title: 'RESIDENCY', of: (task) => (task.residency === 'none' ? null : task.residency) },
+    { title: 'PRIO', of: (task) => `P${task.priority}` },
+    { title: 'VRAM', isNumber: true, of: vramOf },
+    { title: 'NODE', of: (task) => task.placement?.node_name ?? null },
+    { title: 'AGE', isNumber: true, of: (task) => age(task.submitted_at, now) },
+    { title: 'WHY', isWide: true, of: (task) => task.wait?.reason ?? task.end_reason },
+    { title: 'NOSWAP', isWide: true, isNumber: true, of: (task) => task.noswap },
+    { title: 'SWAPS', isWide: true, isNumber: true, of: (task) => task.swap_outs },
+    { title: 'STARVED', isWide: true, isNumber: true, of: (task) => percent(task.starvation_percent.total) },
+    { title: 'EXIT', isWide: true, isNumber: true, of: (task) => task.exit_code },
+    { title: 'GROUPS', isWide: true, of: (task) => task.groups.join(',') },
+    { title: 'OWNER', isWide: true, of: (task) => task.owner },
+    { title: 'COMMAND', isWide: true, of: (task) => task.command?.join(' ') ?? null },
+  ]
+}
+
+/** `2 × 8Gi`, or one GPU for itself. */
+function vramOf(task: Task): string {
+  const each = task.vram_mib === null ? 'whole GPU' : size(task.vram_mib)
+  return task.gpu_count === 1 ? each : `${task.gpu_count}×${each}`
+}
+
+export function stateColour(text: string, { state }: Pick<Task, 'state'>, palette: Palette): string {
+  switch (state) {
+    case 'running':
+    case 'assigned':
+      return palette.green(text)
+    case 'pending':
+    case 'unreachable':
+      return palette.yellow(text)
+    case 'failed':
+    case 'lost':
+      return palette.red(text)
+    case 'completed':
+    case 'cancelled':
+      return text
+  }
+}
+
+function fieldsOf(task: Task, now: number): readonly Field[] {
+  const { placement, wait, starvation_percent: starved } = task
+  const labels = Object.entries(task.labels).map(([name, value]) => `${name}=${value}`)
+  const where = placement === null ? null : `${placement.node_name} (${placement.node_id}), GPU ${placement.gpus.join(', ')}`
+  return [
+    ['id', task.id],
+    ['name', task.name],
+    ['state', task.held ? `${task.state}, held back` : task.state],
+    ['why', wait?.sentence ?? task.end_reason],
+    ['residency', task.residency],
+    ['where', where],
+    ['VRAM', `${vramOf(task)}${task.gpu_mode === 'exclusive' ? ', exclusive' : ''}`],
+    ['swappable', task.noswap === 1 ? 'no' : `yes, ${task.swap_outs} swap-outs so far`],
+    ['priority', `P${task.priority}`],
+    ['groups', task.groups],
+    ['labels', labels],
+    ['owner', task.owner],
+    ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
+    ['on node loss', task.on_node_loss],
+    ['submitted', task.submitted_at],
+    ['first started', task.first_started_at],
+    ['finished', task.finished_at],
+    ['age', age(task.submitted_at, now)],
+    ['attempt', task.attempt],
+    ['exit code', task.exit_code],
+    [
+      'starvation',
+      `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, compute ${percent(starved.compute)})`,
+    ],
+  ]
+}

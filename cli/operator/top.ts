@@ -1,0 +1,123 @@
+/** `headroom top`: the cluster as it changes. On a terminal it repaints until Ctrl-C, anywhere else it prints once. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ConnectionError, type HeadroomClient, type Node, type Summary, type Task } from '../client/client.ts'
+import { EXIT_OK } from '../exit-codes.ts'
+import { paletteOf, visible } from '../terminal-text.ts'
+import { bar, percent, size } from './figures.ts'
+import { untilInterrupted } from './interrupt.ts'
+import { nodeColumns } from './nodes.ts'
+import { printOne, tableOf } from './output.ts'
+import { openClient, type VerbOptions } from './session.ts'
+import { taskColumns } from './tasks.ts'
+
+export interface TopOptions extends VerbOptions {
+  /** Milliseconds between two looks. */
+  readonly interval: number
+  readonly once?: boolean
+}
+
+interface Look {
+  readonly summary: Summary
+  readonly nodes: readonly Node[]
+  /** Placed ones first, newest first; as many as are looked at. */
+  readonly tasks: readonly Task[]
+}
+
+/** So many nodes and tasks are looked at; more fit on no screen. */
+const NODES = 200
+const TASKS = 100
+/** The screen of another program comes back when this one ends (xterm's alternate screen). */
+const ENTER = '\u001b[?1049h\u001b[?25l'
+const LEAVE = '\u001b[?25h\u001b[?1049l'
+const HOME = '\u001b[H'
+const CLEAR_LINE = '\u001b[K'
+const CLEAR_BELOW = '\u001b[J'
+
+export async function top({ output, interval, once, ...server }: TopOptions): Promise<number> {
+  const client = openClient(server)
+  const isPainted = (output === 'table' || output === 'wide') && once !== true && process.stdout.isTTY
+  if (!isPainted) {
+    const look = await lookAt(client)
+    if (output === 'table' || output === 'wide') process.stdout.write(pageOf(look, output === 'wide', Infinity))
+    else await printOne(look, [], output)
+    return EXIT_OK
+  }
+  // Whatever is wrong at the start is said on the ordinary screen.
+  let look = await lookAt(client)
+  process.stdout.write(ENTER)
+  try {
+    await untilInterrupted(async (signal) => {
+      let trouble = ''
+      while (!signal.aborted) {
+        paint(`${pageOf(look, output === 'wide', process.stdout.rows - 2)}${trouble}`)
+        await sleep(interval, undefined, { signal })
+        try {
+          look = await lookAt(client)
+          trouble = ''
+        } catch (error) {
+          if (!(error instanceof ConnectionError)) throw error
+          trouble = `${visible(error.message)}\n`
+        }
+      }
+    })
+  } finally {
+    process.stdout.write(LEAVE)
+  }
+  return EXIT_OK
+}
+
+async function lookAt(client: HeadroomClient): Promise<Look> {
+  const [summary, nodes, running, pending] = await Promise.all([
+    client.summary(),
+    client.nodes.list({ limit: NODES }),
+    client.tasks.list({ state: 'running', limit: TASKS }),
+    client.tasks.list({ state: 'pending', limit: TASKS }),
+  ])
+  return { summary, nodes: nodes.items, tasks: [...running.items, ...pending.items].slice(0, TASKS) }
+}
+
+/** Overwrites the screen line by line, so that nothing flickers. */
+function paint(page: string): void {
+  const { columns } = process.stdout
+  const lines = page
+    .trimEnd()
+    .split('\n')
+    .map((line) => clipped(line, columns))
+  process.stdout.write(`${HOME}${lines.map((line) => `${line}${CLEAR_LINE}\n`).join('')}${CLEAR_BELOW}`)
+}
+
+const BAR = 20
+
+/** @param rows how many lines there are for all of it */
+function pageOf({ summary, nodes, tasks }: Look, isWide: boolean, rows: number): string {
+  const palette = paletteOf(process.stdout)
+  const { vram, tasks: counts } = summary
+  const now = Date.parse(summary.at)
+  const head = [
+    `${palette.bold('headroom')}  ${summary.at}  ${summary.nodes.up}/${summary.nodes.total} nodes, ${summary.gpus.up}/${summary.gpus.total} GPUs up`,
+    `tasks  ${counts.by_list.running} running, ${counts.by_list.pending} pending  utilization ${percent(summary.utilization_percent) ?? '-'}  starvation ${percent(summary.starvation_percent?.total ?? null) ?? '-'}`,
+    `VRAM   ${bar(vram.used_mib, vram.physical_mib, BAR)} ${size(vram.used_mib)} of ${size(vram.physical_mib)} used  ${bar(vram.committed_mib, vram.commit_limit_mib, BAR)} ${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)} committed`,
+    '',
+  ]
+  const nodeLines = tableOf(nodes, nodeColumns(now), isWide, palette).split('\n')
+  const taskLines = tableOf(tasks, taskColumns(now), isWide, palette).split('\n')
+  const left = Math.max(4, rows - head.length)
+  const shownNodes = nodeLines.slice(0, Math.max(left - taskLines.length, Math.floor(left / 2)))
+  return [...head, ...shownNodes, ...taskLines].slice(0, Math.max(1, rows)).join('\n').trimEnd() + '\n'
+}
+
+/** At most `width` characters; colours count for nothing. */
+export function clipped(line: string, width: number): string {
+  let shown = 0
+  let text = ''
+  for (const piece of line.split(/(\u001b\[\d+m)/)) {
+    if (piece.startsWith('\u001b')) {
+      text += piece
+      continue
+    }
+    const kept = [...piece].slice(0, Math.max(0, width - shown))
+    shown += kept.length
+    text += kept.join('')
+  }
+  return text
+}

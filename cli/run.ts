@@ -1,0 +1,55 @@
+/** `headroom run` and `headroom lease`: their options. What they do is loaded when one is called. */
+import { Option, type Command } from 'commander'
+import { fromServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
+import { priority, vram, whole } from './option-values.ts'
+import type { LeaseOptions } from './run/hold-lease.ts'
+import type { RunOptions } from './run/run-task.ts'
+
+/** As in controller/api/schema/task.ts. */
+const MAX_GPUS = 16
+const MAX_RUNTIME_SECONDS = 31_536_000
+
+export function addRun(program: Command, setExit: SetExit): void {
+  withExamples(
+    demanding(program.command('run').description('run a command on a GPU server: its output here, its exit code too; Ctrl-C cancels it'))
+      .option('--env <name=value>', 'a variable of its environment; may be given several times', repeatable, [])
+      .option('--max-runtime <seconds>', 'it is stopped after so long', whole(1, MAX_RUNTIME_SECONDS))
+      .addOption(new Option('--on-node-loss <what>', 'when its server is lost').choices(['wait', 'fail', 'requeue']))
+      .option('-d, --detach', 'print its id and leave it alone')
+      .argument('<command...>', 'what is run, after --; no shell reads it'),
+    'headroom run --vram 16Gi -- python train.py --epochs 3',
+    'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',
+    "headroom run --vram 8Gi --env HF_HOME=/data/hf -- sh -c 'python eval.py | tee out.txt'",
+    'headroom run --vram 8Gi --detach --label team=vision -- python train.py',
+  ).action(async (command: string[], options: RunOptions) => {
+    const { runTask } = await import('./run/run-task.ts')
+    setExit(await runTask(command, options))
+  })
+}
+
+export function addLease(program: Command, setExit: SetExit): void {
+  withExamples(
+    demanding(program.command('lease').description('hold a place on a GPU while a command runs here, or until Ctrl-C'))
+      .option('--idle', 'hold the place without wanting the GPU: it may be swapped out')
+      .argument('[command...]', 'what runs here meanwhile, after --; it is told HEADROOM_TASK_ID, HEADROOM_NODE, HEADROOM_GPUS'),
+    'headroom lease --vram 8Gi',
+    'headroom lease --vram 8Gi -- ./notebook.sh',
+  ).action(async (command: string[], options: LeaseOptions) => {
+    const { holdLease } = await import('./run/hold-lease.ts')
+    setExit(await holdLease(command, options))
+  })
+}
+
+/** What both ask of a GPU. */
+function demanding(command: Command): Command {
+  return fromServer(command)
+    .option('--vram <size>', 'VRAM on each GPU: 8Gi, 8192Mi, 8G; may be left out only with --exclusive', vram)
+    .option('--gpus <n>', 'GPUs of one node, all or nothing', whole(1, MAX_GPUS), 1)
+    .option('--noswap', 'stays in VRAM: never swapped out, no overcommit (VENDOR_SWAP_FROM_VRAM=0)')
+    .option('--swap', 'may be swapped out while it is idle (the default, VENDOR_SWAP_FROM_VRAM=1)')
+    .option('--priority <p>', 'P0 (highest) to P4', priority, 2)
+    .option('--group <group>', 'may run in this group; may be given several times (CONTROLLER_NODE_GROUP_IDS)', repeatable, [])
+    .option('--name <name>', 'what it is called')
+    .option('--label <name=value>', 'may be given several times', repeatable, [])
+    .option('--exclusive', 'a GPU for itself')
+}

@@ -1,0 +1,18 @@
+/** What the exit code of `headroom run` is: that of the task, as a shell would say it. */
+import { constants } from 'node:os'
+import type { Task } from '../client/client.ts'
+import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
+
+/** 128 + its number; null for what is no signal here. */
+export function codeOfSignal(name: string): number | null {
+  const number = (constants.signals as Readonly<Record<string, number | undefined>>)[name]
+  return number === undefined ? null : 128 + number
+}
+
+/** Its own code; 128 + signal for one that a signal ended; 1 for what ended otherwise (lost, cancelled by somebody). */
+export function exitCodeOfTask(task: Pick<Task, 'state' | 'exit_code' | 'end_reason'>): number {
+  if (task.exit_code !== null) return task.exit_code & 0xff || (task.state === 'completed' ? EXIT_OK : EXIT_FAILED)
+  if (task.state === 'completed') return EXIT_OK
+  const signal = /\bSIG[A-Z0-9]+\b/.exec(task.end_reason ?? '')?.[0]
+  return (signal === undefined ? null : codeOfSignal(signal)) ?? EXIT_FAILED
+}

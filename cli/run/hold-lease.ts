@@ -1,0 +1,157 @@
+/** `headroom lease`: a place on a GPU that lives as long as this process, or the command it runs, says so. */
+import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ApiError, type HeadroomClient, type Task } from '../client/client.ts'
+import { CommandFailure, EXIT_OK, UsageError } from '../exit-codes.ts'
+import { openClient } from '../operator/session.ts'
+import { visible } from '../terminal-text.ts'
+import { codeOfSignal } from './exit-status.ts'
+import { onInterrupt } from './interrupts.ts'
+import { patiently } from './patient.ts'
+import { StatusLine } from './status-line.ts'
+import { demandOf, type DemandOptions } from './task-request.ts'
+
+export interface LeaseOptions extends DemandOptions {
+  readonly idle?: boolean
+}
+
+/** While it waits for its place; a person reads along. */
+const LOOK_EVERY_MS = 500
+/** A lease lasts a minute unless the controller says otherwise; a third of it leaves room for two failures. */
+const KEEP_EVERY_MS = 15_000
+const MIN_KEEP_EVERY_MS = 500
+const SUBMIT_ATTEMPTS = 3
+
+export async function holdLease(command: readonly string[], options: LeaseOptions): Promise<number> {
+  const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
+  const interrupted = new AbortController()
+  const interrupts = onInterrupt(() => interrupted.abort())
+  const line = new StatusLine()
+  let id: string | null = null
+  try {
+    id = (await client.tasks.submit(demandOf(options))).id
+    const placedOrNull = await held(new Lease(client, id, options.idle !== true, line), interrupted.signal, async (placed, over) => {
+      line.clear()
+      process.stdout.write(`${visible(assignmentLine(placed))}\n`)
+      if (command.length > 0) return runHere(command, placed, interrupted.signal, over)
+      await aborted(interrupted.signal)
+      return EXIT_OK
+    })
+    return placedOrNull ?? interrupts.exitCode ?? EXIT_OK
+  } finally {
+    line.clear()
+    interrupts.end()
+    if (id !== null) await giveBack(client, id)
+  }
+}
+
+/** What `use` answers, while the lease is kept alive; null when the signal came before it had its place. Throws when the lease ends too early. */
+async function held(
+  lease: Lease,
+  interrupted: AbortSignal,
+  use: (placed: Task, over: AbortSignal) => Promise<number>,
+): Promise<number | null> {
+  const over = new AbortController()
+  const kept = lease.keep(over.signal)
+  try {
+    const placed = await Promise.race([lease.untilPlaced(interrupted), kept])
+    return placed === null ? null : await Promise.race([use(placed, over.signal), kept])
+  } finally {
+    over.abort()
+    await kept.catch(() => {})
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    // A timer keeps the process alive meanwhile.
+    const timer = setInterval(() => {}, KEEP_EVERY_MS)
+    const done = (): void => {
+      clearInterval(timer)
+      resolve()
+    }
+    if (signal.aborted) done()
+    else signal.addEventListener('abort', done, { once: true })
+  })
+}
+
+class Lease {
+  readonly #client: HeadroomClient
+  readonly #id: string
+  readonly #isBusy: boolean
+  readonly #line: StatusLine
+
+  constructor(client: HeadroomClient, id: string, isBusy: boolean, line: StatusLine) {
+    this.#client = client
+    this.#id = id
+    this.#isBusy = isBusy
+    this.#line = line
+  }
+
+  /** Until the signal; resolves null then. Throws when the controller says that the lease is over. */
+  async keep(signal: AbortSignal): Promise<null> {
+    while (!signal.aborted) {
+      const away = (error: Error): void => this.#line.say(`${error.message}; the lease ends unless the controller comes back`)
+      const kept = await patiently(() => this.#client.tasks.keepalive(this.#id, { busy: this.#isBusy }, { signal }), away, signal).catch(
+        (error: unknown) => {
+          if (signal.aborted) return null
+          throw error instanceof ApiError ? new CommandFailure(`the lease is over: ${error.message}`) : error
+        },
+      )
+      if (kept === null) break
+      const leftMs = kept.expires_at === null ? Infinity : Date.parse(kept.expires_at) - Date.parse(kept.at)
+      await sleep(Math.max(MIN_KEEP_EVERY_MS, Math.min(KEEP_EVERY_MS, leftMs / 3)), undefined, { signal }).catch(() => {})
+    }
+    return null
+  }
+
+  /** The task once it is in VRAM; null when the signal came first. */
+  async untilPlaced(signal: AbortSignal): Promise<Task | null> {
+    while (!signal.aborted) {
+      const ask = () => this.#client.tasks.get(this.#id, { signal })
+      const task = await patiently(ask, () => {}, signal).catch((error: unknown) => {
+        if (signal.aborted) return null
+        throw error
+      })
+      if (task === null) break
+      if (task.state === 'running' && task.residency === 'resident') return task
+      if (task.finished_at !== null) {
+        throw new CommandFailure(`the lease is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
+      }
+      this.#line.show(`lease ${task.id}: ${task.wait?.sentence ?? task.state}`)
+      await sleep(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
+    }
+    return null
+  }
+}
+
+function assignmentLine(task: Task): string {
+  const { placement } = task
+  return `${task.id}  ${placement?.node_name ?? '-'}  ${placement?.node_id ?? '-'}  GPU ${placement?.gpus.join(',') ?? '-'}`
+}
+
+/** Its exit code, or 128 + signal. Who interrupts this process means the command; on a terminal Ctrl-C has reached it already. */
+function runHere(command: readonly string[], { id, placement }: Task, interrupted: AbortSignal, over: AbortSignal): Promise<number> {
+  const [file = '', ...args] = command
+  const env = {
+    ...process.env,
+    HEADROOM_TASK_ID: id,
+    HEADROOM_NODE: placement?.node_name ?? '',
+    HEADROOM_GPUS: placement?.gpus.join(',') ?? '',
+  }
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { stdio: 'inherit', env })
+    const stop = (): void => void child.kill('SIGTERM')
+    if (!process.stdin.isTTY) interrupted.addEventListener('abort', stop, { once: true })
+    over.addEventListener('abort', stop, { once: true })
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      reject(new UsageError(`${file}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`, { cause: error })),
+    )
+    child.once('exit', (code, killedBy) => resolve(code ?? codeOfSignal(killedBy ?? '') ?? 1))
+  })
+}
+
+/** What is not given back ends by itself when its time is over. */
+async function giveBack(client: HeadroomClient, id: string): Promise<void> {
+  await client.tasks.cancel(id).catch(() => {})
+}

@@ -1,0 +1,27 @@
+/** Asking a controller that may be away for a while: a restart is nothing that a running task has to know of. */
+import { ApiError, ConnectionError } from '../client/client.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const FIRST_PAUSE_MS = 200
+const MAX_PAUSE_MS = 5_000
+
+/**
+ * The answer, however long it takes; what the controller refuses is thrown, and the abort when the signal comes. `onAway` hears of the
+ * first failure.
+ */
+export async function patiently<T>(ask: () => Promise<T>, onAway: (error: Error) => void, signal?: AbortSignal): Promise<T> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await ask()
+    } catch (error) {
+      const isPassing = error instanceof ConnectionError || (error instanceof ApiError && (error.status === 429 || error.status === 503))
+      if (!isPassing) throw error
+      if (failures === 0) onAway(error)
+      await sleep(
+        Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10)) * (0.5 + Math.random() / 2),
+        undefined,
+        signal === undefined ? {} : { signal },
+      )
+    }
+  }
+}

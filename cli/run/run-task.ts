@@ -1,0 +1,193 @@
+/** `headroom run`: submits, follows, passes the exit code on. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ApiError, type HeadroomClient, type Task } from '../client/client.ts'
+import { EXIT_OK } from '../exit-codes.ts'
+import { openClient } from '../operator/session.ts'
+import { exitCodeOfTask } from './exit-status.ts'
+import { onInterrupt, type Interrupts } from './interrupts.ts'
+import { patiently } from './patient.ts'
+import { StatusLine } from './status-line.ts'
+import { commandWithEnv, demandOf, type DemandOptions } from './task-request.ts'
+
+export interface RunOptions extends DemandOptions {
+  readonly env: readonly string[]
+  readonly maxRuntime?: number
+  readonly onNodeLoss?: 'wait' | 'fail' | 'requeue'
+  readonly detach?: boolean
+}
+
+/** A task that waits is looked at this often, one that runs as often as its end should be seen. */
+const LOOK_EVERY_MS = 500
+/** Only what certainly was not taken is submitted again. */
+const SUBMIT_ATTEMPTS = 3
+/** 128 + SIGPIPE: nobody reads what it writes. */
+const EXIT_BROKEN_PIPE = 141
+
+export async function runTask(command: readonly string[], options: RunOptions): Promise<number> {
+  const request = {
+    ...demandOf(options),
+    command: commandWithEnv(command, options.env),
+    ...(options.maxRuntime === undefined ? {} : { max_runtime_seconds: options.maxRuntime }),
+    ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),
+  }
+  const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
+  if (options.detach === true) {
+    process.stdout.write(`${(await client.tasks.submit(request)).id}\n`)
+    return EXIT_OK
+  }
+  const run = new Run(client)
+  return run.toItsEnd(() => client.tasks.submit(request))
+}
+
+class Run {
+  readonly #client: HeadroomClient
+  readonly #line = new StatusLine()
+  #task: Task | null = null
+  #isCancelled = false
+  #isAway = false
+  #isPipeBroken = false
+
+  constructor(client: HeadroomClient) {
+    this.#client = client
+  }
+
+  async toItsEnd(submit: () => Promise<Task>): Promise<number> {
+    const interrupts = onInterrupt(() => {
+      this.#line.say('cancelling the task; Ctrl-C again leaves it alone')
+      this.#isCancelled = true
+      void this.#cancel()
+    })
+    const onBrokenPipe = (): void => {
+      this.#isPipeBroken = true
+      if (!this.#isCancelled) void this.#cancel()
+      this.#isCancelled = true
+    }
+    process.stdout.on('error', onBrokenPipe)
+    process.stderr.on('error', onBrokenPipe)
+    try {
+      this.#task = await submit()
+      if (this.#isCancelled) await this.#cancel()
+      return this.#codeOf(await this.#follow(this.#task), interrupts)
+    } finally {
+      this.#line.clear()
+      interrupts.end()
+    }
+  }
+
+  #codeOf(task: Task, interrupts: Interrupts): number {
+    if (this.#isPipeBroken) return EXIT_BROKEN_PIPE
+    if (task.state === 'cancelled' && interrupts.exitCode !== null) return interrupts.exitCode
+    if (task.state === 'cancelled' || task.state === 'lost' || (task.state === 'failed' && task.exit_code === null)) {
+      this.#line.say(`the task is ${task.state}${task.end_reason === null ? '' : `: ${task.end_reason}`}`)
+    }
+    return exitCodeOfTask(task)
+  }
+
+  /** Attempt after attempt, until the task is final. */
+  async #follow(submitted: Task): Promise<Task> {
+    let task = submitted
+    let followed = 0
+    for (;;) {
+      task = await this.#untilPlaced(task)
+      if (task.attempt > followed) {
+        const isAgain = followed > 0
+        followed = task.attempt
+        if (isAgain) this.#line.say('the task begins anew')
+        this.#line.clear()
+        await this.#output(task.id)
+      }
+      if (isEnded(task)) return task
+      task = await this.#look(task.id)
+      if (!isEnded(task) && task.attempt === followed) await sleep(LOOK_EVERY_MS)
+    }
+  }
+
+  /** Says why it waits, while it does. */
+  async #untilPlaced(task: Task): Promise<Task> {
+    let now = task
+    while (now.state === 'pending') {
+      this.#line.show(`task ${now.id}: ${now.wait?.sentence ?? 'pending'}`)
+      await sleep(LOOK_EVERY_MS)
+      now = await this.#look(now.id)
+    }
+    return now
+  }
+
+  /** Both streams, to the streams of the same names. */
+  async #output(id: string): Promise<void> {
+    const [out, err] = await Promise.allSettled([this.#copy(id, 'stdout', process.stdout), this.#copy(id, 'stderr', process.stderr)])
+    const failed = [out, err].find((one) => one.status === 'rejected')
+    if (failed === undefined) return
+    // It ended before anything of it ran, or where it ran knows nothing of it any more: its exit code still counts.
+    const error: unknown = failed.reason
+    if (!(error instanceof ApiError)) throw error
+    if (error.status !== 409) this.#line.say(`what the task writes cannot be read: ${error.message}`)
+    else if (/simulated/.test(error.message)) this.#line.say(error.message)
+  }
+
+  async #copy(id: string, stream: 'stdout' | 'stderr', to: NodeJS.WriteStream): Promise<void> {
+    let reached = 0
+    const following = this.#client.tasks.followLog(id, { stream, onInterrupted: (error) => this.#away(error) })
+    for (;;) {
+      const next = await following.next()
+      if (next.done === true) {
+        if (next.value.why === 'unavailable') this.#line.say(`the rest of ${stream} is lost with its GPU server`)
+        return
+      }
+      this.#isAway = false
+      if (next.value.offset > reached) this.#line.say(`${next.value.offset - reached} bytes of ${stream} are no longer kept`)
+      reached = next.value.offset + next.value.bytes.length
+      if (!this.#isPipeBroken && !to.write(next.value.bytes)) await drained(to)
+    }
+  }
+
+  async #look(id: string): Promise<Task> {
+    const task = await patiently(
+      () => this.#client.tasks.get(id),
+      (error) => this.#away(error),
+    )
+    this.#isAway = false
+    return task
+  }
+
+  /** Once for each time that it goes away. */
+  #away(error: Error): void {
+    if (this.#isAway) return
+    this.#isAway = true
+    this.#line.say(`${error.message}; the task goes on, waiting for the controller`)
+  }
+
+  async #cancel(): Promise<void> {
+    const id = this.#task?.id
+    if (id === undefined) return
+    try {
+      await patiently(
+        () => this.#client.tasks.cancel(id),
+        (error) => this.#away(error),
+      )
+    } catch (error) {
+      // 409: it has just ended by itself.
+      if (!(error instanceof ApiError && error.status === 409)) this.#line.say(error instanceof Error ? error.message : String(error))
+    }
+  }
+}
+
+const FINAL: ReadonlySet<Task['state']> = new Set(['completed', 'failed', 'cancelled', 'lost'])
+
+function isEnded({ state }: Task): boolean {
+  return FINAL.has(state)
+}
+
+function drained(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done)
+      stream.off('close', done)
+      stream.off('error', done)
+      resolve()
+    }
+    stream.once('drain', done)
+    stream.once('close', done)
+    stream.once('error', done)
+  })
+}
