@@ -27,11 +27,16 @@ export function restoreCrowdedCluster(cluster: Cluster, gpus: number): void {
       isCordoned: false,
       overcommitOverride: null,
       reserveOverrideMib: null,
+      device: 'simulated',
+      signalsWanted: true,
+      allowExec: true,
       hostSwapMib: 2 * GPUS_PER_NODE * VRAM_MIB,
       registeredAt: 0,
       lastSeenAt: 0,
       bootCounter: 1,
       bootRandom: 'bench',
+      leaseMs: 300_000,
+      wasReset: false,
       gpus: Array.from({ length: GPUS_PER_NODE }, (_, index) => ({
         index,
         model: 'A100-40',
@@ -91,6 +96,11 @@ function placementOf(nodeId: string, gpu: number, place: number, demandMib: numb
     wantsSince: 0,
     idleSince: NOW - Math.floor(random() * 3_600_000),
     residentSince: 0,
+    heldGrowth: null,
+    stopping: null,
+    confirmed: { bootCounter: 1, seq: 1 },
+    isInDoubt: false,
+    isNoswapUntold: false,
     // Half of them were swapped before, some of these in this round.
     marks: [random() < 0.5 ? null : { round: 2 + Math.floor(random() * 2), lastSwapOut }],
   }
@@ -116,5 +126,6 @@ const PLAIN = {
   exitCode: null,
   endReason: null,
   swapOuts: 0,
+  clientWants: null,
   counters: [0, 0, 0, 0, 0],
 } as const

@@ -42,6 +42,7 @@ export class EngineCluster {
       random: createSeededRandom(1),
       store,
       initialConfig: config,
+      taskLeaseMs: null,
       send: (effect) => {
         if (effect.kind === 'start') this.#starts.push(effect)
       },
@@ -96,7 +97,7 @@ export class EngineCluster {
   }
 
   #report(start: StartEffect, event: NodeEvent): void {
-    this.engine.nodeEvents(this.engine.cluster.nodes.get(start.nodeId) as LiveNode, [event], () => {})
+    this.engine.nodeEvents(this.engine.cluster.nodes.get(start.nodeId) as LiveNode, [event], event.n + 1, () => {})
   }
 
   #addNode(name: string): void {
@@ -111,6 +112,8 @@ export class EngineCluster {
       gpus,
       host_swap_mib,
       signals_wanted: true,
+      device: 'simulated',
+      allow_exec: true,
       tasks: [],
       finished_unacked: [],
     } as const

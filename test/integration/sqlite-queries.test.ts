@@ -72,10 +72,37 @@ describe('migrations', () => {
     expect(await migrate(db, 'x', 1)).toEqual({ from: 0, to: MIGRATIONS.length })
     expect(await migrate(db, 'x', 2)).toEqual({ from: MIGRATIONS.length, to: MIGRATIONS.length })
     expect(await migrate(db, 'x', 3, [...MIGRATIONS, addColumn])).toEqual({ from: MIGRATIONS.length, to: MIGRATIONS.length + 1 })
-    expect(database.prepare('select version, applied_at from schema_version where version > 1').all()).toEqual([
-      { version: 2, applied_at: 3 },
+    expect(database.prepare(`select version, applied_at from schema_version where version > ${MIGRATIONS.length}`).all()).toEqual([
+      { version: MIGRATIONS.length + 1, applied_at: 3 },
     ])
-    await expect(migrate(db, 'x', 4)).rejects.toThrow(/newer Headroom \(schema 2, this one knows up to 1\)/)
+    await expect(migrate(db, 'x', 4)).rejects.toThrow(
+      `newer Headroom (schema ${MIGRATIONS.length + 1}, this one knows up to ${MIGRATIONS.length})`,
+    )
+  })
+
+  it('give records of before what later ones have, and leave alone what they have', async () => {
+    const { database, db } = open()
+    await migrate(db, 'x', 1, MIGRATIONS.slice(0, 1))
+    const addTask = database.prepare(`insert into tasks (seq, id, state, name, is_final, record) values (?, ?, ?, ?, ?, ?)`)
+    addTask.run(1, 'a', 'running', 'a', 0, JSON.stringify({ id: 'a', placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 } } }))
+    addTask.run(2, 'b', 'assigned', 'b', 0, JSON.stringify({ id: 'b', placement: { startedAt: null } }))
+    addTask.run(3, 'c', 'pending', 'c', 0, JSON.stringify({ id: 'c', placement: null }))
+    database.prepare(`insert into nodes values ('n', 1, '{"id":"n","device":"nvidia"}')`).run()
+    await migrate(db, 'x', 2)
+    const read = (table: string) =>
+      database
+        .prepare<[], string>(`select record from ${table} order by id`)
+        .pluck()
+        .all()
+        .map((record) => JSON.parse(record) as unknown)
+    const quiet = { stopping: null, isInDoubt: false, isNoswapUntold: false }
+    const confirmed = { bootCounter: 0, seq: 0 }
+    expect(read('tasks')).toEqual([
+      { id: 'a', clientWants: null, placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 }, confirmed, ...quiet } },
+      { id: 'b', clientWants: null, placement: { startedAt: null, heldGrowth: null, confirmed: null, ...quiet } },
+      { id: 'c', clientWants: null, placement: null },
+    ])
+    expect(read('nodes')).toEqual([{ id: 'n', device: 'nvidia', signalsWanted: true, allowExec: true, leaseMs: 300_000, wasReset: false }])
   })
 
   it('leave the file at the last good step when one fails', async () => {

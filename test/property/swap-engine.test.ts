@@ -346,8 +346,11 @@ function leastCoverMib(mibs: readonly number[], missingMib: number): number {
 }
 
 /** Fails with the seed and the smallest counterexample, and with the command that repeats it. */
-async function holds<T>(arb: fc.Arbitrary<T>, numRuns: number, claim: (value: T) => Promise<void>): Promise<void> {
-  const details = await fc.check(fc.asyncProperty(arb, claim), { seed: SEED, numRuns: numRuns * FACTOR })
+async function holds<T>(arb: fc.Arbitrary<T>, numRuns: number, claim: (value: T) => Promise<unknown>): Promise<void> {
+  const details = await fc.check(
+    fc.asyncProperty(arb, async (value) => void (await claim(value))),
+    { seed: SEED, numRuns: numRuns * FACTOR },
+  )
   if (!details.failed) return
   const repeat = `HEADROOM_SEED=${SEED} HEADROOM_RUNS=${FACTOR} node_modules/.bin/vitest run ${FILE}`
   throw new Error(`${fc.defaultReportMessage(details)}\nrepeat: ${repeat}`, { cause: details.errorInstance })

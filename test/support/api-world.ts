@@ -9,6 +9,7 @@ import type { Gpu, Node } from '../../controller/domain/node.ts'
 import { commitLimitMib, effectiveSchedulableMib, residentCapacityMib, resolveOvercommit } from '../../controller/domain/vram.ts'
 import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/domain/task.ts'
 import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/commands.ts'
+import { NOT_FROZEN } from '../../controller/engine/requeue-freeze.ts'
 import type { ClusterTotals, TaskCounts, Views } from '../../controller/engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
@@ -42,9 +43,12 @@ export class FakeController implements ApiWorld {
   /** What the next command is answered with instead of being carried out. */
   nextRefusal: Refusal | null = null
   explained = 0
+  /** What keepalives said, in order. */
+  readonly kept: boolean[] = []
+  leaseMs = 60_000
   #seq = 0
 
-  readonly commands: Commands = {
+  readonly commands: { -readonly [K in keyof Commands]: Commands[K] } = {
     submitTask: (request, answer) =>
       this.#carryOut(answer, () => {
         const task = pendingTask(this.#nextSpec(request), this.now)
@@ -99,6 +103,19 @@ export class FakeController implements ApiWorld {
         node.isCordoned = isCordoned
         return node
       }),
+    requeueTask: (id, _confirmFenced, _by, answer) =>
+      this.#carryOut(answer, () => this.open.get(id) ?? { code: 'not_found', what: 'task', id }),
+    keepalive: (id, busy, answer) =>
+      this.#carryOut(answer, () => {
+        const task = this.open.get(id)
+        if (task === undefined) return { code: 'not_found', what: 'task', id }
+        if (task.spec.command !== null) return { code: 'conflict', detail: 'It runs a command.' }
+        this.kept.push(busy)
+        return { task, expiresAt: this.now + this.leaseMs }
+      }),
+    forgetNode: (nodeId, _by, answer) =>
+      this.#carryOut(answer, () => (this.nodes.delete(nodeId) ? null : { code: 'not_found', what: 'node', id: nodeId })),
+    releaseRequeueFreeze: (_by, answer) => this.#carryOut(answer, () => NOT_FROZEN),
   }
 
   readonly views: Views = {
@@ -115,6 +132,7 @@ export class FakeController implements ApiWorld {
     explain: (task) => this.#explain(task),
     clusterCounters: () => this.counters,
     swapJain: () => null,
+    lastEventSeq: () => this.events.at(-1)?.seq ?? 0,
     nodeCounters: () => ZERO_COUNTERS,
     taskCounters: () => ZERO_COUNTERS,
     stored: {
@@ -259,6 +277,9 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     groups: [],
     overcommitOverride: null,
     reserveOverrideMib: null,
+    device: 'simulated',
+    signalsWanted: true,
+    allowExec: true,
     hostSwapMib: 131_072,
     hostUsedMib: 0,
     hostPromisedMib: 0,
@@ -333,5 +354,5 @@ function placementOf(task: Task, node: Node, gpus: readonly Gpu[], now: number, 
 function recordOf(task: Task): TaskRecord {
   if (!isFinal(task.state)) throw new Error('only a final task goes to the store here')
   const { claim: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...course } = task
-  return { ...spec, ...course, counters: [100, 60, 30, 10, 0], placement: null }
+  return { ...spec, ...course, clientWants: null, counters: [100, 60, 30, 10, 0], placement: null }
 }

@@ -27,6 +27,8 @@ export interface NodeFields {
   /** Physical MiB of each GPU. */
   readonly gpus: readonly Mib[]
   readonly hostSwapMib?: Mib
+  readonly signalsWanted?: boolean
+  readonly allowExec?: boolean
 }
 
 /** Small figures by default: no overcommit, 10 MiB of reserve, so that a test can be read. */
@@ -66,7 +68,7 @@ export class ClusterBuilder {
 
   // ── nodes ───────────────────────────────────────────────────────────────────
 
-  addNode({ id, gpus, hostSwapMib = 1_000_000 }: NodeFields): LiveNode {
+  addNode({ id, gpus, hostSwapMib = 1_000_000, signalsWanted = true, allowExec = true }: NodeFields): LiveNode {
     const hello = {
       op: 'hello' as const,
       node_id: id,
@@ -74,7 +76,9 @@ export class ClusterBuilder {
       address: '192.0.2.1',
       gpus: gpus.map((mib, index) => ({ index, model: 'test', physical_mib: mib, foreign_mib: 0 })),
       host_swap_mib: hostSwapMib,
-      signals_wanted: true,
+      signals_wanted: signalsWanted,
+      device: 'simulated' as const,
+      allow_exec: allowExec,
       tasks: [],
       finished_unacked: [],
     }
@@ -188,7 +192,7 @@ export class ClusterBuilder {
   refuse(task: LiveTask): void {
     const { node, attempt } = placementOf(task)
     const result = { op: 'result' as const, task_id: task.spec.id, attempt, outcome: 'refused' as const, reason: 'no_vram' as const }
-    applyCommandResult(this.cluster, node.id, 'start', { ...result, residency: 'none', generation: 0 }, this.now)
+    applyCommandResult(this.cluster, node.id, 'start', { ...result, residency: 'none', generation: 0 }, node.snapshotSeq, this.now)
   }
 
   #tell(task: LiveTask, event: Told): void {

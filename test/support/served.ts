@@ -19,9 +19,12 @@ export interface Served {
   readonly output: () => string
 }
 
+/** What Node is given to run the command from the sources. */
+const FROM_SOURCES: readonly string[] = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts')]
+
 /** Resolves once it listens; rejects with all it printed when it ends before. */
-export function serve(dataDir: string, env: Readonly<Record<string, string>> = {}): Promise<Served> {
-  const child = spawn(process.execPath, ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'serve'], {
+export function serve(dataDir: string, env: Readonly<Record<string, string>> = {}, program = FROM_SOURCES): Promise<Served> {
+  const child = spawn(process.execPath, [...program, 'serve'], {
     cwd: ROOT,
     env: { ...process.env, CONTROLLER_HTTP_PORT: '0', CONTROLLER_DATA_DIR: dataDir, LOG_LEVEL: 'error', ...env },
   })

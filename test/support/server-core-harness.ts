@@ -12,6 +12,7 @@ import type {
   GpuReport,
   GrantCommand,
   Hello,
+  LogStream,
   NodeEvent,
   NodeSettings,
   StartCommand,
@@ -20,12 +21,23 @@ import type {
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import { decode, encode } from '../../protocol/codec.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
-import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
-import type { Device, DeviceListener, Launched, LaunchRequest, SwapOutcome } from '../../gpu-server/core/device.ts'
+import type {
+  AttemptEnd,
+  AttemptStart,
+  Device,
+  DeviceListener,
+  Launched,
+  LaunchRequest,
+  OutputPart,
+  Survivor,
+  SwapOutcome,
+} from '../../gpu-server/core/device.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
-import type { NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
+import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
+import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 
@@ -38,6 +50,7 @@ export interface HarnessOptions {
   readonly physicalMib?: Mib
   readonly hostSwapMib?: Mib
   readonly settings?: Partial<NodeSettings>
+  readonly allowExec?: boolean
   /** False: the core is made, and not started. */
   readonly isStarted?: boolean
 }
@@ -67,6 +80,18 @@ export class ServerCoreHarness {
   restart(): void {
     this.core.stop()
     this.device = this.#newDevice()
+    this.#startAgain()
+  }
+
+  /** The server process is killed, and started again: its tasks live on under their guards. */
+  bounce(meanwhile: () => void = () => {}): void {
+    this.core.stop()
+    meanwhile()
+    this.#startAgain()
+  }
+
+  #startAgain(): void {
+    this.bus.answersSinceHello = 0
     this.#startedAt = this.clock.now()
     this.core = this.#newCore()
     this.core.start()
@@ -184,6 +209,7 @@ export class ServerCoreHarness {
   #newDevice(): FakeDevice {
     const { gpus = 1, physicalMib = 10_000, hostSwapMib = 100_000 } = this.#options
     const device = new FakeDevice(gpus, physicalMib, hostSwapMib)
+    device.mayThaw = () => this.bus.answersSinceHello > 0
     device.reserveMib = () => this.bus.appliedReserveMib
     device.isStored = (taskId, attempt) => this.storage.kept.attempts.get(taskId) === attempt
     return device
@@ -196,6 +222,8 @@ export class ServerCoreHarness {
       address: '10.0.0.7',
       hostSwapMib: this.device.hostSwapMib,
       signalsWanted: true,
+      deviceKind: 'simulated',
+      allowExec: this.#options.allowExec ?? true,
       clock: this.clock,
       random: seededStream(7, `boot ${this.storage.kept.bootCounter}`),
       bus: this.bus,
@@ -208,7 +236,9 @@ export class ServerCoreHarness {
 
 /** What is kept is a copy from the moment of saving, as on a disk. */
 export class CopyingStorage implements NodeStorage {
-  kept: NodeState = { bootCounter: 0, highestEpoch: 0, attempts: new Map(), burned: new Map(), outbox: [] }
+  kept: NodeState = EMPTY_NODE_STATE
+  /** What a disk that keeps changes only would hold. */
+  readonly changes: NodeChange[] = []
   isFailing = false
   saves = 0
 
@@ -216,14 +246,22 @@ export class CopyingStorage implements NodeStorage {
     return this.kept
   }
 
-  save(state: NodeState): void {
+  save(state: NodeState, changes: readonly NodeChange[]): void {
     if (this.isFailing) throw new Error('no space left on device')
     this.saves += 1
-    this.kept = { ...state, attempts: new Map(state.attempts), burned: new Map(state.burned), outbox: [...state.outbox] }
+    this.changes.push(...changes)
+    this.kept = {
+      ...state,
+      attempts: new Map(state.attempts),
+      burned: new Map(state.burned),
+      living: new Map(state.living),
+      outbox: [...state.outbox],
+    }
   }
 }
 
 interface Process {
+  readonly start: AttemptStart
   readonly taskId: string
   readonly attempt: number
   readonly gpus: readonly number[]
@@ -234,8 +272,16 @@ interface Process {
   isInVram: boolean
   isInHost: boolean
   isFrozen: boolean
+  isLeased: boolean
+  wantsGpu: boolean
+  idleMs: DurationMs
+  heldMib: Mib | null
   moved: ((outcome: SwapOutcome) => void) | null
+  isLeaving: boolean
 }
+
+/** What every task of a fake device has written. */
+export const OUTPUT = Buffer.from('step 1\nstep 2\n')
 
 /** Does nothing by itself: a test says when a launch, a swap or a task is over. It counts bytes on its own, and throws when they don't fit. */
 export class FakeDevice implements Device {
@@ -244,11 +290,18 @@ export class FakeDevice implements Device {
   readonly processes = new Map<string, Process>()
   /** `task/attempt` of every launch on this device. */
   readonly everLaunched = new Set<string>()
+  /** Ends that were not forgotten, by `task/attempt`. */
+  readonly ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
+  /** The answer to where bytes are, after a restart. */
+  knowsResidency = true
+  leaseUntil: Instant | null = null
   /** Swaps that are over, plus one for the start: what the controller would send as generation. */
   readonly generations = new Map<string, number>()
   readonly #reports: GpuReport[]
   reserveMib: () => Mib = () => 0
   isStored: (taskId: string, attempt: number) => boolean = () => true
+  /** Has the controller answered this start of the server? */
+  mayThaw: () => boolean = () => true
   listener: DeviceListener | null = null
 
   constructor(gpus: number, physicalMib: Mib, hostSwapMib: Mib) {
@@ -264,8 +317,10 @@ export class FakeDevice implements Device {
 
   launched(taskId: string, launched: Launched): void {
     const process = this.#of(taskId)
-    if (launched.error === null) this.generations.set(taskId, 1)
-    else this.processes.delete(taskId)
+    if (launched.error === null) {
+      this.generations.set(taskId, 1)
+      process.wantsGpu = launched.wantsGpu
+    } else this.processes.delete(taskId)
     process.done(launched)
   }
 
@@ -283,10 +338,26 @@ export class FakeDevice implements Device {
     this.#moved(process, outcome)
   }
 
-  exit(taskId: string, exitCode: number | null, detail: string | null): void {
-    const process = this.#of(taskId)
+  exit(taskId: string, exitCode: number | null, detail: string | null, didLeaseEnd = false): void {
+    const { start, attempt } = this.#of(taskId)
+    const end = { exitCode, detail, didLeaseEnd }
     this.processes.delete(taskId)
-    this.listener?.exited(taskId, process.attempt, exitCode, detail)
+    this.ended.set(`${taskId}/${attempt}`, { start, end })
+    this.listener?.exited(taskId, attempt, end)
+  }
+
+  /** It asks for more, or says whether it works. */
+  wants(taskId: string, mib: Mib): void {
+    this.#of(taskId).heldMib = mib
+    this.listener?.allocationWanted(taskId, this.#of(taskId).attempt, mib)
+  }
+
+  uses(taskId: string, wantsGpu: boolean, idleMs: DurationMs): void {
+    const process = this.#of(taskId)
+    process.wantsGpu = wantsGpu
+    process.idleMs = idleMs
+    if (wantsGpu) this.listener?.gpuWanted(taskId, process.attempt)
+    else this.listener?.gpuUsed(taskId, process.attempt, idleMs)
   }
 
   vramUsedMib(gpu: number): Mib {
@@ -305,14 +376,29 @@ export class FakeDevice implements Device {
     this.listener = listener
   }
 
-  launch(request: LaunchRequest, done: (launched: Launched) => void): void {
-    const { taskId, attempt, gpus, vramMib } = request
+  survivors(): readonly Survivor[] {
+    const living = [...this.processes.values()].map((process): Survivor => {
+      const { start, isFrozen, wantsGpu, idleMs, vramMib, heldMib } = process
+      // What was under way is taken back.
+      if (process.moved !== null) process.isInVram = process.isLeaving
+      process.isInHost = !process.isInVram
+      process.moved = null
+      const residency = this.knowsResidency ? (process.isInVram ? 'resident' : 'swapped_out') : 'unknown'
+      this.generations.set(process.taskId, (this.generations.get(process.taskId) ?? 0) + 1)
+      return { start, end: null, residency, isFrozen, wantsGpu, idleMs, vramMib, heldMib }
+    })
+    return [...this.ended.values(), ...living]
+  }
+
+  launch({ start }: LaunchRequest, done: (launched: Launched) => void): void {
+    const { taskId, attempt, gpus, vramMib } = start
     this.#record('launch', taskId, attempt)
     if (this.everLaunched.has(`${taskId}/${attempt}`)) throw new Error(`attempt ${attempt} of ${taskId} starts twice (R3)`)
     if (this.processes.has(taskId)) throw new Error(`${taskId} runs twice`)
     if (!this.isStored(taskId, attempt)) throw new Error(`attempt ${attempt} of ${taskId} starts and is not durable (R1)`)
     this.everLaunched.add(`${taskId}/${attempt}`)
     this.processes.set(taskId, {
+      start,
       taskId,
       attempt,
       gpus,
@@ -322,7 +408,12 @@ export class FakeDevice implements Device {
       isInVram: true,
       isInHost: false,
       isFrozen: false,
+      isLeased: true,
+      wantsGpu: false,
+      idleMs: 0,
+      heldMib: null,
       moved: null,
+      isLeaving: false,
     })
     this.#checkReserve(gpus)
   }
@@ -331,6 +422,7 @@ export class FakeDevice implements Device {
     const process = this.#called('suspend', taskId, attempt)
     process.isInHost = true
     process.moved = done
+    process.isLeaving = true
     this.#checkHost()
   }
 
@@ -339,6 +431,7 @@ export class FakeDevice implements Device {
     process.isInVram = true
     process.limits = this.#limits()
     process.moved = done
+    process.isLeaving = false
     this.#checkReserve(process.gpus)
   }
 
@@ -347,15 +440,43 @@ export class FakeDevice implements Device {
   }
 
   thaw(taskId: string, attempt: number): void {
+    if (!this.mayThaw()) throw new Error(`${taskId} runs again before the controller has answered (R4)`)
     this.#called('thaw', taskId, attempt).isFrozen = false
+  }
+
+  lease(until: Instant): void {
+    this.leaseUntil = until
+  }
+
+  setLeased(taskId: string, attempt: number, isLeased: boolean): void {
+    const process = this.#of(taskId)
+    if (process.attempt !== attempt) throw new Error(`attempt ${attempt} of ${taskId} would be leased, but ${process.attempt} runs`)
+    process.isLeased = isLeased
   }
 
   stop(taskId: string, attempt: number): void {
     this.#called('stop', taskId, attempt)
   }
 
+  forget(taskId: string, attempt: number): void {
+    this.ended.delete(`${taskId}/${attempt}`)
+  }
+
+  readOutput(
+    taskId: string,
+    attempt: number,
+    _stream: LogStream,
+    offset: number,
+    maxBytes: number,
+    done: (part: OutputPart | null) => void,
+  ): void {
+    const isKnown = this.everLaunched.has(`${taskId}/${attempt}`)
+    done(isKnown ? { offset, base64: OUTPUT.subarray(offset, offset + maxBytes).toString('base64'), isEnded: false } : null)
+  }
+
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
     const process = this.#called(isGranted ? `grant ${mib}` : 'refuse', taskId, attempt)
+    process.heldMib = null
     if (!isGranted) return
     if (!process.isInVram || process.isInHost) throw new Error(`an allocation of ${taskId} goes through while it is not resident`)
     const isMore = mib > process.vramMib
@@ -423,6 +544,7 @@ export class ScriptedBus implements Bus {
   /** The reserve the core has been told in answer to its latest message. */
   appliedReserveMib: Mib = 0
   delivered = 0
+  answersSinceHello = 0
   /** What a controller of an epoch says that the disk does not take is not acted upon. */
   mayBeTaken: (epoch: number) => boolean = () => true
   /** Who got the last command: a bus may bring it one more after it has gone. */
@@ -485,15 +607,21 @@ export class ScriptedBus implements Bus {
   }
 
   deliver(message: Envelope): CommandResult {
+    const body = this.ask(message)
+    if (body.op !== 'result') throw new Error(`the command was answered with ${body.op}`)
+    return body
+  }
+
+  /** Whatever the answer is. */
+  ask(message: Envelope): Body {
     this.delivered += 1
-    let result: CommandResult | null = null
+    let result: Body | null = null
     const subject = nodeSubject(NODE_ID, 'command')
     const handler = this.#handlers.get(subject)
     if (handler === undefined) throw new Error('nobody listens for commands')
     this.lastHandler = handler
     handler(throughTheWire(message), subject, (answer) => {
-      const { body } = throughTheWire(answer)
-      if (body.op === 'result') result = body
+      result = throughTheWire(answer).body
     })
     if (result === null) throw new Error('the command was not answered')
     return result
@@ -516,6 +644,7 @@ export class ScriptedBus implements Bus {
     this.#clock.at(
       now + this.answerAfterMs,
       () => {
+        this.answersSinceHello += 1
         const isNews = body.op === 'welcome' || (body.op === 'lease' && carried.sent_mono >= this.#appliedOf)
         if (isNews && this.mayBeTaken(answer.epoch)) {
           this.appliedReserveMib = body.settings.safety_reserve_mib

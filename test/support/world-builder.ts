@@ -110,6 +110,8 @@ export type Command =
   | { readonly at: DurationMs; readonly cordon: string; readonly isCordoned: boolean }
   | { readonly at: DurationMs; readonly group: string; readonly nodes: readonly string[] }
   | { readonly at: DurationMs; readonly task: string; readonly change: TaskChange }
+  /** A fault: the server process of this node dies, and is started again at once. */
+  | { readonly at: DurationMs; readonly restart: string }
 
 export interface WorldCase {
   readonly nodes: readonly ScenarioNode[]
@@ -169,9 +171,11 @@ export async function play({ nodes, config, tasks, commands = [] }: WorldCase, o
   return { world, events }
 }
 
-function carryOut({ controller: { commands } }: World, command: Command): void {
+function carryOut(world: World, command: Command): void {
+  const { commands } = world.controller
   const ignore = (): void => {}
-  if ('config' in command) commands.putConfig(command.config, 'test', ignore)
+  if ('restart' in command) world.restartServer(nodeIdFromName(command.restart))
+  else if ('config' in command) commands.putConfig(command.config, 'test', ignore)
   else if ('node' in command) {
     const { at: _at, node: name, ...change } = command
     commands.putNodeConfig(nodeIdFromName(name), change, ignore)

@@ -10,15 +10,16 @@ import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { describeViolation } from '../../simulator/check/violation.ts'
 import { ALWAYS_NAMES } from '../../simulator/scenario/assertions.ts'
-import type { World } from '../../simulator/world.ts'
+import type { World, WorldOptions } from '../../simulator/world.ts'
 import { play } from './world-builder.ts'
 import type { WorldCase } from './world-builder.ts'
 
 /** Plays the case to its end. Throws the first thing that is not as it should be. */
-export async function expectSound(worldCase: WorldCase): Promise<void> {
+export async function expectSound(worldCase: WorldCase, options: Pick<WorldOptions, 'areHeartbeatsEnacted'> = {}): Promise<World> {
   let checker: Checker | null = null
   let watched: World | null = null
   const { world } = await play(worldCase, {
+    ...options,
     onWorld: (one) => {
       watched = one
       checker = createChecker(one, { always: ALWAYS_NAMES, eventually: [], sometimes: [], final: [] })
@@ -35,6 +36,7 @@ export async function expectSound(worldCase: WorldCase): Promise<void> {
   })
   expect((checker as Checker | null)?.violations.map(describeViolation)).toEqual([])
   expectNothingLeft(world.controller.engine.cluster)
+  return world
 }
 
 /** Between two instants controller and servers believe the same of every task that has started. */

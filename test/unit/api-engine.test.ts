@@ -13,11 +13,12 @@ const clock: Clock = {
     const due = setImmediate(fn)
     return () => clearImmediate(due)
   },
+  soon: (fn) => void setImmediate(fn),
 }
 
 async function realEngine(): Promise<ApiContractWorld> {
   const store = createMemoryStore()
-  const quiet = { send: () => {}, onEvents: () => {}, onFault: () => {}, initialConfig: {} }
+  const quiet = { send: () => {}, onEvents: () => {}, onFault: () => {}, initialConfig: {}, taskLeaseMs: null }
   const engine = new Engine({ clock, random: createSeededRandom('api'), store, ...quiet })
   await engine.start()
   const views = createViews(engine, clock, store.reads)
@@ -27,7 +28,15 @@ async function realEngine(): Promise<ApiContractWorld> {
     addNode: ({ id, gpus, physicalMib }) => {
       const reports = Array.from({ length: gpus }, (_, index) => ({ index, model: 'Test GPU', physical_mib: physicalMib, foreign_mib: 0 }))
       const identity = { op: 'hello', node_id: id, name: `node-${id.slice(-2)}`, address: '127.0.0.1', host_swap_mib: 131_072 } as const
-      const hello = { ...identity, gpus: reports, signals_wanted: true, tasks: [], finished_unacked: [] }
+      const hello = {
+        ...identity,
+        gpus: reports,
+        signals_wanted: true,
+        device: 'simulated' as const,
+        allow_exec: true,
+        tasks: [],
+        finished_unacked: [],
+      }
       return new Promise((resolve) => engine.hello(hello, { counter: 1, random: id }, 1, () => resolve()))
     },
     snapshot() {

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
-import { Compile } from 'typebox/schema'
 import { describe, expect, it } from 'vitest'
 import { MessageTooLargeError, decode, encode } from '../../protocol/codec.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import type { Body, Boot, Envelope, Hello, StartCommand, TaskReport } from '../../protocol/messages.ts'
-import { BODIES, ENVELOPE, MAX_ATTEMPTS_PER_NODE, MAX_DETAIL_LENGTH, MAX_EVENTS, MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
-import type { Shape } from '../../protocol/schema-field.ts'
+import { MAX_ATTEMPTS_PER_NODE, MAX_DETAIL_LENGTH, MAX_EVENTS, MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
+import { mayBeAccepted } from '../support/asyncapi-validators.ts'
+import { ODD_VALUES, OPERATIONS, envelopeOf, pathsOf, withValueAt } from '../support/message-arbitraries.ts'
 
 const SEED = 20_260_117
 const FILE = 'test/unit/codec.test.ts'
@@ -49,12 +49,14 @@ const hello: Hello = {
   ],
   host_swap_mib: 131_072,
   signals_wanted: true,
+  device: 'simulated',
+  allow_exec: true,
   tasks: [task],
   finished_unacked: [{ task_id: 'done', attempt: 1 }],
 }
 
 describe('a message', () => {
-  it.each(Object.keys(BODIES.kind === 'tagged' ? BODIES.variants : {}))('%s comes back as it was sent', (op) => {
+  it.each(OPERATIONS)('%s comes back as it was sent', (op) => {
     const property = fc.property(envelopeOf(op), (envelope) => {
       expect(decode(encode(envelope))).toEqual({ ok: true, envelope })
     })
@@ -68,8 +70,8 @@ describe('a message', () => {
   })
 
   it('of another version is refused whatever else it holds', () => {
-    expect(decodeJson({ v: 2, body: 'who knows' })).toEqual({ ok: false, why: 'v: must be 1, not 2' })
-    expect(decodeJson({})).toEqual({ ok: false, why: 'v: must be 1, not missing' })
+    expect(decodeJson({ v: 2, body: 'who knows' })).toEqual({ ok: false, reason: 'wrong_version', why: 'v: must be 1, not 2' })
+    expect(decodeJson({})).toEqual({ ok: false, reason: 'wrong_version', why: 'v: must be 1, not missing' })
   })
 
   it('with an operation that nobody knows is refused, also when an object has a member of that name', () => {
@@ -80,7 +82,7 @@ describe('a message', () => {
 
   it('that is no JSON in UTF-8, or no object, is refused', () => {
     for (const bytes of [[], [0x7b], [0xff, 0xfe], [0xef, 0xbb, 0xbf, 0x7b, 0x7d], [0x22, 0xc3, 0x28, 0x22]]) {
-      expect(decode(Uint8Array.from(bytes))).toEqual({ ok: false, why: 'message: is no JSON in UTF-8' })
+      expect(decode(Uint8Array.from(bytes))).toEqual({ ok: false, reason: 'not_json', why: 'message: is no JSON in UTF-8' })
     }
     for (const value of [null, 1, 'hello', true, []]) expect(why(value)).toMatch(/^message: must be an object, not /)
     expect(decode(new TextEncoder().encode('['.repeat(200_000))).ok).toBe(false)
@@ -131,7 +133,11 @@ describe('a field', () => {
   it('named like a way to the prototype is refused, not ignored', () => {
     for (const name of ['__proto__', 'constructor', 'prototype']) {
       const evil = JSON.stringify(sealed(hello)).replace('"tasks":[{', `"tasks":[{"${name}":{"isAdmin":true},`)
-      expect(decode(new TextEncoder().encode(evil))).toEqual({ ok: false, why: `body.tasks[0].${name}: is no name for a field` })
+      expect(decode(new TextEncoder().encode(evil))).toEqual({
+        ok: false,
+        reason: 'bad_field',
+        why: `body.tasks[0].${name}: is no name for a field`,
+      })
     }
     expect(({} as { isAdmin?: boolean }).isAdmin).toBe(undefined)
   })
@@ -145,6 +151,7 @@ describe('a field', () => {
     const text = JSON.stringify(sealed(start)).replace('"seq":17', '"seq":-0')
     expect(decode(new TextEncoder().encode(text))).toEqual({
       ok: false,
+      reason: 'bad_field',
       why: expect.stringMatching(/^seq: must be a whole number/) as string,
     })
   })
@@ -172,9 +179,6 @@ describe('what is as long as it may be', () => {
 })
 
 describe('hostile bytes', () => {
-  const schema = Compile(jsonSchemaOf(ENVELOPE))
-  const mayBeAccepted = (value: unknown) => schema.Check(value) && hasGpusInPlace(value) && isWellFormed(value)
-
   it('never throw, and what is accepted is as the schema says (random, cut, and changed messages)', () => {
     let accepted = 0
     const property = fc.property(hostileBytes(), (bytes) => {
@@ -190,116 +194,25 @@ describe('hostile bytes', () => {
 
   it('with one value replaced are accepted exactly when the schema allows that value there', () => {
     let refused = 0
-    const property = fc.property(fc.oneof(...OPS.map(envelopeOf)), fc.nat(), fc.constantFrom(...ODD_VALUES), (envelope, at, value) => {
-      const paths = pathsOf(envelope)
-      const changed: unknown = JSON.parse(JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)))
-      const isAccepted = decodeJson(changed).ok
-      if (!isAccepted) refused += 1
-      expect(isAccepted).toBe(mayBeAccepted(changed))
-    })
+    const property = fc.property(
+      fc.oneof(...OPERATIONS.map(envelopeOf)),
+      fc.nat(),
+      fc.constantFrom(...ODD_VALUES),
+      (envelope, at, value) => {
+        const paths = pathsOf(envelope)
+        const changed: unknown = JSON.parse(JSON.stringify(withValueAt(envelope, paths[at % paths.length] as string, value)))
+        const isAccepted = decodeJson(changed).ok
+        if (!isAccepted) refused += 1
+        expect(isAccepted).toBe(mayBeAccepted(changed))
+      },
+    )
     holds(property, 7_000)
     expect(refused).toBeGreaterThan(3_000)
   })
 })
 
-// ---- arbitraries, made from the tables ----
-
-const OPS = Object.keys(BODIES.kind === 'tagged' ? BODIES.variants : {})
-
-/** What JSON can say, and no field wants everywhere. */
-const ODD_VALUES: readonly unknown[] = [
-  undefined,
-  null,
-  true,
-  false,
-  0,
-  1,
-  -1,
-  0.5,
-  1e99,
-  2 ** 31,
-  2 ** 53,
-  '',
-  'x',
-  'start',
-  'a\u0000b',
-  'a\tb',
-  '\udfff',
-  'x'.repeat(600),
-  [],
-  [0],
-  [1, 1],
-  [null],
-  {},
-  { index: 0 },
-]
-
-function envelopeOf(op: string): fc.Arbitrary<Envelope> {
-  const body = BODIES.kind === 'tagged' ? BODIES.variants[op] : undefined
-  if (body === undefined) throw new Error(`no operation ${op}`)
-  return valueOf({
-    kind: 'record',
-    fields: { ...ENVELOPE.fields, body: { ...body, fields: { ...body.fields, op: oneValue(op) } } },
-  }) as fc.Arbitrary<Envelope>
-}
-
-function valueOf(shape: Shape): fc.Arbitrary<unknown> {
-  switch (shape.kind) {
-    case 'integer':
-      return fc.oneof(fc.integer({ min: Math.max(shape.min, -9), max: Math.min(shape.max, 9) }), fc.constantFrom(shape.min, shape.max))
-    case 'text':
-      return textOf(shape)
-    case 'flag':
-      return fc.boolean()
-    case 'one_of':
-      return fc.constantFrom(...shape.values)
-    case 'or_null':
-      return fc.option(valueOf(shape.of))
-    case 'list':
-      return listOf(shape)
-    case 'record':
-      return fc.record(Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, valueOf(field)])))
-    case 'tagged':
-      return fc.oneof(
-        ...Object.entries(shape.variants).map(([name, variant]) =>
-          valueOf({ ...variant, fields: { ...variant.fields, [shape.tag]: oneValue(name) } }),
-        ),
-      )
-  }
-}
-
-function textOf({ minLength, maxLength, characters }: Extract<Shape, { kind: 'text' }>): fc.Arbitrary<string> {
-  const units = fc.constantFrom(
-    'a',
-    'Z',
-    '7',
-    '-',
-    '"',
-    '\\',
-    '/',
-    ' ',
-    'ü',
-    '漢',
-    '\u2028',
-    ...(characters === 'no_nul' ? ['\n', '\u001b'] : []),
-  )
-  const plain = fc.string({ unit: units, minLength, maxLength: Math.min(maxLength, 12) })
-  return fc.oneof(plain, fc.constantFrom('🎈', 'x'.repeat(maxLength)))
-}
-
-function listOf({ of, minItems, maxItems, rule }: Extract<Shape, { kind: 'list' }>): fc.Arbitrary<unknown[]> {
-  const range = { minLength: minItems, maxLength: Math.min(maxItems, 4) }
-  if (rule === 'no_duplicates') return fc.uniqueArray(valueOf(of), range)
-  const items = fc.array(valueOf(of), range)
-  return rule === 'none' ? items : items.map((all) => all.map((item, index) => ({ ...(item as object), index })))
-}
-
-function oneValue(value: string): Shape {
-  return { kind: 'one_of', values: [value] }
-}
-
 function hostileBytes(): fc.Arbitrary<Uint8Array> {
-  const sent = fc.oneof(...OPS.map(envelopeOf)).map(encode)
+  const sent = fc.oneof(...OPERATIONS.map(envelopeOf)).map(encode)
   const cut = fc.tuple(sent, fc.nat()).map(([bytes, at]) => bytes.slice(0, at % bytes.length))
   const flipped = fc
     .tuple(sent, fc.array(fc.tuple(fc.nat(), fc.nat({ max: 255 })), { minLength: 1, maxLength: 3 }))
@@ -321,53 +234,6 @@ function hostileBytes(): fc.Arbitrary<Uint8Array> {
   return fc.oneof(fc.uint8Array({ maxLength: 300 }), json, sent, cut, flipped, swapped, spliced)
 }
 
-// ---- a second reading of the tables: JSON Schema, held by another validator ----
-
-function jsonSchemaOf(shape: Shape): Record<string, unknown> {
-  switch (shape.kind) {
-    case 'integer':
-      return { type: 'integer', minimum: shape.min, maximum: shape.max }
-    case 'text': {
-      const pattern = shape.characters === 'one_line' ? '^[^\\u0000-\\u001f\\u007f]*$' : '^[^\\u0000]*$'
-      return { type: 'string', minLength: shape.minLength, maxLength: shape.maxLength, pattern }
-    }
-    case 'flag':
-      return { type: 'boolean' }
-    case 'one_of':
-      return { enum: [...shape.values] }
-    case 'or_null':
-      return { anyOf: [{ type: 'null' }, jsonSchemaOf(shape.of)] }
-    case 'list':
-      return {
-        type: 'array',
-        items: jsonSchemaOf(shape.of),
-        minItems: shape.minItems,
-        maxItems: shape.maxItems,
-        uniqueItems: shape.rule === 'no_duplicates',
-      }
-    case 'record': {
-      const properties = Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, jsonSchemaOf(field)]))
-      return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }
-    }
-    case 'tagged':
-      return {
-        anyOf: Object.entries(shape.variants).map(([name, variant]) =>
-          jsonSchemaOf({ ...variant, fields: { ...variant.fields, [shape.tag]: oneValue(name) } }),
-        ),
-      }
-  }
-}
-
-function hasGpusInPlace(value: unknown): boolean {
-  const { body } = value as Envelope
-  return (body.op !== 'hello' && body.op !== 'heartbeat') || body.gpus.every((gpu, place) => gpu.index === place)
-}
-
-function isWellFormed(value: unknown): boolean {
-  if (typeof value === 'string') return value.isWellFormed()
-  return typeof value !== 'object' || value === null || Object.values(value).every(isWellFormed)
-}
-
 // ---- small things ----
 
 function sealed(body: Body): Envelope {
@@ -381,20 +247,6 @@ function decodeJson(value: unknown): ReturnType<typeof decode> {
 function why(value: unknown): string {
   const decoded = decodeJson(value)
   return decoded.ok ? 'accepted' : decoded.why
-}
-
-/** Every place in a message, as `body.tasks.0.attempt`. */
-function pathsOf(value: unknown): string[] {
-  if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, inner]) => [name, ...pathsOf(inner).map((path) => `${name}.${path}`)])
-}
-
-/** A copy in which the value at the path is another one; undefined takes a field away. */
-function withValueAt(value: unknown, path: string, replacement: unknown): unknown {
-  const [name, ...rest] = path.split('.') as [string, ...string[]]
-  const copy = Array.isArray(value) ? [...(value as unknown[])] : { ...(value as object) }
-  const inner = (copy as Record<string, unknown>)[name]
-  return Object.assign(copy, { [name]: rest.length === 0 ? replacement : withValueAt(inner, rest.join('.'), replacement) })
 }
 
 function holds<T extends unknown[]>(property: fc.IProperty<T>, numRuns: number): void {

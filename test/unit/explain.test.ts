@@ -102,6 +102,23 @@ describe('a pending task without a node', () => {
     expect(sentence).toBe('Waits for a node: n1 could take it and is offline.')
   })
 
+  it('waits for a node that runs commands; a lease takes one that does not', () => {
+    const b = new ClusterBuilder()
+    b.addNode({ id: 'n1', gpus: [110], allowExec: false })
+    b.cycle()
+    const lease = b.submit({ vramMib: 20, command: null })
+    const { primary, sentence } = waitOf(b, { vramMib: 60, command: ['true'] })
+    expect(lease.state).toBe('assigned')
+    expect(primary.reason).toBe('EXEC_NOT_ALLOWED')
+    expect(sentence).toBe('Waits for a node that runs commands: n1 could take it and takes leases only (headroom gpu-server --allow-exec).')
+    const two = b.submit({ vramMib: 10, gpuCount: 1, command: ['true'], noswap: 1 })
+    b.cycle()
+    expect(two.state).toBe('pending')
+    b.addNode({ id: 'n2', gpus: [110] })
+    b.cycle()
+    expect(b.tasks.map((task) => task.placement?.node.id)).toEqual(['n1', 'n2', 'n2'])
+  })
+
   it('waits for a cordon to end', () => {
     const b = cluster()
     for (const id of ['n2', 'n3', 'n4', 'n5']) b.addNode({ id, gpus: [110] })

@@ -111,9 +111,9 @@ describe('a start needs', () => {
     const h = new ServerCoreHarness({ physicalMib: 2 * MAX_ATTEMPTS_PER_NODE, settings: { safety_reserve_mib: 0 } })
     h.bus.script.events = () => null
     for (let n = 0; n < MAX_ATTEMPTS_PER_NODE; n++) h.run(`task-${n}`, { vram_mib: 1 })
-    expect(h.start('one more', { vram_mib: 1 })).toMatchObject(refused('no_host_memory'))
+    expect(h.start('one more', { vram_mib: 1 })).toMatchObject(refused('node_full'))
     h.exit('task-0')
-    expect(h.start('while its end is not acknowledged', { vram_mib: 1 })).toMatchObject(refused('no_host_memory'))
+    expect(h.start('while its end is not acknowledged', { vram_mib: 1 })).toMatchObject(refused('node_full'))
     h.bus.script.events = (message) => ({
       op: 'events_ack',
       up_to: message.body.op === 'events' ? (message.body.entries.at(-1)?.n ?? 0) : 0,

@@ -27,6 +27,8 @@ describe('hello', () => {
       address: '10.0.0.7',
       host_swap_mib: 100_000,
       signals_wanted: true,
+      device: 'simulated',
+      allow_exec: true,
       gpus: [{ index: 0 }, { index: 1, physical_mib: 10_000 }],
       finished_unacked: [{ task_id: 'c', attempt: 1 }],
       tasks: [
@@ -175,6 +177,44 @@ describe('a snapshot (R6)', () => {
   })
 })
 
+describe('when the bus has found its way again', () => {
+  it('a server is heard within half a second, and keeps its rhythm from there', () => {
+    const h = new ServerCoreHarness()
+    h.advance(6_500)
+    const before = h.bus.of('heartbeat').length
+    h.core.reconnected()
+    h.advance(500)
+    expect(h.bus.of('heartbeat').length).toBe(before + 1)
+    h.advance(3_400)
+    expect(h.bus.of('heartbeat').length).toBe(before + 1)
+    h.advance(2_700)
+    expect(h.bus.of('heartbeat').length).toBe(before + 2)
+  })
+
+  it('a server that is not welcome yet says hello at once', () => {
+    const h = new ServerCoreHarness({ isStarted: false })
+    h.bus.script.hello = () => ({ op: 'refused', reason: 'starting' })
+    h.core.start()
+    h.advance(60_000)
+    const before = h.bus.of('hello').length
+    h.bus.script.hello = () => ({ op: 'welcome', settings: h.bus.settings, stop: [] })
+    h.core.reconnected()
+    h.advance(600)
+    expect(h.bus.of('hello').length).toBe(before + 1)
+    h.advance(60_000)
+    expect(h.bus.of('hello').length).toBe(before + 1)
+  })
+
+  it('a stopped server stays silent', () => {
+    const h = new ServerCoreHarness()
+    h.core.stop()
+    const before = h.bus.of('heartbeat').length
+    h.core.reconnected()
+    h.advance(10_000)
+    expect(h.bus.of('heartbeat').length).toBe(before)
+  })
+})
+
 describe('the outbox (R1, R8)', () => {
   it('is sent again with the same id, later and later, until it is acknowledged', () => {
     const h = new ServerCoreHarness()
@@ -298,7 +338,7 @@ describe('the outbox (R1, R8)', () => {
     h.advance(6_000)
     h.core.stop()
     const { length } = h.bus.sent
-    h.device.listener?.exited('a', 1, 0, null)
+    h.device.listener?.exited('a', 1, { exitCode: 0, detail: null, didLeaseEnd: false })
     h.advance(120_000)
     expect(h.bus.sent.length).toBe(length)
     expect(h.storage.kept.outbox).toEqual([])
@@ -397,8 +437,8 @@ describe('the storage of a simulated server', () => {
   it('keeps what was saved last', () => {
     const storage = createMemoryStorage()
     expect(storage.load()).toMatchObject({ bootCounter: 0, highestEpoch: 0, outbox: [] })
-    const state = { bootCounter: 4, highestEpoch: 2, attempts: new Map([['a', 3]]), burned: new Map(), outbox: [] }
-    storage.save(state)
+    const state = { bootCounter: 4, highestEpoch: 2, attempts: new Map([['a', 3]]), burned: new Map(), living: new Map(), outbox: [] }
+    storage.save(state, [])
     expect(storage.load()).toEqual(state)
   })
 })

@@ -92,6 +92,7 @@ const WEIGHTS: Readonly<Record<keyof typeof ENACT, number>> = {
   controllerChanges: 1,
   diskFails: 1,
   hostCrashes: 1,
+  serverDies: 3,
   nodeIsReset: 1,
 }
 
@@ -156,19 +157,15 @@ const ENACT = {
   uses: (p: Play, { task, dice: [a, b] }: Happening) => {
     const attempt = p.h.device.processes.get(task)?.attempt
     if (attempt === undefined || !p.h.device.generations.has(task)) return
-    if (a % 3 === 0) {
-      p.active.add(task)
-      p.h.device.listener?.gpuWanted(task, attempt)
-    } else {
-      p.active.delete(task)
-      p.h.device.listener?.gpuUsed(task, attempt, b)
-    }
+    if (a % 3 === 0) p.active.add(task)
+    else p.active.delete(task)
+    p.h.device.uses(task, a % 3 === 0, b)
     p.h.settle()
   },
   wantsMore: (p: Play, { task, dice: [a] }: Happening) => {
     const process = p.h.device.processes.get(task)
     if (process?.isInVram !== true || process.isInHost) return
-    p.h.device.listener?.allocationWanted(task, process.attempt, process.vramMib + pick([0, 10, 20, 40], a))
+    p.h.device.wants(task, process.vramMib + pick([0, 10, 20, 40], a))
     p.h.settle()
   },
   foreignMoves: (p: Play, { dice: [a, b] }: Happening) => p.h.device.setForeign(a % GPUS, pick([0, 0, 5, 30], b)),
@@ -202,6 +199,17 @@ const ENACT = {
     if (next === 3) p.h.advance(ANSWER_WITHIN_MS + 1.2 * RETRY_MAX_MS)
   },
   hostCrashes: (p: Play) => p.crash(),
+  serverDies: (p: Play, { task, dice: [a, b, c] }: Happening) => {
+    p.h.device.knowsResidency = b % 2 === 0
+    p.bounce(() => {
+      if (a % 4 === 0 && p.h.device.processes.has(task)) p.exit(task, pick([0, 1, null], b))
+      if (a % 4 === 1 && p.h.device.processes.has(task) && p.h.device.generations.has(task)) {
+        p.active.add(task)
+        p.h.device.uses(task, true, 0)
+      }
+      p.h.advance(pick([0, 0, 1_000, 30_000], c))
+    })
+  },
   nodeIsReset: (p: Play) => {
     ENACT.controllerSpeaksAgain(p)
     const { heartbeat } = p.h.bus.script
@@ -314,9 +322,23 @@ class Play {
   crash(): void {
     this.#calls.push(...this.h.device.calls)
     this.active.clear()
+    this.#forgetMemory()
+    // What had begun is told as lost; what had not is as if it had never been seen.
+    for (const { taskId, attempt, residency } of this.h.storage.kept.living.values()) {
+      if (residency !== 'none') this.#exited.add(`${taskId}/${attempt}`)
+      else this.#launched.delete(`${taskId}/${attempt}`)
+    }
+    this.h.restart()
+  }
+
+  bounce(meanwhile: () => void): void {
+    this.#forgetMemory()
+    this.h.bounce(meanwhile)
+  }
+
+  #forgetMemory(): void {
     for (const key of this.#burnedInMemory) this.burned.delete(key)
     this.#burnedInMemory.clear()
-    this.h.restart()
   }
 
   /** The controller is back, every attempt ends, and all that was taken is free again. */

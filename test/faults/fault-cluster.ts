@@ -1,0 +1,76 @@
+/** What the fault tests share: a cluster with four servers of real processes, tasks that write down when they ran, and counts from the environment. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { afterAll } from 'vitest'
+import { LiveCluster, type Member } from '../support/live-cluster.ts'
+
+export const SERVERS = 4
+export const VRAM_MIB = 8_192
+const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: VRAM_MIB, swap: 'pinned-gen4' }] })
+const OPEN_TIMEOUT_MS = 30_000
+
+/** How often a fault is made: small inside `make test`, more in `make test-faults`. */
+export function count(variable: string, byDefault: number): number {
+  const text = process.env[variable]
+  return text === undefined || text === '' ? byDefault : Number(text)
+}
+
+export interface FaultCluster {
+  readonly cluster: LiveCluster
+  readonly servers: readonly Member[]
+}
+
+const open = new Set<LiveCluster>()
+afterAll(async () => {
+  for (const cluster of open) await cluster.end()
+}, OPEN_TIMEOUT_MS)
+
+/** Broker, controller and four servers; the configuration is the default but for these fields. */
+export async function startFaultCluster(config: Readonly<Record<string, unknown>>): Promise<FaultCluster> {
+  const cluster = await LiveCluster.start()
+  open.add(cluster)
+  await cluster.send('PUT', '/config', { ...config })
+  const names = Array.from({ length: SERVERS }, (_, i) => `server-${i}`)
+  const servers = await Promise.all(names.map((name) => cluster.startServer(name, INVENTORY)))
+  return { cluster, servers }
+}
+
+export interface Task {
+  readonly id: string
+  readonly state: string
+  readonly attempt: number
+  readonly placement: { readonly node_name: string } | null
+}
+
+export function submit(cluster: LiveCluster, fields: Readonly<Record<string, unknown>>): Promise<Task> {
+  return cluster.send<Task>('POST', '/tasks', { vram_mib: 256, ...fields })
+}
+
+export function task(cluster: LiveCluster, id: string): Promise<Task> {
+  return cluster.get<Task>(`/tasks/${id}`)
+}
+
+/** A command that adds one line with its name to the file and ends. */
+export function leavesMark(file: string, name: string): readonly string[] {
+  return ['sh', '-c', 'echo "$1" >> "$0"', file, name]
+}
+
+/** A command that writes down the time, nanoseconds since 1970, twenty times a second, to a file of its own beside `file`, until it is ended. */
+export function leavesTrail(file: string): readonly string[] {
+  return ['sh', '-c', 'f="$0.$(cat /proc/sys/kernel/random/uuid)"; while :; do date +%s%N >> "$f"; sleep 0.05; done', file]
+}
+
+/** Of each process that left a trail: when it was first and last seen to run, in nanoseconds. */
+export function trails(folder: string, name: string): readonly { readonly from: bigint; readonly to: bigint }[] {
+  if (!existsSync(folder)) return []
+  const files = readdirSync(folder).filter((each) => each.startsWith(`${name}.`))
+  return files
+    .map((each) => readFileSync(`${folder}/${each}`, 'utf8').trim().split('\n').filter(Boolean).map(BigInt))
+    .filter((times) => times.length > 0)
+    .map((times) => ({ from: times[0] as bigint, to: times.at(-1) as bigint }))
+    .sort((a, b) => (a.from < b.from ? -1 : 1))
+}
+
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = Float64Array.from(values).sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN
+}

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import type { RuleReport } from '../../simulator/conformance/conformance.ts'
+import { headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
+import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
+import { startHeadroom } from '../support/running-command.ts'
+
+const FLEET = `scenario: one
+version: 1
+seed: 1
+fleet:
+  - { count: 1, name: "sim-{i}", gpus: 1, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+`
+
+it.skipIf(whyNoNatsServer() !== null)('a simulated server over a real broker is examined, rule by rule', async () => {
+  const broker = await startNatsServer()
+  const file = write(temporaryFolder(), 'one.scenario.yaml', FLEET)
+  const fleet = startHeadroom(['sim', 'serve', file, '--nats', broker.url])
+  const [, nodeId = ''] = await fleet.says(/sim-0 {2}([0-9a-f-]{36})/)
+  const args = ['conformance', '--nats', broker.url, '--node', nodeId, '--heartbeat', '300', '--only', 'R7']
+  const { reports } = await headroomJson<{ readonly reports: readonly RuleReport[] }>(args)
+  expect(reports.length).toBeGreaterThan(2)
+  expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
+  fleet.process.kill('SIGTERM')
+  expect(await fleet.ended).toBe(0)
+})
+
+it('says which broker is missing, which rules there are, and what a phase is', async () => {
+  const unset = { CONTROLLER_NATS_URL: '' }
+  expect(await headroom(['conformance', '--node', 'x'], { env: unset })).toMatchObject({
+    code: 2,
+    stderr: /which broker\? Set CONTROLLER_NATS_URL/,
+  })
+  expect(await headroom(['conformance', '--node', 'x', '--only', 'R99'])).toMatchObject({ code: 2, stderr: /--only R99: there are R6, R3/ })
+  expect(await headroom(['work', 'busy=soon'])).toMatchObject({ code: 2, stderr: /'busy=soon' is no phase/ })
+  expect(await headroom(['work', 'busy=1ms', 'idle=1ms'], { env: { HEADROOM_SOCKET: '' } })).toMatchObject({
+    code: 0,
+    stdout: 'busy 1ms\nidle 1ms\n',
+  })
+})

@@ -1,0 +1,107 @@
+import { createServer } from 'node:net'
+import { mkdirSync } from 'node:fs'
+import { afterAll, describe, expect, it } from 'vitest'
+import { clockCheck } from '../../cli/doctor/controller.ts'
+import { nodeVersionCheck, nvidiaCheck } from '../../cli/doctor/host.ts'
+import { askedApi, deadAddress } from '../support/asked.ts'
+import { headroom, temporaryFolder, write } from '../support/headroom-command.ts'
+
+const folder = temporaryFolder()
+
+interface Found {
+  readonly name: string
+  readonly verdict: string
+  readonly detail: string
+  readonly todo: string | null
+}
+
+async function doctor(env: Readonly<Record<string, string>>) {
+  const { code, stdout, stderr } = await headroom(['doctor', '-o', 'json'], { env: { CONTROLLER_DATA_DIR: `${folder}/data`, ...env } })
+  expect(stderr).toBe('')
+  return { code, checks: new Map((JSON.parse(stdout) as Found[]).map((check) => [check.name, check])) }
+}
+
+/** A broker as far as its first line. */
+async function broker(info: string): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.write(info)
+  })
+  afterAll(() => server.close())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  return `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+}
+
+describe('headroom doctor', { timeout: 60_000 }, () => {
+  it('is content with a controller that is ready, and ends with 0', async () => {
+    const api = await askedApi()
+    api.world.now = Date.now()
+    const { code, checks } = await doctor({ VENDOR_CONTROLLER_URL: api.url })
+    expect(code).toBe(0)
+    expect(checks.get('controller')).toMatchObject({ verdict: 'ok', detail: expect.stringContaining(api.url) })
+    expect(checks.get('ready')).toMatchObject({ verdict: 'ok' })
+    expect(checks.get('version')).toMatchObject({ verdict: 'warn', detail: expect.stringContaining('0.0.0-test') })
+    expect(checks.get('Node.js')).toMatchObject({ verdict: 'ok' })
+    expect(checks.get('data')).toMatchObject({ verdict: 'ok', detail: `${folder}/data can be made` })
+    expect(checks.get('broker')).toMatchObject({ verdict: 'ok', detail: expect.stringContaining('not set') })
+  })
+
+  it('says what fails, and what to do about it', async () => {
+    const api = await askedApi({ readiness: () => [{ name: 'store', ok: false, detail: 'the store has failed' }] })
+    const { code, checks } = await doctor({
+      VENDOR_CONTROLLER_URL: api.url,
+      CONTROLLER_NATS_URL: (await deadAddress()).replace('http', 'nats'),
+      CONTROLLER_DATA_DIR: write(folder, 'file', ''),
+      PATH: folder,
+    })
+    expect(code).toBe(1)
+    expect(checks.get('ready: store')).toMatchObject({ verdict: 'fail', detail: 'the store has failed' })
+    expect(checks.get('broker')).toMatchObject({ verdict: 'fail', detail: expect.stringContaining('nobody listens there') })
+    expect(checks.get('data')).toMatchObject({ verdict: 'warn', detail: `${folder}/file is no folder` })
+    expect(checks.get('guard')).toMatchObject({ verdict: 'warn', detail: 'there is no C compiler' })
+    for (const { verdict, todo } of checks.values()) expect(todo === null).toBe(verdict === 'ok')
+  })
+
+  it('nobody at the address is one failed line', async () => {
+    const { code, checks } = await doctor({ VENDOR_CONTROLLER_URL: await deadAddress() })
+    expect(code).toBe(1)
+    expect(checks.get('controller')).toMatchObject({ verdict: 'fail', todo: expect.stringContaining('headroom serve') })
+  })
+
+  it.each([
+    { says: 'INFO {"version":"2.10.1","auth_required":true}\r\n', scheme: 'nats', verdict: 'ok', detail: /2\.10\.1, with login/ },
+    { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'nats', verdict: 'ok', detail: /open to everybody/ },
+    { says: 'INFO {"version":"2.10.1","tls_required":true}\r\n', scheme: 'nats', verdict: 'warn', detail: /takes TLS only/ },
+    { says: 'INFO {"version":"2.10.1"}\r\n', scheme: 'tls', verdict: 'fail', detail: /has no TLS/ },
+    { says: 'SSH-2.0-OpenSSH\r\n', scheme: 'nats', verdict: 'fail', detail: /no NATS broker/ },
+    { says: 'INFO nonsense\r\n', scheme: 'nats', verdict: 'fail', detail: /no NATS broker/ },
+  ])('a broker that says $says over $scheme', async ({ says, scheme, verdict, detail }) => {
+    const { checks } = await doctor({
+      VENDOR_CONTROLLER_URL: await deadAddress(),
+      CONTROLLER_NATS_URL: `${scheme}://${await broker(says)}`,
+    })
+    expect(checks.get('broker')).toMatchObject({ verdict, detail: expect.stringMatching(detail) })
+  })
+
+  it('a broker’s address that is none does not show its password', async () => {
+    const { checks } = await doctor({ VENDOR_CONTROLLER_URL: await deadAddress(), CONTROLLER_NATS_URL: 'http://user:secret@x' })
+    expect(checks.get('broker')).toMatchObject({ verdict: 'fail' })
+    expect(JSON.stringify([...checks.values()])).not.toContain('secret')
+  })
+})
+
+it('Node, the driver and the clock are judged by what is found', async () => {
+  const verdicts = async (versions: readonly string[]) =>
+    (await Promise.all(versions.map(nodeVersionCheck))).flat().map(({ verdict }) => verdict)
+  expect(await verdicts(['20.19.0', '22.17.9', '22.18.0', '24.0.0'])).toEqual(['fail', 'fail', 'ok', 'ok'])
+  mkdirSync(`${folder}/lib`)
+  expect((await nvidiaCheck([`${folder}/none`, `${folder}/lib`]))[0]?.verdict).toBe('warn')
+  write(`${folder}/lib`, 'libnvidia-ml.so.1', '')
+  expect((await nvidiaCheck([`${folder}/none`, `${folder}/lib`]))[0]?.verdict).toBe('ok')
+  expect([clockCheck(5_000, 0, 100), clockCheck(5_101, 0, 100), clockCheck(0, 5_001, 6_000)].map(({ verdict }) => verdict)).toEqual([
+    'ok',
+    'warn',
+    'warn',
+  ])
+})

@@ -1,0 +1,106 @@
+/** `headroom lease` in a process of its own, before an engine that a test plays. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { NODE_ID } from '../support/api-world.ts'
+import { askedApi, type Asked } from '../support/asked.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const started = new Set<ChildProcess>()
+afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
+const WITHIN = { timeout: 20_000 }
+
+let api: Asked
+beforeEach(async () => {
+  api = await askedApi()
+  api.world.leaseMs = 1_500
+  await api.world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 49_140 })
+})
+
+function lease(...args: readonly string[]) {
+  const child = spawn(process.execPath, [join(ROOT, 'cli/main.ts'), 'lease', '--vram', '8Gi', ...args], {
+    env: { ...process.env, VENDOR_CONTROLLER_URL: api.url },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  started.add(child)
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) =>
+    child.once('close', (code) => resolve({ code, stdout, stderr })),
+  )
+  return { process: child, ended, stdout: () => stdout }
+}
+
+async function theTask(): Promise<string> {
+  await expect.poll(() => api.world.open.size, WITHIN).toBe(1)
+  return [...api.world.open.keys()][0] ?? ''
+}
+
+const states = () => api.world.final.map(({ state }) => state)
+
+describe('headroom lease', { timeout: 60_000 }, () => {
+  it('keeps its place alive while a command runs here, tells it where, and passes its exit code on', async () => {
+    const held = lease('--', 'sh', '-c', 'echo "$HEADROOM_TASK_ID $HEADROOM_NODE $HEADROOM_GPUS"; exit 7')
+    const id = await theTask()
+    expect(api.world.open.get(id)?.spec).toMatchObject({ command: null, vramMib: 8192 })
+    // It is kept alive while it waits, too.
+    await expect.poll(() => api.world.kept.length, WITHIN).toBeGreaterThan(1)
+    api.world.place(id, NODE_ID, [0, 1])
+    expect(await held.ended).toEqual({ code: 7, stdout: `${id}  node-1  ${NODE_ID}  GPU 0,1\n${id} node-1 0,1\n`, stderr: '' })
+    expect(new Set(api.world.kept)).toEqual(new Set([true]))
+    expect(states()).toEqual(['cancelled'])
+  })
+
+  it('without a command holds it until Ctrl-C, which gives it back and is no failure', async () => {
+    const held = lease('--idle')
+    const id = await theTask()
+    api.world.place(id, NODE_ID)
+    await expect.poll(() => held.stdout(), WITHIN).toContain('GPU 0\n')
+    const before = api.world.kept.length
+    await expect.poll(() => api.world.kept.length, WITHIN).toBeGreaterThan(before + 1)
+    expect(new Set(api.world.kept)).toEqual(new Set([false]))
+    held.process.kill('SIGINT')
+    expect((await held.ended).code).toBe(0)
+    expect(states()).toEqual(['cancelled'])
+  })
+
+  it('Ctrl-C while it waits gives up waiting', async () => {
+    const held = lease()
+    await theTask()
+    await expect.poll(() => api.world.kept.length, WITHIN).toBeGreaterThan(0)
+    held.process.kill('SIGINT')
+    expect((await held.ended).code).toBe(130)
+    expect(states()).toEqual(['cancelled'])
+  })
+
+  it('a signal ends the command, and the lease lasts until it has ended', async () => {
+    const held = lease('--', 'sh', '-c', 'trap "sleep 1; exit 9" TERM; echo up; while :; do sleep 0.05; done')
+    const id = await theTask()
+    api.world.place(id, NODE_ID)
+    await expect.poll(() => held.stdout(), WITHIN).toContain('up\n')
+    const before = api.world.kept.length
+    held.process.kill('SIGTERM')
+    expect((await held.ended).code).toBe(9)
+    expect(api.world.kept.length).toBeGreaterThan(before)
+  })
+
+  it('a lease that ends too early ends the command, and says so', async () => {
+    const held = lease('--', 'sh', '-c', 'echo up; exec sleep 1000')
+    const id = await theTask()
+    api.world.place(id, NODE_ID)
+    await expect.poll(() => held.stdout(), WITHIN).toContain('up\n')
+    api.world.finish(id, 'lost', 'node_lost')
+    const { code, stderr } = await held.ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^headroom: the lease is over: The task is lost.*\n$/)
+  })
+
+  it('a command that is not there is a wrong command line, and the place is given back', async () => {
+    const held = lease('--', 'no-such-command-here')
+    api.world.place(await theTask(), NODE_ID)
+    expect(await held.ended).toMatchObject({ code: 2, stderr: 'error: no-such-command-here: no such command\n' })
+    expect(states()).toEqual(['cancelled'])
+  })
+})

@@ -1,0 +1,250 @@
+/** `headroom run` in a process of its own, before an engine that a test plays. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import type { FakeController } from '../support/api-world.ts'
+import { NODE_ID } from '../support/api-world.ts'
+import { askedApi, deadAddress, type Asked } from '../support/asked.ts'
+import { headroom } from '../support/headroom-command.ts'
+import { WrittenOutput } from '../support/written-output.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const started = new Set<ChildProcess>()
+afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
+
+interface Running {
+  readonly process: ChildProcess
+  readonly ended: Promise<{ readonly code: number | null; readonly stdout: Buffer; readonly stderr: string }>
+  stdout(): string
+  stderr(): string
+}
+
+let api: Asked
+let output: WrittenOutput
+
+beforeEach(async () => {
+  output = new WrittenOutput()
+  api = await askedApi({ logs: output })
+  await api.world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 49_140 })
+})
+
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
+  const child = spawn(process.execPath, ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'run', ...args], {
+    env: { ...process.env, VENDOR_CONTROLLER_URL: api.url, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  started.add(child)
+  const stdout: Buffer[] = []
+  let stderr = ''
+  child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  const ended = new Promise<{ code: number | null; stdout: Buffer; stderr: string }>((resolve) =>
+    child.once('close', (code) => resolve({ code, stdout: Buffer.concat(stdout), stderr })),
+  )
+  return { process: child, ended, stdout: () => Buffer.concat(stdout).toString(), stderr: () => stderr }
+}
+
+/** The only open task, once there is one. */
+async function theTask(world: FakeController): Promise<string> {
+  await expect.poll(() => world.open.size, { timeout: 20_000 }).toBe(1)
+  return [...world.open.keys()][0] ?? ''
+}
+
+function place(world: FakeController, id: string, attempt = 1): void {
+  const task = world.open.get(id)
+  if (task === undefined) throw new Error(`no open task ${id}`)
+  task.attempt = attempt
+  world.place(id, NODE_ID)
+  world.addEvent('task_placed', { taskId: id, nodeId: NODE_ID, data: { attempt } })
+}
+
+function finish(world: FakeController, id: string, exitCode: number | null, endReason: string | null = null): void {
+  const task = world.open.get(id)
+  if (task !== undefined) task.exitCode = exitCode
+  output.end(id, task?.attempt ?? 1)
+  world.finish(id, exitCode === 0 ? 'completed' : 'failed', endReason)
+}
+
+describe('headroom run', { timeout: 60_000 }, () => {
+  it('passes both streams on, byte for byte, and the exit code', async () => {
+    const run = start(['--vram', '8Gi', '--', 'train', '--epochs', '3'])
+    const id = await theTask(api.world)
+    expect(api.world.open.get(id)?.spec).toMatchObject({
+      command: ['train', '--epochs', '3'],
+      vramMib: 8192,
+      noswap: 0,
+      priority: 2,
+      gpuCount: 1,
+    })
+    place(api.world, id)
+    const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, n) => n % 251))
+    output.write(id, 'stdout', bytes)
+    output.write(id, 'stderr', 'a warning\n')
+    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('a warning\n')
+    finish(api.world, id, 7)
+    const { code, stdout, stderr } = await run.ended
+    expect({ code, stderr }).toEqual({ code: 7, stderr: 'a warning\n' })
+    expect(stdout.equals(bytes)).toBe(true)
+  })
+
+  it.each([
+    { exitCode: 0, reason: null, code: 0, says: '' },
+    { exitCode: null, reason: 'killed by SIGKILL', code: 137, says: 'headroom: the task is failed: killed by SIGKILL\n' },
+    { exitCode: null, reason: 'its server went away', code: 1, says: 'headroom: the task is failed: its server went away\n' },
+  ])('a task that ends with $exitCode, $reason makes it end with $code', async ({ exitCode, reason, code, says }) => {
+    const run = start(['--vram', '1Gi', 'true'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    finish(api.world, id, exitCode, reason)
+    expect(await run.ended).toMatchObject({ code, stderr: says })
+  })
+
+  it('asks for what its flags and the environment say; flags win', async () => {
+    const env = { VENDOR_SWAP_FROM_VRAM: '0', CONTROLLER_NODE_GROUP_IDS: 'a, b' }
+    const submitted = async (args: readonly string[], variables = env) => {
+      const { code, stdout, stderr } = await start(['--detach', '--vram', '1Gi', ...args], variables).ended
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      return api.world.open.get(stdout.toString().trim())?.spec
+    }
+    expect(await submitted(['--', 'x'])).toMatchObject({ noswap: 1, groups: ['a', 'b'] })
+    expect(await submitted(['--swap', '--group', 'c', '--group', 'd', '--', 'x'])).toMatchObject({ noswap: 0, groups: ['c', 'd'] })
+    expect(await submitted(['--noswap', '--', 'x'], { ...env, VENDOR_SWAP_FROM_VRAM: '1' })).toMatchObject({ noswap: 1 })
+    const all = ['--gpus', '2', '--priority', 'P0', '--name', 'n', '--label', 'k=v=w', '--exclusive', '--on-node-loss', 'requeue']
+    expect(await submitted([...all, '--max-runtime', '60', '--env', 'A=b c', '--', 'x', '-y'])).toMatchObject({
+      gpuCount: 2,
+      priority: 0,
+      name: 'n',
+      labels: { k: 'v=w' },
+      gpuMode: 'exclusive',
+      onNodeLoss: 'requeue',
+      maxRuntimeMs: 60_000,
+      command: ['env', 'A=b c', 'x', '-y'],
+    })
+  })
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s cancels the task, and the code says so', async (signal) => {
+    const run = start(['--vram', '1Gi', '--', 'sleep', '1000'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    output.write(id, 'stdout', 'up\n')
+    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('up\n')
+    run.process.kill(signal)
+    await expect.poll(() => api.world.final.map((task) => [task.id, task.state]), { timeout: 20_000 }).toEqual([[id, 'cancelled']])
+    output.end(id)
+    const { code, stderr } = await run.ended
+    expect(code).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
+    expect(stderr).toContain('cancelling the task')
+  })
+
+  it('a pending task is cancelled as well', async () => {
+    const run = start(['--vram', '1Gi', '--', 'x'])
+    await theTask(api.world)
+    // It has its answer, and is waiting, once it has looked at the task.
+    await expect.poll(() => api.world.explained, { timeout: 20_000 }).toBeGreaterThan(1)
+    run.process.kill('SIGINT')
+    expect(await run.ended).toMatchObject({ code: 130, stderr: expect.not.stringContaining('cannot be read') })
+    expect(api.world.final.map(({ state }) => state)).toEqual(['cancelled'])
+  })
+
+  it('the second Ctrl-C leaves at once, whatever becomes of the task', async () => {
+    // Its server takes its time.
+    api.world.commands.cancelTask = (id, _by, answer) => {
+      const task = api.world.open.get(id)
+      if (task !== undefined) queueMicrotask(() => answer({ ok: true, value: task }))
+    }
+    const run = start(['--vram', '1Gi', '--', 'x'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    output.write(id, 'stderr', 'up\n')
+    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('up\n')
+    run.process.kill('SIGINT')
+    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('Ctrl-C again')
+    run.process.kill('SIGINT')
+    expect((await run.ended).code).toBe(130)
+    expect(api.world.open.has(id)).toBe(true)
+  })
+
+  it('outlives a restart of the controller: no byte is lost, none comes twice', async () => {
+    const run = start(['--vram', '1Gi', '--', 'x'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    output.write(id, 'stdout', 'before\n')
+    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('before\n')
+    await api.close()
+    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('waiting for the controller')
+    output.write(id, 'stdout', 'meanwhile\n')
+    await askedApi({ logs: output }, api.world, Number(new URL(api.url).port))
+    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('before\nmeanwhile\n')
+    finish(api.world, id, 3)
+    const { code, stdout, stderr } = await run.ended
+    expect({ code, text: stdout.toString() }).toEqual({ code: 3, text: 'before\nmeanwhile\n' })
+    expect(stderr.match(/waiting for the controller/g)).toHaveLength(1)
+  })
+
+  it('a task that begins anew is followed from its first byte', async () => {
+    const run = start(['--vram', '1Gi', '--', 'x'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    output.write(id, 'stdout', 'first\n')
+    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('first\n')
+    output.write(id, 'stdout', 'second\n', 2)
+    place(api.world, id, 2)
+    await expect.poll(() => run.stdout(), { timeout: 20_000 }).toBe('first\nsecond\n')
+    finish(api.world, id, 0)
+    expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: the task begins anew\n' })
+  })
+
+  it('when nobody reads its output the task is cancelled', async () => {
+    const run = start(['--vram', '1Gi', '--', 'x'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    run.process.stdout?.destroy()
+    output.write(id, 'stdout', Buffer.alloc(1_000_000))
+    await expect.poll(() => api.world.final.map(({ state }) => state), { timeout: 20_000 }).toEqual(['cancelled'])
+    output.end(id)
+    expect((await run.ended).code).toBe(141)
+  })
+
+  it('says once what cannot be read, and passes the exit code on all the same', async () => {
+    await api.close()
+    api = await askedApi({ fleet: 'simulated' })
+    await api.world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 49_140 })
+    const run = start(['--vram', '1Gi', '--', 'x'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('simulated')
+    finish(api.world, id, 5)
+    expect(await run.ended).toMatchObject({ code: 5, stderr: expect.stringMatching(/^headroom: The fleet is simulated.*\n$/) })
+  })
+})
+
+describe('what cannot be run', { timeout: 60_000 }, () => {
+  const vram = ['--vram', '1Gi']
+  it.each([
+    { why: 'no VRAM', args: ['--', 'x'], says: /--vram is missing/ },
+    { why: 'VRAM without a unit', args: ['--vram', '8', '--', 'x'], says: /--vram.*8Gi, 8192Mi, 8G or 8000M/ },
+    { why: 'no VRAM at all', args: ['--vram', '0Gi', '--', 'x'], says: /--vram.*from 1Mi to 16Ti/ },
+    { why: 'no command', args: vram, says: /missing required argument 'command'/ },
+    { why: 'too many GPUs', args: [...vram, '--gpus', '17', '--', 'x'], says: /--gpus.*from 1 to 16/ },
+    { why: 'a contradiction', args: [...vram, '--swap', '--noswap', '--', 'x'], says: /contradict/ },
+    { why: 'a label that is none', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
+    { why: 'a variable that is none', args: [...vram, '--env', '1A=x', '--', 'x'], says: /--env: "1A"/ },
+    { why: 'what the controller refuses', args: [...vram, '--group', '-x', '--', 'x'], says: /groups\/0|groups/ },
+  ])('$why', async ({ args, says }) => {
+    const { code, stdout, stderr } = await headroom(['run', ...args], { env: { VENDOR_CONTROLLER_URL: api.url } })
+    expect(stderr).toMatch(says)
+    expect({ code, stdout, lines: stderr.trimEnd().split('\n').length }).toEqual({ code: 2, stdout: '', lines: 1 })
+    expect(api.world.open.size).toBe(0)
+  })
+
+  it('a variable out of range, and nobody at the address', async () => {
+    const run = (env: Record<string, string>) => headroom(['run', ...vram, '--', 'x'], { env: { VENDOR_CONTROLLER_URL: api.url, ...env } })
+    expect(await run({ VENDOR_SWAP_FROM_VRAM: 'yes' })).toMatchObject({ code: 2, stderr: expect.stringContaining('VENDOR_SWAP_FROM_VRAM') })
+    expect(await run({ CONTROLLER_NODE_GROUP_IDS: 'a,,b' })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('separated by commas'),
+    })
+    expect(await run({ VENDOR_CONTROLLER_URL: 'x' })).toMatchObject({ code: 2, stderr: expect.stringContaining('VENDOR_CONTROLLER_URL') })
+    expect(await run({ VENDOR_CONTROLLER_URL: await deadAddress() })).toMatchObject({ code: 3 })
+  })
+})

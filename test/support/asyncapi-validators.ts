@@ -1,0 +1,20 @@
+/** The AsyncAPI document as somebody else would use it: each message held against its schema by a validator that is not ours. */
+import { Ajv } from 'ajv'
+import type { ValidateFunction } from 'ajv'
+import { asyncApiDocument } from '../../protocol/asyncapi.ts'
+
+const DOCUMENT = 'headroom'
+
+const ajv = new Ajv({ strict: false })
+ajv.addSchema(asyncApiDocument(), DOCUMENT)
+
+/** Null for an operation that has no message in the document. */
+export function validatorOf(op: string): ValidateFunction | null {
+  return ajv.getSchema(`${DOCUMENT}#/components/messages/${op}/payload`) ?? null
+}
+
+/** Whether the document has a message that such a value is. */
+export function mayBeAccepted(value: unknown): boolean {
+  const op = (value as { readonly body?: { readonly op?: unknown } } | null)?.body?.op
+  return typeof op === 'string' && validatorOf(op)?.(value) === true
+}

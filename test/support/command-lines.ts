@@ -1,0 +1,37 @@
+/** Whether a command line that stands in a file would be understood: the command exists, and so does every option. Nothing is run. */
+import type { Command } from 'commander'
+import { programOf } from '../../cli/program.ts'
+
+/**
+ * Null, or what is wrong with it in a few words.
+ * @param isWhole false: it is only mentioned, so that nothing has to stand there that the command needs
+ */
+export function whyNotUnderstood(args: readonly string[], isWhole = true): string | null {
+  let command = programOf(() => {})
+  let at = 0
+  for (let next: Command | undefined; (next = command.commands.find((each) => each.name() === args[at])) !== undefined; at++) command = next
+  if (command.commands.length > 0) return `${args.join(' ')}: ${command.name()} has no command '${args[at] ?? ''}'`
+  const rest = args.slice(at)
+  let operands = 0
+  for (let i = 0; i < rest.length; i++) {
+    const [word, value] = (rest[i] as string).split(/=(.*)/s) as [string, string?]
+    if (word === '--') {
+      operands += rest.length - i - 1
+      break
+    }
+    if (!word.startsWith('-')) {
+      operands += 1
+      continue
+    }
+    const option = command.options.find(({ short, long }) => word === short || word === long)
+    if (option === undefined) return `${args.join(' ')}: ${command.name()} has no option ${word}`
+    if (option.required && value === undefined && rest[++i] === undefined) return `${args.join(' ')}: ${word} wants a value`
+  }
+  if (!isWhole) return null
+  const missing = command.options.find(
+    (option) => option.mandatory && !rest.some((word) => word === option.short || word.split('=')[0] === option.long),
+  )
+  if (missing !== undefined) return `${args.join(' ')}: ${missing.flags} is missing`
+  const wanted = command.registeredArguments.filter(({ required }) => required).length
+  return operands < wanted ? `${args.join(' ')}: ${operands} of ${wanted} arguments` : null
+}

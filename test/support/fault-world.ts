@@ -1,0 +1,355 @@
+/**
+ * A controller and servers of production code on a faulty network in virtual time, both of which may die at any moment and start again from
+ * what they had made durable. It watches what must hold whatever happens.
+ */
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import { createController } from '../../controller/controller.ts'
+import type { Controller } from '../../controller/controller.ts'
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { Event } from '../../controller/domain/event.ts'
+import type { TaskState } from '../../controller/domain/task.ts'
+import { isFinal } from '../../controller/domain/task.ts'
+import type { TaskRequest } from '../../controller/engine/commands.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import { RANK_ARRIVAL, RANK_DEVICE } from '../../controller/ports/clock.ts'
+import type { Batch, Store } from '../../controller/ports/store.ts'
+import { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { NodeStorage } from '../../gpu-server/core/storage.ts'
+import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import type { DurationMs, Instant, OnNodeLoss } from '../../protocol/units.ts'
+import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
+import { OpenWorkload } from '../../simulator/fleet/workload.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import type { Endpoint } from './faulty-network.ts'
+import { FaultyNetwork } from './faulty-network.ts'
+import { node, task } from './world-builder.ts'
+
+export interface FaultWorldOptions {
+  readonly seed?: number
+  readonly nodes?: number
+  readonly gpusPerNode?: number
+  readonly config?: Partial<ConfigFields>
+  /** A commit is durable after so many milliseconds at most, and known to be after as many again; 0: at once. */
+  readonly commitMs?: DurationMs
+}
+
+/** Short leases, so that an hour of virtual time holds many of them. */
+const SHORT: Partial<ConfigFields> = { heartbeat_seconds: 1, run_lease_seconds: 10, safety_reserve_mib: 0, idle_swap_out_seconds: 3 }
+
+export interface TaskPlan {
+  readonly id: string
+  readonly ms: DurationMs
+  readonly onNodeLoss?: OnNodeLoss
+  readonly vramMib?: number
+  /** A lease, if null. */
+  readonly command?: readonly string[] | null
+}
+
+interface Host {
+  readonly name: string
+  readonly id: string
+  storage: NodeStorage
+  server: ServerCore | null
+  endpoint: Endpoint | null
+}
+
+interface Life {
+  readonly controller: Controller
+  readonly endpoint: Endpoint
+  isOver: boolean
+}
+
+export class FaultWorld {
+  readonly clock = new VirtualClock(1_000_000)
+  readonly network: FaultyNetwork
+  readonly hosts = new Map<string, Host>()
+  readonly events: Event[] = []
+  /** What must never be, and was. */
+  readonly violations: string[] = []
+  /** Ids of tasks whose submission was acknowledged. */
+  readonly acknowledged = new Set<string>()
+  readonly faults: unknown[] = []
+  readonly #o: FaultWorldOptions
+  readonly #store = createMemoryStore({ retainEvents: 100_000 })
+  readonly #workload = new OpenWorkload()
+  readonly #random
+  readonly #finals = new Map<string, TaskState>()
+  readonly #lives: Life[] = []
+  readonly #start: Instant
+
+  constructor(options: FaultWorldOptions = {}) {
+    this.#o = options
+    this.#start = this.clock.now()
+    this.#random = createSeededRandom(options.seed ?? 1)
+    this.network = new FaultyNetwork(this.clock, this.#random.stream('network'))
+    for (let i = 1; i <= (options.nodes ?? 2); i++) {
+      const name = `n${i}`
+      this.hosts.set(name, { name, id: nodeIdFromName(name), storage: createMemoryStorage(), server: null, endpoint: null })
+    }
+  }
+
+  get nowMs(): DurationMs {
+    return this.clock.now() - this.#start
+  }
+
+  /** The controller that was started last. */
+  get controller(): Controller {
+    const life = this.#lives.at(-1)
+    if (life === undefined) throw new Error('no controller was started')
+    return life.controller
+  }
+
+  idOf(name: string): string {
+    return this.#host(name).id
+  }
+
+  async startAll(): Promise<void> {
+    void this.startController()
+    await this.run(1_000)
+    for (const name of this.hosts.keys()) this.startServer(name)
+    await this.run(1_000)
+  }
+
+  // ── the controller ──────────────────────────────────────────────────────────
+
+  async startController(): Promise<void> {
+    const name = `controller${this.#lives.length}`
+    const endpoint = this.network.endpoint(name)
+    const clock = new MortalClock(this.clock)
+    const random = createSeededRandom(`${this.#o.seed ?? 1}/${name}`)
+    const controller = createController(
+      { clock, random, bus: endpoint, store: this.#storeFor(() => life.isOver) },
+      {
+        initialConfig: { ...SHORT, ...this.#o.config },
+        onEvents: (events) => this.#onEvents(events),
+        onFault: (fault) => {
+          this.faults.push(fault)
+          this.#end(life, clock)
+        },
+      },
+    )
+    const life: Life = { controller, endpoint, isOver: false }
+    this.#lives.push(life)
+    this.#mortals.set(life, clock)
+    await controller.start()
+  }
+
+  readonly #mortals = new Map<Life, MortalClock>()
+
+  /** As with kill -9: nothing of what is under way is finished. */
+  killController(): void {
+    const life = this.#lives.at(-1)
+    if (life !== undefined) this.#end(life, this.#mortals.get(life) as MortalClock)
+  }
+
+  /** The next one starts at once; it has begun when time has passed. */
+  restartController(): void {
+    this.killController()
+    void this.startController()
+  }
+
+  isFinal(id: string): boolean {
+    return this.#finals.has(id)
+  }
+
+  #end(life: Life, clock: MortalClock): void {
+    life.isOver = true
+    life.endpoint.kill()
+    clock.isDead = true
+  }
+
+  #storeFor(isOver: () => boolean): Store {
+    const inner = this.#store
+    const commitMs = this.#o.commitMs ?? 0
+    if (commitMs === 0) return { ...inner, commit: (batch) => (isOver() ? new Promise(() => {}) : inner.commit(batch)) }
+    const random = this.#random.stream('store')
+    const later = (then: () => void): void => {
+      this.clock.at(this.clock.now() + Math.floor(random() * commitMs), () => isOver() || then(), RANK_DEVICE)
+    }
+    const commit = (batch: Batch): Promise<void> =>
+      new Promise((resolve, reject) => {
+        later(() => {
+          const committed = inner.commit(batch)
+          if (committed === undefined) later(resolve)
+          else committed.catch(reject)
+        })
+      })
+    return { ...inner, commit }
+  }
+
+  // ── servers ─────────────────────────────────────────────────────────────────
+
+  startServer(name: string): void {
+    const host = this.#host(name)
+    if (host.server !== null) return
+    host.endpoint = this.network.endpoint(name)
+    host.server = this.#serverOf(name, host.storage, host.endpoint)
+    host.server.start()
+  }
+
+  /** The host dies with everything on it. */
+  killServer(name: string): void {
+    const host = this.#host(name)
+    host.server?.stop()
+    host.endpoint?.kill()
+    host.server = null
+    host.endpoint = null
+  }
+
+  /** Its disk is lost: it knows neither its boots nor what it ran. */
+  wipe(name: string): void {
+    this.#host(name).storage = createMemoryStorage()
+  }
+
+  /** A copy of the machine that thinks it is that node; it is called by another name here. */
+  startClone(name: string, cloneName: string): void {
+    const endpoint = this.network.endpoint(cloneName)
+    const storage = createMemoryStorage()
+    const server = this.#serverOf(name, storage, endpoint)
+    this.hosts.set(cloneName, { name: cloneName, id: nodeIdFromName(name), storage, server, endpoint })
+    server.start()
+  }
+
+  #serverOf(name: string, storage: NodeStorage, endpoint: Endpoint): ServerCore {
+    const gpus = node({ name, gpus: this.#o.gpusPerNode ?? 1, vramMib: 1_000 })
+    return new ServerCore({
+      nodeId: nodeIdFromName(name),
+      name,
+      address: `${name}.test`,
+      hostSwapMib: gpus.hostSwapMib,
+      signalsWanted: true,
+      deviceKind: 'simulated',
+      allowExec: true,
+      clock: this.clock,
+      random: this.#random.stream('servers'),
+      bus: endpoint,
+      device: new SimulatedDevice(this.clock, gpus, this.#workload),
+      storage,
+      areHeartbeatsElided: false,
+    })
+  }
+
+  // ── tasks ───────────────────────────────────────────────────────────────────
+
+  submit({ id, ms, onNodeLoss = 'wait', vramMib = 400, command = ['run'] }: TaskPlan): void {
+    const plan = task({ id, vramMib, work: { kind: 'duration', ms } })
+    this.#workload.add(id, plan.work, [])
+    const request: TaskRequest = { ...plan.request, id, command, onNodeLoss }
+    this.controller.commands.submitTask(request, (answer) => {
+      if (answer.ok) this.acknowledged.add(id)
+    })
+  }
+
+  stateOf(id: string): TaskState | 'unknown' {
+    return this.controller.views.openTask(id)?.state ?? this.#finals.get(id) ?? 'unknown'
+  }
+
+  /** Where attempts of it live that are not frozen, by the names of the machines. */
+  runningOn(id: string): string[] {
+    return [...this.hosts.values()].filter(({ server }) => server?.attempts.get(id)?.isFrozen === false).map(({ name }) => name)
+  }
+
+  livesOn(id: string): string[] {
+    return [...this.hosts.values()].filter(({ server }) => server?.attempts.has(id) === true).map(({ name }) => name)
+  }
+
+  eventsOf(kind: Event['kind'], taskId: string | null = null): Event[] {
+    return this.events.filter((event) => event.kind === kind && (taskId === null || event.taskId === taskId))
+  }
+
+  // ── time ────────────────────────────────────────────────────────────────────
+
+  /** Lets so much time pass. */
+  async run(ms: DurationMs): Promise<void> {
+    await this.until(() => false, ms)
+  }
+
+  /** Lets time pass until the fact holds, or so long at most. Says whether it holds. */
+  async until(fact: () => boolean, withinMs: DurationMs = 600_000): Promise<boolean> {
+    const end = this.clock.now() + withinMs
+    // A controller that has just been told to start reads its store first.
+    for (let i = 0; i < 10; i++) await Promise.resolve()
+    while (!fact()) {
+      if (!this.clock.step(end)) {
+        this.clock.advanceTo(end)
+        return fact()
+      }
+      // Commits are promises.
+      await Promise.resolve()
+      await Promise.resolve()
+      this.#watch()
+    }
+    return true
+  }
+
+  at(ms: DurationMs, fn: () => void): void {
+    this.clock.at(this.#start + ms, fn, RANK_ARRIVAL)
+  }
+
+  #watch(): void {
+    const alive = new Map<string, string>()
+    for (const { name, server } of this.hosts.values()) {
+      if (server === null) continue
+      for (const attempt of server.attempts.values()) {
+        if (attempt.isFrozen) continue
+        const other = alive.get(attempt.taskId)
+        if (other === undefined) alive.set(attempt.taskId, name)
+        else if (this.violations.length < 10) this.violations.push(`at ${this.nowMs}: ${attempt.taskId} runs on ${other} and on ${name}`)
+      }
+    }
+  }
+
+  #onEvents(events: readonly Event[]): void {
+    for (const event of events) {
+      this.events.push(event)
+      const { taskId } = event
+      if (taskId === null) continue
+      const final = this.#finals.get(taskId)
+      if (final !== undefined) this.violations.push(`at ${this.nowMs}: ${taskId} was ${final}, and then came ${event.kind}`)
+      if (event.kind === 'task_finished') this.#finals.set(taskId, event.data['state'] as TaskState)
+    }
+  }
+
+  /** Everything that was acknowledged is in the store, and what has ended has ended as it was told. */
+  async checkDurable(): Promise<void> {
+    for (const id of this.acknowledged) {
+      const record = await this.#store.reads.task(id)
+      if (record === null) this.violations.push(`${id} was acknowledged and is not in the store`)
+      const final = this.#finals.get(id)
+      if (final !== undefined && record?.state !== final) this.violations.push(`${id} was ${final} and is ${record?.state}`)
+      if (record !== null && isFinal(record.state) !== (this.controller.views.openTask(id) === undefined)) {
+        this.violations.push(`${id} is ${record.state} in the store, and the controller thinks otherwise`)
+      }
+    }
+  }
+
+  #host(name: string): Host {
+    const host = this.hosts.get(name)
+    if (host === undefined) throw new Error(`no machine ${name}`)
+    return host
+  }
+}
+
+/** The clock of a process that may die: then none of its timers runs. */
+class MortalClock implements Clock {
+  isDead = false
+  readonly #inner: Clock
+
+  constructor(inner: Clock) {
+    this.#inner = inner
+  }
+
+  now(): Instant {
+    return this.#inner.now()
+  }
+
+  at(...[instant, fn, rank]: Parameters<Clock['at']>): ReturnType<Clock['at']> {
+    return this.#inner.at(instant, () => this.isDead || fn(), rank)
+  }
+
+  soon(...[fn, rank]: Parameters<Clock['soon']>): void {
+    this.#inner.soon(() => this.isDead || fn(), rank)
+  }
+}

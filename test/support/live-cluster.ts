@@ -1,0 +1,267 @@
+/**
+ * A whole cluster of real processes on the loopback interface: broker, controller over SQLite, and servers, simulated or real. Each can be killed,
+ * stopped and started again. Knows nothing of the test runner: whoever makes one calls `end`.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createConnection, createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+const START_WITHIN_MS = 30_000
+const END_WITHIN_MS = 15_000
+const LOOK_EVERY_MS = 20
+
+export type Environment = Readonly<Record<string, string>>
+
+/** One process, again and again under the same name, command and environment. */
+export class Member {
+  readonly name: string
+  readonly #command: readonly string[]
+  readonly #env: Environment
+  #child: ChildProcess | null = null
+  /** Of all its lives, stdout and stderr as they came. */
+  output = ''
+  starts = 0
+
+  constructor(name: string, command: readonly string[], env: Environment) {
+    this.name = name
+    this.#command = command
+    this.#env = env
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid
+    if (pid === undefined) throw new Error(`${this.name} does not run`)
+    return pid
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Resolves once `isUp`; rejects with its output when it ends before. */
+  async start(isUp: () => Promise<boolean> | boolean): Promise<void> {
+    const [file = '', ...args] = this.#command
+    const child = spawn(file, args, { cwd: ROOT, env: { ...process.env, ...this.#env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = child
+    this.starts += 1
+    const read = (chunk: Buffer): void => {
+      this.output += chunk.toString()
+    }
+    child.stdout.on('data', read)
+    child.stderr.on('data', read)
+    await until(`${this.name} is up`, async () => {
+      if (!this.isRunning) throw new Error(`${this.name} ended with ${child.exitCode ?? child.signalCode}: ${this.output}`)
+      return await isUp()
+    })
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal)
+  }
+
+  /** Resolves when it is gone. */
+  async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const child = this.#child
+    if (child === null || !this.isRunning) return
+    const gone = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(signal)
+    const timer = setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS)
+    await gone
+    clearTimeout(timer)
+  }
+}
+
+export interface NodeStatus {
+  readonly name: string
+  readonly status: string
+}
+
+export class LiveCluster {
+  readonly folder = mkdtempSync(join(tmpdir(), 'headroom-live-'))
+  readonly #members: Member[] = []
+  #natsPort = 0
+  #httpPort = 0
+  broker: Member
+  controller: Member
+
+  private constructor(ports: readonly [nats: number, http: number], controllerEnv: Environment) {
+    ;[this.#natsPort, this.#httpPort] = ports
+    this.broker = this.#member('nats-server', ['nats-server', '-a', '127.0.0.1', '-p', String(this.#natsPort)], {})
+    const env = {
+      CONTROLLER_HTTP_HOST: '127.0.0.1',
+      CONTROLLER_HTTP_PORT: String(this.#httpPort),
+      CONTROLLER_DATA_DIR: this.path('controller'),
+    }
+    this.controller = this.#member('controller', headroom('serve'), {
+      ...env,
+      CONTROLLER_NATS_URL: this.natsUrl,
+      LOG_LEVEL: 'warn',
+      ...controllerEnv,
+    })
+  }
+
+  /** Broker and controller run and know each other. */
+  static async start(controllerEnv: Environment = {}): Promise<LiveCluster> {
+    const cluster = new LiveCluster([await freePort(), await freePort()], controllerEnv)
+    try {
+      await cluster.startBroker()
+      await cluster.startController()
+    } catch (error) {
+      await cluster.end()
+      throw error
+    }
+    return cluster
+  }
+
+  get natsUrl(): string {
+    return `nats://127.0.0.1:${this.#natsPort}`
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#httpPort}`
+  }
+
+  path(name: string): string {
+    return join(this.folder, name)
+  }
+
+  startBroker(): Promise<void> {
+    return this.broker.start(() => greets(this.#natsPort))
+  }
+
+  /** Ready: store and broker are there. */
+  startController(): Promise<void> {
+    return this.controller.start(() => this.isReady())
+  }
+
+  async isReady(): Promise<boolean> {
+    try {
+      return (await fetch(`${this.url}/readyz`)).ok
+    } catch {
+      return false
+    }
+  }
+
+  /** Simulated servers of a scenario, in one process. */
+  async startFleet(scenario: string, ...options: readonly string[]): Promise<Member> {
+    const file = this.path('fleet.scenario.yaml')
+    writeFileSync(file, scenario)
+    const fleet = this.#member('simulated fleet', [...headroom('sim', 'serve', file, '--nats', this.natsUrl), ...options], {})
+    await fleet.start(() => fleet.output.includes('connected'))
+    return fleet
+  }
+
+  /** A server of real processes and declared GPUs. */
+  async startServer(name: string, inventory: string, env: Environment = {}, ...options: readonly string[]): Promise<Member> {
+    const state = this.path(name)
+    mkdirSync(state, { recursive: true })
+    const file = this.path(`${name}.inventory.yaml`)
+    writeFileSync(file, inventory)
+    const identity = { CONTROLLER_NATS_URL: this.natsUrl, NODE_NAME: name, NODE_ADDRESS: '127.0.0.1', NODE_STATE_DIR: state }
+    const command = headroom('gpu-server', '--device', 'process', '--inventory', file, '--allow-exec', ...options)
+    const server = this.#member(name, command, { ...identity, LOG_LEVEL: 'info', ...env })
+    await server.start(async () => (await this.nodes()).some((node) => node.name === name && node.status === 'up'))
+    return server
+  }
+
+  async nodes(): Promise<readonly NodeStatus[]> {
+    const { items } = await this.get<{
+      readonly items: readonly NodeStatus[]
+    }>('/nodes?limit=1000')
+    return items
+  }
+
+  async get<T>(path: string): Promise<T> {
+    const answer = await fetch(`${this.url}/api/v1${path}`)
+    if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
+
+  async send<T>(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<T> {
+    const answer = await fetch(`${this.url}/api/v1${path}`, {
+      method,
+      ...(body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+    })
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
+    return (answer.status === 204 ? null : await answer.json()) as T
+  }
+
+  /** All processes are gone, tasks under their guards included, and the folder. */
+  async end(): Promise<void> {
+    await Promise.all(this.#members.toReversed().map((member) => member.end()))
+    await until('the guards of this cluster are gone', () => {
+      const guards = processesNaming(`${this.folder}/`)
+      for (const pid of guards) kill(pid)
+      return guards.length === 0
+    })
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #member(name: string, command: readonly string[], env: Environment): Member {
+    const member = new Member(name, command, env)
+    this.#members.push(member)
+    return member
+  }
+}
+
+/** Those whose command line holds the text; not this process. */
+function processesNaming(text: string): readonly number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text)
+      } catch {
+        return false
+      }
+    })
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** Waits for a fact; rejects when it does not come, or `look` throws. */
+export async function until(what: string, look: () => Promise<boolean> | boolean, withinMs = START_WITHIN_MS): Promise<void> {
+  const deadline = performance.now() + withinMs
+  while (!(await look())) {
+    if (performance.now() > deadline) throw new Error(`not within ${withinMs / 1000} s: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+  }
+}
+
+function headroom(...args: readonly string[]): readonly string[] {
+  return [process.execPath, '--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+function greets(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(port, '127.0.0.1')
+    const settle = (isUp: boolean): void => {
+      socket.destroy()
+      resolve(isUp)
+    }
+    socket.once('data', () => settle(true))
+    socket.once('error', () => settle(false))
+    socket.once('close', () => settle(false))
+  })
+}

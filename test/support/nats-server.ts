@@ -1,0 +1,167 @@
+/** A real nats-server on a free port of the loopback interface: started, killed, stopped for a while, started again on the same port. */
+import { execFileSync, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createConnection, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+
+const START_WITHIN_MS = 10_000
+const END_WITHIN_MS = 5_000
+
+/** Debian keeps it where only root looks. */
+const ENVIRONMENT = { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin` }
+
+/** A test that fails half-way leaves no broker behind. */
+const running = new Set<ChildProcess>()
+const folders = new Set<string>()
+afterAll(() => {
+  running.forEach((child) => child.kill('SIGKILL'))
+  folders.forEach((folder) => rmSync(folder, { recursive: true, force: true }))
+})
+
+/** Null when nats-server is installed; otherwise why its tests are left out. Throws in continuous integration, where they never are. */
+export function whyNoNatsServer(): string | null {
+  try {
+    execFileSync('nats-server', ['--version'], { stdio: 'ignore', env: ENVIRONMENT })
+    return null
+  } catch {
+    const why = 'nats-server is not installed: `apt-get install nats-server`, or see https://github.com/nats-io/nats-server/releases'
+    if (process.env['CI']) throw new Error(why)
+    process.stderr.write(`skipped: ${why}\n`)
+    return why
+  }
+}
+
+export interface NatsServer {
+  readonly port: number
+  readonly url: string
+  /** Where its configuration lies; other files of a test may lie there too. */
+  readonly folder: string
+  /** The broker dies and says goodbye to nobody. */
+  kill(): Promise<void>
+  /** On the same port, with this configuration from now on, if one is given. */
+  restart(config?: string): Promise<void>
+  /** Takes in this configuration while it runs. */
+  reload(config: string): Promise<void>
+  /** It holds its connections and does nothing, from when this resolves. */
+  freeze(): Promise<void>
+  thaw(): void
+  /** What it has logged. */
+  log(): string
+}
+
+/** `config`: text in nats-server's language, without `listen`. */
+export async function startNatsServer(config = '', port?: number): Promise<NatsServer> {
+  const listenPort = port ?? (await freePort())
+  const folder = newFolder()
+  let child: ChildProcess | null = null
+  let logged = ''
+  let text = config
+  const file = join(folder, 'nats.conf')
+  const write = (): void => writeFileSync(file, `listen: "127.0.0.1:${listenPort}"\n${text}\n`)
+  const start = async (): Promise<void> => {
+    write()
+    const started = spawn('nats-server', ['-c', file], { stdio: ['ignore', 'ignore', 'pipe'], env: ENVIRONMENT })
+    child = started
+    running.add(started)
+    started.once('exit', () => running.delete(started))
+    started.stderr.on('data', (chunk: Buffer) => (logged += chunk.toString()))
+    await listening(listenPort, started, () => logged)
+  }
+  await start()
+  return {
+    port: listenPort,
+    url: `nats://127.0.0.1:${listenPort}`,
+    folder,
+    kill: () => end(child),
+    async restart(changed = text) {
+      await end(child)
+      text = changed
+      await start()
+    },
+    async reload(changed) {
+      text = changed
+      write()
+      const from = logged.length
+      child?.kill('SIGHUP')
+      const deadline = performance.now() + START_WITHIN_MS
+      while (!logged.includes('Reloaded server configuration', from)) {
+        if (performance.now() > deadline) throw new Error(`nats-server does not take in its configuration: ${logged.slice(from)}`)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    freeze: () => freeze(child),
+    thaw: () => void child?.kill('SIGCONT'),
+    log: () => logged,
+  }
+}
+
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-nats-'))
+  folders.add(folder)
+  return folder
+}
+
+/** A port on which nobody listens now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+function end(child: ChildProcess | null): Promise<void> {
+  if (child === null || child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('nats-server does not end')), END_WITHIN_MS)
+    child.once('exit', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+    child.kill('SIGKILL')
+  })
+}
+
+/** A signal to many threads takes its time. */
+async function freeze(child: ChildProcess | null): Promise<void> {
+  if (child?.pid === undefined) return
+  child.kill('SIGSTOP')
+  const threads = `/proc/${child.pid}/task`
+  while (!readdirSync(threads).every((thread) => isStopped(`${threads}/${thread}/stat`))) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+}
+
+/** The state stands behind the name, which is in parentheses. */
+function isStopped(statFile: string): boolean {
+  return readFileSync(statFile, 'utf8').split(') ')[1]?.startsWith('T') ?? false
+}
+
+/** Resolves when it greets whoever connects. */
+async function listening(port: number, child: ChildProcess, log: () => string): Promise<void> {
+  const deadline = performance.now() + START_WITHIN_MS
+  while (!(await greets(port))) {
+    if (child.exitCode !== null || performance.now() > deadline) throw new Error(`nats-server did not start: ${log()}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+function greets(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(port, '127.0.0.1')
+    const settle = (isUp: boolean): void => {
+      socket.destroy()
+      resolve(isUp)
+    }
+    socket.once('data', () => settle(true))
+    socket.once('error', () => settle(false))
+    socket.once('close', () => settle(false))
+  })
+}

@@ -1,0 +1,61 @@
+/** A `headroom` command that runs until it is ended, in a process of its own. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+const SAYS_WITHIN_MS = 30_000
+
+/** A test that fails half-way leaves no process behind. */
+const started = new Set<ChildProcess>()
+afterAll(() => started.forEach((child) => child.kill('SIGKILL')))
+
+export interface RunningCommand {
+  readonly process: ChildProcess
+  /** All it has printed, stdout and stderr as they came. */
+  output(): string
+  /** Resolves with the first match in what it prints; rejects when it ends, or half a minute passes, before. */
+  says(pattern: RegExp): Promise<RegExpExecArray>
+  /** Resolves with exit code or signal. */
+  readonly ended: Promise<number | NodeJS.Signals | null>
+}
+
+/** What Node is given to run the command from the sources. */
+const FROM_SOURCES: readonly string[] = ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts')]
+
+export function startHeadroom(args: readonly string[], env: Readonly<Record<string, string>> = {}, program = FROM_SOURCES): RunningCommand {
+  const child = spawn(process.execPath, [...program, ...args], {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+  })
+  started.add(child)
+  let output = ''
+  const readers = new Set<() => void>()
+  const read = (chunk: Buffer): void => {
+    output += chunk.toString()
+    for (const reader of readers) reader()
+  }
+  child.stdout.on('data', read)
+  child.stderr.on('data', read)
+  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)))
+  const says = (pattern: RegExp): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      const end = (finish: () => void): void => {
+        readers.delete(look)
+        clearTimeout(timer)
+        finish()
+      }
+      const fail = (why: string): void =>
+        end(() => reject(new Error(`headroom ${args.join(' ')} ${why} before it said ${String(pattern)}: ${output}`)))
+      const look = (): void => {
+        const match = pattern.exec(output)
+        if (match !== null) end(() => resolve(match))
+      }
+      const timer = setTimeout(() => fail(`took ${SAYS_WITHIN_MS / 1000} s`), SAYS_WITHIN_MS)
+      readers.add(look)
+      void ended.then((how) => readers.has(look) && fail(`ended with ${how}`))
+      look()
+    })
+  return { process: child, output: () => output, says, ended }
+}

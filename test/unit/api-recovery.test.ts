@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { apiClient, type ApiClient } from '../support/api-client.ts'
+import { FakeController, NODE_ID } from '../support/api-world.ts'
+
+describe('what has gone silent', () => {
+  const world = new FakeController()
+  let api: ApiClient
+  beforeAll(async () => {
+    api = await apiClient(world)
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
+  })
+  afterAll(() => api.app.close())
+
+  it('is taken for dead when an operator says so', async () => {
+    const answer = await api.send('POST', '/cluster/requeue-freeze/release')
+    expect([answer.status, answer.body]).toEqual([200, { is_frozen: false, since: '1970-01-01T00:00:00.000Z', silent_nodes: 0 }])
+  })
+
+  it('may be taken back into the queue, fenced or not', async () => {
+    const { id } = (await api.send('POST', '/tasks', { vram_mib: 100 })).body as { readonly id: string }
+    for (const body of [{}, { confirm_fenced: true }]) {
+      expect((await api.send('POST', `/tasks/${id}/requeue`, body)).status).toBe(202)
+    }
+    expect((await api.send('POST', `/tasks/${id}/requeue`, { confirm_fenced: 'yes' })).status).toBe(400)
+    expect((await api.send('POST', `/tasks/${id}/requeue`, { force: true })).status).toBe(400)
+    expect((await api.send('POST', '/tasks/nobody/requeue', {})).status).toBe(404)
+  })
+
+  it('is not taken back while the engine refuses it', async () => {
+    world.nextRefusal = {
+      code: 'conflict',
+      detail: 'task t is running: its server can still say that it has ended it; leave confirm_fenced out',
+    }
+    const answer = await api.send('POST', '/tasks/t/requeue', { confirm_fenced: true })
+    expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
+  })
+
+  it('is forgotten once, and not while the engine refuses it', async () => {
+    world.nextRefusal = { code: 'conflict', detail: 'node a is up: stop its server first' }
+    expect(await api.send('DELETE', `/nodes/${NODE_ID}`)).toMatchObject({
+      status: 409,
+      body: { detail: 'node a is up: stop its server first' },
+    })
+    expect((await api.send('DELETE', `/nodes/${NODE_ID}`)).status).toBe(204)
+    expect((await api.send('DELETE', `/nodes/${NODE_ID}`)).status).toBe(404)
+  })
+})

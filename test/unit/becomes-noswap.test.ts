@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest'
+import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node-events.ts'
+import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+
+/** One GPU of 100 MiB; `a` is idle and on its way out for `b`. */
+function oneIsLeaving() {
+  const cluster = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 100 })
+  const node = cluster.addNode({ id: 'n', gpus: [100] })
+  const a = cluster.submit({ vramMib: 60 })
+  cluster.settle()
+  cluster.advance(300_000)
+  const b = cluster.submit({ vramMib: 60 })
+  cluster.cycle()
+  expect(placementOf(a).residency).toBe('swapping_out')
+  return { cluster, node, a, b }
+}
+
+it('a task that its server finds not swappable counts as noswap from then on, and is no victim any more', () => {
+  const { cluster, node, a, b } = oneIsLeaving()
+  const event = {
+    kind: 'residency',
+    n: 0,
+    task_id: a.spec.id,
+    attempt: 1,
+    residency: 'resident',
+    generation: 2,
+    because: 'not_swappable',
+  } as const
+  applyNodeEvent(cluster.cluster, node.id, event, cluster.now)
+  const events = cluster.cycle()
+  expect(placementOf(a)).toMatchObject({ residency: 'resident', noswap: 1 })
+  expect(node.gpus[0]).toMatchObject({ noswapMib: 60, swappableMib: 0 })
+  expect(events.map(({ kind }) => kind)).toContain('task_became_noswap')
+  cluster.advance(3_600_000)
+  cluster.cycle()
+  expect(placementOf(a).residency).toBe('resident')
+  expect(cluster.explain(b)?.primary.reason).toBe('NEVER_RESIDENT')
+})
+
+it('so does one whose swap-out is refused as noswap', () => {
+  const { cluster, node, a } = oneIsLeaving()
+  const result = {
+    op: 'result',
+    task_id: a.spec.id,
+    attempt: 1,
+    outcome: 'refused',
+    reason: 'noswap',
+    residency: 'resident',
+    generation: 1,
+  } as const
+  applyCommandResult(cluster.cluster, node.id, 'swap_out', result, node.snapshotSeq, cluster.now)
+  expect(placementOf(a)).toMatchObject({ residency: 'resident', noswap: 1 })
+})
+
+it('a swap that failed for another reason changes nothing about that', () => {
+  const { cluster, node, a } = oneIsLeaving()
+  const event = {
+    kind: 'residency',
+    n: 0,
+    task_id: a.spec.id,
+    attempt: 1,
+    residency: 'resident',
+    generation: 2,
+    because: 'copy_failed',
+  } as const
+  applyNodeEvent(cluster.cluster, node.id, event, cluster.now)
+  expect(placementOf(a).noswap).toBe(0)
+})

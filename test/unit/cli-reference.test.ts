@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { OUTPUT_FORMATS } from '../../cli/operator/output.ts'
+import { FORMATS } from '../../cli/command-shape.ts'
+import { TASK_STATE_FILTERS } from '../../cli/operator.ts'
+import { TASK_STATE_FILTERS as STATES_OF_THE_API } from '../../controller/api/schema/task.ts'
+import { CLI_DOCS, withReference } from '../support/cli-reference.ts'
+
+test('docs/cli.md describes the commands as they are', () => {
+  const page = readFileSync(CLI_DOCS, 'utf8')
+  expect(page === withReference(page), 'docs/cli.md is out of date: run `node test/support/cli-reference.ts`').toBe(true)
+})
+
+test('what is declared twice so that --help stays quick is the same', () => {
+  expect(FORMATS).toEqual(OUTPUT_FORMATS)
+  expect(TASK_STATE_FILTERS).toEqual(STATES_OF_THE_API)
+})

@@ -1,0 +1,39 @@
+/** The example of docs/client.md, run as another program would: the package's name leads to the module. */
+import { execFile } from 'node:child_process'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { createClient } from '../../cli/client/client.ts'
+import { askedApi } from '../support/asked.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const PAGE = readFileSync(join(ROOT, 'docs/client.md'), 'utf8')
+const folder = temporaryFolder()
+
+test('the example in docs/client.md runs, and says what it should', async () => {
+  const example = /```js\n(.*?)```/s.exec(PAGE)?.[1] ?? ''
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(ROOT, join(folder, 'node_modules/headroom'))
+  writeFileSync(join(folder, 'example.mjs'), example)
+  const { url } = await askedApi()
+  // From a checkout the module is its source; an installed package has it built.
+  const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=headroom-source', join(folder, 'example.mjs')], {
+    env: { ...process.env, VENDOR_CONTROLLER_URL: url },
+  })
+  expect(stdout).toMatch(/^train is pending: It needs 16000000 MiB\.\ntrain\n(404|409) (not_found|conflict) .*\n$/)
+})
+
+test('docs/client.md names every call that there is', () => {
+  const table = PAGE.slice(PAGE.indexOf('## What there is'), PAGE.indexOf('## Errors'))
+  const client = createClient({ url: 'http://127.0.0.1:1' })
+  for (const [name, value] of Object.entries(client)) {
+    if (name === 'url') continue
+    if (typeof value === 'function') expect(table).toContain(`\`${name}()\``)
+    else {
+      const row = table.split('\n').find((line) => line.startsWith(`| \`${name}\``)) ?? ''
+      expect(row.match(/`\w+`/g)?.slice(1), name).toEqual(Object.keys(value).map((call) => `\`${call}\``))
+    }
+  }
+})

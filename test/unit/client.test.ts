@@ -1,0 +1,202 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { ApiError, ConnectionError, createClient, UnexpectedAnswer, type Event } from '../../cli/client/client.ts'
+import { NODE_ID } from '../support/api-world.ts'
+import { askedApi, askedServer, deadAddress, type Asked } from '../support/asked.ts'
+
+const failure = async (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => null,
+    (error: unknown) => error,
+  )
+
+describe('before a controller', () => {
+  let api: Asked
+  let client: ReturnType<typeof createClient>
+
+  beforeAll(async () => {
+    api = await askedApi()
+    await api.world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 49_140 })
+    client = createClient({ url: api.url, token: null })
+  })
+
+  test('a task is submitted, read, changed, explained, listed and cancelled', async () => {
+    const task = await client.tasks.submit({ name: 'one', vram_mib: 8192, labels: { a: 'b' } })
+    expect(task).toMatchObject({ name: 'one', state: 'pending', vram_mib: 8192 })
+    expect(await client.tasks.get(task.id)).toEqual(task)
+    expect(await client.tasks.update(task.id, { labels: { a: null, c: 'd' } })).toMatchObject({ labels: { c: 'd' } })
+    expect(await client.tasks.explain(task.id)).toMatchObject({ task_id: task.id, waits: true, wait: { reason: 'WAITING_VRAM' } })
+    expect((await client.tasks.list({ q: 'one', limit: 1 })).items).toMatchObject([{ id: task.id }])
+    expect(await client.tasks.cancel(task.id)).toMatchObject({ state: 'cancelled' })
+  })
+
+  test('each() goes through all pages', async () => {
+    for (let n = 0; n < 7; n += 1) await client.tasks.submit({ name: `page-${n}`, vram_mib: 1 })
+    const names: string[] = []
+    for await (const task of client.tasks.each({ q: 'page-', limit: 2 })) names.push(task.name)
+    expect(names).toEqual(Array.from({ length: 7 }, (_, n) => `page-${6 - n}`))
+    const nodes: string[] = []
+    for await (const node of client.nodes.each()) nodes.push(node.node_id)
+    expect(nodes).toEqual([NODE_ID])
+  })
+
+  test('nodes, groups, configuration, summary, version and readiness', async () => {
+    expect(await client.nodes.get(NODE_ID)).toMatchObject({ name: 'node-1' })
+    expect(await client.nodes.configure(NODE_ID, { overcommit_vram_percent: 30 })).toMatchObject({ overcommit_vram_percent: 30 })
+    expect(await client.nodes.cordon(NODE_ID)).toMatchObject({ cordoned: true })
+    expect(await client.nodes.uncordon(NODE_ID)).toMatchObject({ cordoned: false })
+    expect(await client.groups.create({ id: 'a b' })).toEqual({ id: 'a b', description: '', node_ids: [] })
+    expect(await client.groups.addNode('a b', NODE_ID)).toMatchObject({ node_ids: [NODE_ID] })
+    expect(await client.groups.put('a b', { node_ids: [NODE_ID], description: 'x' })).toMatchObject({ description: 'x' })
+    expect(await client.groups.removeNode('a b', NODE_ID)).toBeNull()
+    expect(await client.groups.get('a b')).toMatchObject({ node_ids: [] })
+    expect(await client.groups.list()).toHaveLength(1)
+    expect(await client.groups.delete('a b', { force: true })).toBeNull()
+    expect(await client.config.set({ idle_swap_out_seconds: 60 })).toMatchObject({ idle_swap_out_seconds: 60, source: 'persisted' })
+    expect(await client.config.get()).toMatchObject({ idle_swap_out_seconds: 60 })
+    expect(await client.summary()).toMatchObject({ nodes: { total: 1 } })
+    expect(await client.version()).toMatchObject({ name: 'headroom', version: '0.0.0-test' })
+    expect(await client.readiness()).toEqual({ status: 'ready', checks: [] })
+  })
+
+  test('a problem document becomes a typed error', async () => {
+    const error = await failure(client.config.set({ idle_swap_out_seconds: 0 }))
+    expect(error).toBeInstanceOf(ApiError)
+    expect(error).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      detail: expect.stringContaining('idle_swap_out_seconds'),
+      errors: [{ pointer: '/idle_swap_out_seconds', detail: expect.any(String) }],
+      requestId: expect.any(String),
+      retryAfterSeconds: null,
+    })
+    expect(await failure(client.tasks.get('none'))).toMatchObject({ status: 404, code: 'not_found' })
+  })
+
+  test.each(['', '.', '..', 'a/b', 'a?b#c', 'ü', '%2e', '‮'])('the id %j asks for nothing else', async (id) => {
+    expect(await failure(client.tasks.cancel(id))).toMatchObject({ status: 404 })
+  })
+
+  test('events are followed from a seq on, until the signal', async () => {
+    api.world.addEvent('task_submitted', { taskId: 't1' })
+    api.world.addEvent('node_status', { nodeId: NODE_ID })
+    const from = (await client.events.list({ limit: 1 })).last_seq
+    expect(from).toBe(2)
+    const stop = new AbortController()
+    const seen: Event[] = []
+    const following = (async () => {
+      for await (const event of client.events.follow({ after: from - 1, signal: stop.signal })) {
+        seen.push(event)
+        if (seen.length === 1) api.world.addEvent('config_changed')
+        if (seen.length === 2) stop.abort()
+      }
+    })()
+    await following
+    expect(seen.map(({ kind }) => kind)).toEqual(['node_status', 'config_changed'])
+  })
+})
+
+describe('a token', () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  test('goes as Bearer from HEADROOM_TOKEN, and not at all without it', async () => {
+    const seen: (string | undefined)[] = []
+    const url = await askedServer((request, response) => {
+      seen.push(request.headers.authorization)
+      answer(response, 200, { ok: true })
+    })
+    vi.stubEnv('HEADROOM_TOKEN', 'secret')
+    vi.stubEnv('VENDOR_CONTROLLER_URL', `${url}/`)
+    await createClient().summary()
+    vi.stubEnv('HEADROOM_TOKEN', '')
+    await createClient().summary()
+    await createClient({ token: 'other' }).summary()
+    expect(seen).toEqual(['Bearer secret', undefined, 'Bearer other'])
+  })
+})
+
+describe('trying again', () => {
+  /** Answers by a list of steps, the last one for ever after. */
+  async function stepServer(steps: readonly ((request: IncomingMessage, response: ServerResponse) => void)[]) {
+    const asked: string[] = []
+    const url = await askedServer((request, response) => {
+      asked.push(request.method ?? '')
+      steps[Math.min(asked.length, steps.length) - 1]?.(request, response)
+    })
+    return { asked, client: createClient({ url, attempts: 3 }) }
+  }
+  const cut = (request: IncomingMessage): void => void request.socket.destroy()
+  const busy = (_: IncomingMessage, response: ServerResponse): void => problem(response, 429, 'too_many_pending', { 'retry-after': '0' })
+  const storeDown = (_: IncomingMessage, response: ServerResponse): void => problem(response, 503, 'store_failed', { 'retry-after': '0' })
+  const fine = (_: IncomingMessage, response: ServerResponse): void => answer(response, 200, { id: 'x' })
+
+  test('a read is repeated after a broken connection and after 503', async () => {
+    const { client, asked } = await stepServer([cut, storeDown, fine])
+    expect(await client.tasks.get('x')).toEqual({ id: 'x' })
+    expect(asked).toHaveLength(3)
+  })
+
+  test('a submission whose fate is not known is never repeated', async () => {
+    const broken = await stepServer([cut, fine])
+    expect(await failure(broken.client.tasks.submit({ vram_mib: 1 }))).toMatchObject({ name: 'ConnectionError', isUnsent: false })
+    expect(broken.asked).toEqual(['POST'])
+    const unsure = await stepServer([storeDown, fine])
+    expect(await failure(unsure.client.tasks.submit({ vram_mib: 1 }))).toMatchObject({ code: 'store_failed', retryAfterSeconds: 0 })
+    expect(unsure.asked).toEqual(['POST'])
+  })
+
+  test('what was refused for lack of room is repeated, but not for ever', async () => {
+    const { client, asked } = await stepServer([busy])
+    expect(await failure(client.tasks.submit({ vram_mib: 1 }))).toMatchObject({ code: 'too_many_pending' })
+    expect(asked).toHaveLength(3)
+  })
+
+  test('nobody there: a connection error that says so, and where', async () => {
+    const url = await deadAddress()
+    const error = await failure(createClient({ url, attempts: 2 }).tasks.submit({ vram_mib: 1 }))
+    expect(error).toBeInstanceOf(ConnectionError)
+    expect(error).toMatchObject({ isUnsent: true, message: `cannot reach the controller at ${url}: nobody listens there` })
+  })
+
+  test('the caller’s signal ends it at once, as an abort', async () => {
+    const { client } = await stepServer([() => {}])
+    const stop = new AbortController()
+    const pending = failure(client.tasks.get('x', { signal: stop.signal }))
+    stop.abort()
+    expect(await pending).toMatchObject({ name: 'AbortError' })
+  })
+})
+
+describe('what is no controller', () => {
+  test.each([
+    ['a page', (response: ServerResponse) => void response.setHeader('content-type', 'text/html').end('<h1>hello</h1>'), /no JSON/],
+    ['an error page', (response: ServerResponse) => void response.writeHead(502).end('bad gateway'), /502/],
+    ['a redirect', (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /302/],
+  ])('%s is an unexpected answer', async (_what, reply, says) => {
+    const url = await askedServer((_request, response) => reply(response))
+    const error = await failure(createClient({ url }).summary())
+    expect(error).toBeInstanceOf(UnexpectedAnswer)
+    expect((error as Error).message).toMatch(says)
+  })
+
+  test('a problem with odd fields is an API error all the same', async () => {
+    const url = await askedServer((_request, response) =>
+      response.writeHead(409, { 'content-type': 'application/problem+json' }).end('{"detail": 7, "errors": "x"}'),
+    )
+    expect(await failure(createClient({ url }).summary())).toMatchObject({ status: 409, code: 'unknown', errors: [], detail: 'status 409' })
+  })
+
+  test.each(['', 'localhost:30080', 'ftp://x', 'http://u:p@x', 'http://x/?a=1', 'nonsense'])('%j is no address', (url) => {
+    expect(() => createClient({ url })).toThrow(TypeError)
+  })
+})
+
+function answer(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+function problem(response: ServerResponse, status: number, code: string, headers: Record<string, string>): void {
+  response
+    .writeHead(status, { 'content-type': 'application/problem+json', ...headers })
+    .end(JSON.stringify({ status, code, detail: code, errors: [], request_id: 'r' }))
+}

@@ -1,0 +1,156 @@
+/** The conformance kit finds our own server in order, and each server that breaks a rule out. */
+import { describe, expect, it } from 'vitest'
+import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
+import { ServerCore } from '../../gpu-server/core/server-core.ts'
+import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
+import type { Body, Envelope } from '../../protocol/messages.ts'
+import { examineServer, RULES } from '../../simulator/conformance/conformance.ts'
+import type { RuleReport } from '../../simulator/conformance/conformance.ts'
+import { Examiner } from '../../simulator/conformance/examiner.ts'
+import { CommandWorkload } from '../../simulator/fleet/command-work.ts'
+import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { HOUR, idleFor, node } from '../support/world-builder.ts'
+
+const NODE_ID = '00000000-0000-4000-8000-000000000001'
+const SETTINGS = { heartbeat_ms: 1000, run_lease_ms: 8000, safety_reserve_mib: 0 }
+
+/** What a bad server does to what it hears and says. */
+interface Tampering {
+  readonly heard?: (message: Envelope) => Envelope
+  readonly said?: (message: Envelope) => Envelope | null
+  readonly answered?: (answer: Envelope) => Envelope
+  readonly told?: (answer: Envelope) => Envelope
+}
+
+/** Every request is tampered with on its way; a message that is not said is never answered. */
+function tampered(bus: Bus, { heard = same, said = same, answered = same, told = same }: Tampering): Bus {
+  return {
+    publish: (subject, message) => bus.publish(subject, message),
+    request(subject, message, timeoutMs, done: (outcome: RequestOutcome) => void) {
+      const sent = said(message)
+      if (sent === null) return
+      bus.request(subject, sent, timeoutMs, (outcome) =>
+        done(outcome.answered ? { answered: true, answer: told(outcome.answer) } : outcome),
+      )
+    },
+    subscribe: (pattern, handler: Handler) =>
+      bus.subscribe(pattern, (message, subject, reply) => handler(heard(message), subject, (answer) => reply(answered(answer)))),
+    drain: () => bus.drain(),
+  }
+}
+
+const same = (message: Envelope): Envelope => message
+const change = (message: Envelope, fields: Partial<Body>): Envelope => ({ ...message, body: { ...message.body, ...fields } as Body })
+
+async function examined(tampering: Tampering = {}): Promise<readonly RuleReport[]> {
+  const clock = new VirtualClock(1_000_000)
+  const random = createSeededRandom('conformance')
+  const bus = new SimBus({ clock, mode: 'wire', delayMs: 5 })
+  const server = new ServerCore({
+    nodeId: NODE_ID,
+    name: 'examined',
+    address: '',
+    hostSwapMib: 1000,
+    signalsWanted: true,
+    deviceKind: 'simulated',
+    allowExec: false,
+    clock,
+    random: random.stream('server'),
+    bus: tampered(bus, tampering),
+    device: new SimulatedDevice(clock, node({ name: 'examined' }), new CommandWorkload(idleFor(1000 * HOUR))),
+    storage: createMemoryStorage(),
+    areHeartbeatsElided: false,
+  })
+  server.start()
+  const examiner = new Examiner({ bus, clock, random: random.stream('examiner'), nodeId: NODE_ID, settings: SETTINGS, epoch: 1000 })
+  let reports: readonly RuleReport[] | null = null
+  void examineServer(examiner, () => {}).then((all) => (reports = all))
+  while (reports === null) {
+    // What was promised is kept before time goes on.
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.step(Infinity)
+  }
+  server.stop()
+  return reports
+}
+
+const broken = (reports: readonly RuleReport[]): string[] => reports.filter(({ verdict }) => verdict === 'broken').map(({ claim }) => claim)
+
+it('our own server keeps every rule', async () => {
+  const reports = await examined()
+  expect(reports.filter(({ verdict }) => verdict !== 'kept')).toEqual([])
+  expect(reports.map(({ claim }) => claim)).toEqual(RULES.map(({ claim }) => claim))
+})
+
+describe('a server is found out that', () => {
+  const bodyOf = (message: Envelope): Body => message.body
+  const mutants: Readonly<Record<string, readonly [Tampering, claim: RegExp]>> = {
+    'obeys an older controller': [{ heard: (m) => ({ ...m, epoch: 1000 }) }, /older controller/],
+    'obeys a command for another boot': [
+      {
+        heard: (m) => {
+          const body = bodyOf(m)
+          return 'node_boot' in body && body.node_boot.random === 'another' ? { ...m, body: { ...body, node_boot: latestBoot } } : m
+        },
+        said: (m) => {
+          latestBoot = m.boot
+          return m
+        },
+      },
+      /another boot/,
+    ],
+    'obeys a command past its time': [
+      { heard: (m) => ('valid_until_mono' in bodyOf(m) ? change(m, { valid_until_mono: 1e12 }) : m) },
+      /past its time/,
+    ],
+    'takes any amount of memory': [
+      { heard: (m) => (bodyOf(m).op === 'start' ? change(m, { vram_mib: 1 }) : m) },
+      /more memory than there is/,
+    ],
+    'starts duplicates anew': [
+      { answered: (a) => (bodyOf(a).op === 'result' ? change(a, { outcome: 'accepted', reason: null } as Partial<Body>) : a) },
+      /duplicate start/,
+    ],
+    'does not resend': [{ said: onlyOnce() }, /resent/],
+    'never stops resending': [{ told: (a) => (bodyOf(a).op === 'events_ack' ? change(a, { up_to: 0 }) : a) }, /sent no more/],
+    'swaps noswap tasks': [{ heard: (m) => (bodyOf(m).op === 'start' ? change(m, { noswap: 0 }) : m) }, /noswap/],
+    'obeys stale swaps': [
+      { heard: (m) => (bodyOf(m).op === 'swap_out' ? change(m, { generation: 1 }) : m) },
+      /another residency generation/,
+    ],
+    'ignores the end of the lease': [
+      { heard: (m) => (bodyOf(m).op === 'start' ? change(m, { on_node_loss: 'wait' }) : m) },
+      /two leases have passed/,
+    ],
+    'ignores stop lists': [{ told: (a) => ('stop' in bodyOf(a) ? change(a, { stop: [] } as Partial<Body>) : a) }, /stop list/],
+    'says hello to nobody twice': [
+      { told: (a) => (bodyOf(a).op === 'refused' ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>) : a) },
+      /says hello again/,
+    ],
+    'keeps its boot whatever it is told': [
+      { told: (a) => (bodyOf(a).op === 'state_reset' ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>) : a) },
+      /start anew above/,
+    ],
+  }
+  let latestBoot = { counter: 0, random: '' }
+  for (const [what, [tampering, claim]] of Object.entries(mutants)) {
+    it(what, async () => {
+      expect(broken(await examined(tampering)).some((each) => claim.test(each))).toBe(true)
+    })
+  }
+
+  /** Every entry of the outbox goes out in one message only. */
+  function onlyOnce(): (message: Envelope) => Envelope | null {
+    const sent = new Set<number>()
+    return (message) => {
+      const body = bodyOf(message)
+      if (body.op !== 'events') return message
+      const entries = body.entries.filter(({ n }) => !sent.has(n))
+      for (const { n } of entries) sent.add(n)
+      return entries.length === 0 ? null : change(message, { entries } as Partial<Body>)
+    }
+  }
+})

@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { createConnection, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, expect, it } from 'vitest'
+import { openControlSocket, type ControlSocket } from '../../gpu-server/devices/control-socket.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { until } from '../support/live-cluster.ts'
+
+const folder = temporaryFolder()
+const path = join(folder, 'task.sock')
+let open: ControlSocket | null = null
+const sockets = new Set<Socket>()
+afterEach(() => {
+  open?.close()
+  sockets.forEach((socket) => socket.destroy())
+})
+
+interface Talk {
+  readonly said: string[]
+  readonly answers: string[]
+  send(text: string): void
+  readonly socket: Socket
+}
+
+async function talk(): Promise<Talk> {
+  const said: string[] = []
+  open = await openControlSocket(
+    path,
+    null,
+    {
+      busy: (isBusy) => said.push(`busy ${isBusy}`),
+      wanted: () => said.push('wanted'),
+      allocate: (mib, answer) => {
+        said.push(`allocate ${mib}`)
+        if (mib < 1_000) answer(mib < 500)
+      },
+    },
+    () => {},
+  )
+  return { said, ...(await connect()) }
+}
+
+async function connect(): Promise<Omit<Talk, 'said'>> {
+  const socket = createConnection(path)
+  sockets.add(socket)
+  const answers: string[] = []
+  socket.setEncoding('utf8').on('data', (text: string) => answers.push(...text.trim().split('\n')))
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return { answers, send: (text) => void socket.write(text), socket }
+}
+
+it('hears busy, idle and want, and answers allocations', async () => {
+  const { said, answers, send } = await talk()
+  send('{"busy": true}\n{"busy": false}\n\n{"want": true}\n{"allocate_mib"')
+  send(': 100}\n{"allocate_mib": 600}\n')
+  await until('both are answered', () => answers.length === 2)
+  expect(said).toEqual(['busy true', 'busy false', 'wanted', 'allocate 100', 'allocate 600'])
+  expect(answers).toEqual(['{"allocate_mib":100,"granted":true}', '{"allocate_mib":600,"granted":false}'])
+})
+
+it('says what is wrong with a line, and goes on', async () => {
+  const wrong = [
+    'no',
+    '[]',
+    '7',
+    '{}',
+    '{"busy": 1}',
+    '{"want": false}',
+    '{"allocate_mib": 0}',
+    '{"allocate_mib": 1.5}',
+    '{"x": 1}',
+    '{"busy": true, "want": true}',
+  ]
+  const { said, answers, send } = await talk()
+  send(`${wrong.join('\n')}\n{"want": true}\n`)
+  await until('the last line is heard', () => said.length === 1 && answers.length === wrong.length)
+  expect(answers.every((answer) => 'error' in (JSON.parse(answer) as object))).toBe(true)
+})
+
+it('ends a connection whose line is too long', async () => {
+  const { said, answers, send, socket } = await talk()
+  send('x'.repeat(5_000))
+  await once(socket, 'close')
+  expect(answers.join()).toMatch(/more than 1024 characters/)
+  expect(said).toEqual([])
+})
+
+it('takes no more allocations than a few at a time, and no more connections', async () => {
+  const { said, answers, send } = await talk()
+  send('{"allocate_mib": 2000}\n'.repeat(9))
+  await until('one is refused', () => answers.length === 1)
+  expect(said.length).toBe(8)
+  for (let i = 1; i < 16; i++) await connect()
+  const { socket } = await connect()
+  await once(socket, 'close')
+})
+
+it('replaces what an earlier server left, is for its user alone, and is gone when it is closed', async () => {
+  writeFileSync(path, 'left')
+  await talk()
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  open?.close()
+  expect(existsSync(path)).toBe(false)
+})
+
+it('a folder that is not there is a fault', async () => {
+  const listener = { busy: () => {}, wanted: () => {}, allocate: () => {} }
+  await expect(openControlSocket(join(folder, 'none', 'x.sock'), null, listener, () => {})).rejects.toThrow(/ENOENT|EACCES/)
+})

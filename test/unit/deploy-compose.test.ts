@@ -1,0 +1,118 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { ENVIRONMENT } from '../../cli/env-table.ts'
+import { whyNotUnderstood } from '../support/command-lines.ts'
+import { stagesOf } from '../support/dockerfile.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const NAMED = new Set<string>(Object.values(ENVIRONMENT).map(({ name }) => name))
+const SECRETS = new Set<string>(Object.values(ENVIRONMENT).flatMap((each) => ('isSecret' in each ? [each.name] : [])))
+/** Values that the composer of the cluster may set, and no process reads. */
+const OF_THE_FILE = ['HEADROOM_NODES']
+
+interface Service {
+  readonly image: string
+  readonly build?: { readonly context: string; readonly target: string }
+  readonly command?: readonly string[]
+  readonly profiles?: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
+  readonly ports?: readonly string[]
+  readonly volumes?: readonly string[]
+  readonly user: string
+  readonly read_only: boolean
+  readonly tmpfs: readonly string[]
+  readonly cap_drop: readonly string[]
+  readonly security_opt: readonly string[]
+  readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean }
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
+  readonly runtime?: string
+}
+
+const text = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
+const { services, volumes } = parse(text, { merge: true }) as {
+  readonly services: Readonly<Record<string, Service>>
+  readonly volumes: Readonly<Record<string, unknown>>
+}
+const all = Object.entries(services)
+const ours = all.filter(([, { build }]) => build !== undefined)
+
+describe('docker-compose.yml', () => {
+  it('starts broker and controller, and servers by profile', () => {
+    const byProfile = Map.groupBy(all, ([, { profiles }]) => profiles?.join() ?? 'always')
+    expect([...byProfile.keys()].toSorted(byText)).toEqual(['always', 'gpu', 'sim'])
+    expect(byProfile.get('always')?.map(([name]) => name)).toEqual(['broker-config', 'nats', 'controller'])
+    for (const [, { runtime }] of byProfile.get('gpu') ?? []) expect(runtime).toBe('nvidia')
+  })
+
+  it('publishes the broker as 30422, and the API for this host alone', () => {
+    expect(services['nats']?.ports).toEqual(['30422:4222'])
+    expect(services['controller']?.ports).toEqual(['127.0.0.1:30080:30080'])
+    expect(all.filter(([, { ports }]) => ports !== undefined)).toHaveLength(2)
+  })
+
+  it.each(all)('%s runs as an ordinary user in a root that it cannot write', (_, service) => {
+    expect(service.user).toMatch(/^[1-9]\d*:[1-9]\d*$/)
+    expect(service.read_only).toBe(true)
+    expect(service.tmpfs).toContain('/tmp')
+    expect(service.cap_drop).toEqual(['ALL'])
+    expect(service.security_opt).toEqual(['no-new-privileges:true'])
+    expect(service).not.toHaveProperty('privileged')
+  })
+
+  it.each(ours)('%s is made from a stage of the Dockerfile, and runs a command that there is', (_, { build, command, image }) => {
+    const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
+    expect(build?.context).toBe('.')
+    expect(stages.has(build?.target ?? '')).toBe(true)
+    expect(image).toBe(`headroom-${build?.target}`)
+    if (command !== undefined) expect(whyNotUnderstood(command)).toBeNull()
+    for (const path of command?.filter((word) => word.startsWith('scenarios/')) ?? []) expect(existsSync(join(ROOT, path))).toBe(true)
+  })
+
+  it.each(all)('%s is asked for its health, or says that it is not', (_, { healthcheck }) => {
+    if (healthcheck?.disable === true) return
+    expect(healthcheck?.test?.[0]).toBe('CMD')
+  })
+
+  it('asks for the health of broker and controller by a path that they have', () => {
+    expect(services['nats']?.healthcheck?.test?.at(-1)).toBe('http://127.0.0.1:8222/healthz')
+    expect(services['broker-config']?.command).toContain('--monitor=127.0.0.1:8222')
+    expect(services['controller']?.healthcheck?.test?.at(-1)).toContain("'http://127.0.0.1:30080/livez'")
+  })
+
+  it('sets variables that are read, and holds no secret', () => {
+    const set = all.flatMap(([, { environment = {} }]) => Object.keys(environment))
+    expect(set.filter((name) => !NAMED.has(name))).toEqual([])
+    expect(set.filter((name) => SECRETS.has(name))).toEqual([])
+    const taken = [...text.matchAll(/\$\{(\w+)/g)].map((match) => match[1] as string)
+    expect(taken.filter((name) => !NAMED.has(name) && !OF_THE_FILE.includes(name))).toEqual([])
+  })
+
+  it('sets values that are in range', () => {
+    for (const [, { environment = {} }] of all) {
+      for (const [name, value] of Object.entries(environment)) {
+        const variable = Object.values(ENVIRONMENT).find((each) => each.name === name)
+        const byDefault = value.replace(/\$\{\w+:-([^}]*)\}/, '$1')
+        if (byDefault !== '') expect([name, variable?.read(byDefault)]).not.toEqual([name, undefined])
+      }
+    }
+  })
+
+  it('keeps what must last in named volumes, and shows each key where it is made', () => {
+    const mounted = all.flatMap(([, each]) => each.volumes ?? []).map((volume) => volume.split(':'))
+    expect(new Set(mounted.map(([name]) => name))).toEqual(new Set(Object.keys(volumes)))
+    const writers = all.filter(([, each]) => each.volumes?.includes('broker:/etc/headroom/broker'))
+    expect(writers.map(([name]) => name)).toEqual(['broker-config'])
+    for (const [, { environment = {}, depends_on }] of all) {
+      const key = environment['CONTROLLER_NATS_NKEY_FILE']
+      if (key === undefined) continue
+      expect(key).toMatch(/^\/etc\/headroom\/broker\/keys\/(controller|fleet-sim|node-.*)\.nk$/)
+      expect(depends_on?.['broker-config']?.condition).toBe('service_completed_successfully')
+    }
+  })
+})
+
+function byText(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b)
+}

@@ -1,0 +1,85 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { SHARED } from '../support/headroom-command.ts'
+
+const FOLDER = join(import.meta.dirname, '../../deploy/grafana')
+const API = join(SHARED, 'design/api.md')
+
+interface Panel {
+  readonly id: number
+  readonly title: string
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
+  readonly targets: readonly { readonly expr: string }[]
+}
+
+const dashboard = JSON.parse(readFileSync(join(FOLDER, 'dashboards/headroom.json'), 'utf8')) as {
+  readonly uid: string
+  readonly panels: readonly Panel[]
+}
+const metrics = metricsInReadme()
+
+describe('the Grafana dashboard', () => {
+  it('asks for metrics that are listed, by labels that they have, each as what it is', () => {
+    for (const { title, targets } of dashboard.panels) {
+      for (const { expr } of targets) {
+        const [, name, suffix] = /\b(headroom_[a-z_]+?)(_bucket)?(?=[{[) ]|$)/.exec(expr) ?? []
+        const metric = metrics.get(name ?? '')
+        expect([title, name, metric !== undefined]).toEqual([title, name, true])
+        expect([title, metric?.type === 'histogram']).toEqual([title, suffix === '_bucket'])
+        expect([title, metric?.type === 'counter' || suffix === '_bucket']).toEqual([title, expr.includes('rate(')])
+        const labels = [...expr.matchAll(/by \(([^)]*)\)|\{([^}]*)\}/g)].flatMap(([, by, where]) =>
+          (by ?? where ?? '').split(',').map((each) => each.trim().split('=')[0] as string),
+        )
+        for (const label of labels) expect([title, [...(metric?.labels ?? []), 'le']]).toEqual([title, expect.arrayContaining([label])])
+      }
+    }
+  })
+
+  it('shows every metric that is listed', () => {
+    const shown = dashboard.panels
+      .flatMap(({ targets }) => targets)
+      .map(({ expr }) => expr)
+      .join('\n')
+    for (const name of metrics.keys()) expect(shown).toContain(name)
+  })
+
+  it.skipIf(!existsSync(API))('lists the names that the API was designed with, and no others', () => {
+    const designed = new Set([...readFileSync(API, 'utf8').matchAll(/`(headroom_[a-z_]+)/g)].map((match) => match[1]))
+    expect(new Set(metrics.keys())).toEqual(designed)
+  })
+
+  it('has panels of different names and ids that lie beside each other', () => {
+    const { panels } = dashboard
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
+    expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length)
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, i) => `${x + (i % w)}/${y + Math.floor(i / w)}`),
+    )
+    expect(new Set(cells).size).toBe(cells.length)
+    for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)
+  })
+
+  it('is found by the provisioning', () => {
+    const { providers } = parse(readFileSync(join(FOLDER, 'provisioning/dashboards/headroom.yaml'), 'utf8')) as {
+      readonly providers: readonly { readonly options: { readonly path: string } }[]
+    }
+    const path = providers[0]?.options.path ?? ''
+    expect(readFileSync(join(FOLDER, 'README.md'), 'utf8')).toContain(`./deploy/grafana/dashboards:${path}:ro`)
+    const sources = parse(readFileSync(join(FOLDER, 'provisioning/datasources/prometheus.yaml'), 'utf8')) as {
+      readonly datasources: readonly { readonly type: string }[]
+    }
+    expect(sources.datasources.map(({ type }) => type)).toEqual(['prometheus'])
+  })
+})
+
+function metricsInReadme(): ReadonlyMap<string, { readonly type: string; readonly labels: readonly string[] }> {
+  const rows = readFileSync(join(FOLDER, 'README.md'), 'utf8').matchAll(/^\| `(headroom_\w+)` \| (\w+) \|([^|]*)\|/gm)
+  return new Map(
+    [...rows].map(([, name, type, labels]) => [
+      name as string,
+      { type: type as string, labels: (labels as string).split(',').map((each) => each.trim()) },
+    ]),
+  )
+}

@@ -1,0 +1,108 @@
+/** What the operator's pages say exists: files, tests by their titles, environment variables, commands, routes. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { ENVIRONMENT } from '../../cli/env-table.ts'
+import { createApi } from '../../controller/api/server.ts'
+import { FakeController } from '../support/api-world.ts'
+import { whyNotUnderstood } from '../support/command-lines.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const PAGES = [
+  'README.md',
+  'docs/protocol.md',
+  'docs/operating.md',
+  'docs/security.md',
+  'deploy/kubernetes/README.md',
+  'deploy/grafana/README.md',
+]
+const FOLDERS = 'protocol|controller|gpu-server|simulator|cli|test|deploy|docs|scenarios'
+
+const VARIABLES = new Set<string>(Object.values(ENVIRONMENT).map(({ name }) => name))
+let routes: readonly string[] = []
+
+beforeAll(async () => {
+  const { commands, views } = new FakeController()
+  const app = createApi({ commands, views, version: '0.0.0', inVirtualTime: true })
+  await app.ready()
+  routes = Object.keys((app.swagger() as { readonly paths: object }).paths)
+  await app.close()
+})
+
+describe.each(PAGES)('%s', (page) => {
+  const text = readFileSync(join(ROOT, page), 'utf8')
+
+  it('names files that are there', () => {
+    const named = [...text.matchAll(new RegExp(`\`((?:${FOLDERS})/[\\w./-]+)\``, 'g'))].map((match) => match[1] as string)
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
+  })
+
+  it('links to pages that are there', () => {
+    const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map((match) => join(ROOT, page, '..', match[1] as string))
+    expect(links.filter((path) => !existsSync(path))).toEqual([])
+  })
+
+  it('names variables that are read', () => {
+    const named = [...text.matchAll(/\b(?:CONTROLLER|NODE)_[A-Z_]*[A-Z]\b/g)].map(([name]) => name)
+    expect(named.filter((name) => !VARIABLES.has(name))).toEqual([])
+  })
+
+  it('names commands that there are, with options that they have', () => {
+    expect(whyNotUnderstoodIn(text)).toEqual([])
+  })
+
+  it('names routes that there are', () => {
+    const named = [...text.matchAll(/\/api\/v1\/[\w/{}$-]+|\/(?:livez|readyz)\b/g)].map(([path]) => path.replaceAll(/\$\w+/g, '{id}'))
+    const known = new Set(routes.map((route) => route.replaceAll(/\{\w+\}/g, '{id}')))
+    expect(named.filter((path) => !known.has(path))).toEqual([])
+  })
+})
+
+describe('docs/protocol.md', () => {
+  const rules = readFileSync(join(ROOT, 'docs/protocol.md'), 'utf8')
+    .split(/^\*\*(?=R\d)/m)
+    .slice(1)
+
+  it('has the rules R1 to R12, each with the code that keeps it and a test that shows it', () => {
+    expect(rules.map((rule) => /^R\d+/.exec(rule)?.[0])).toEqual(Array.from({ length: 12 }, (_, i) => `R${i + 1}`))
+    for (const rule of rules) {
+      expect(rule).toMatch(/^Kept in `/m)
+      expect(testsNamedIn(rule).length).toBeGreaterThan(0)
+    }
+  })
+
+  it('names tests that are there', () => {
+    for (const { path, title } of rules.flatMap(testsNamedIn)) {
+      expect(readFileSync(join(ROOT, path), 'utf8'), `${path}: ${title}`).toContain(title)
+    }
+  })
+})
+
+/** Lines of code blocks, which are whole, and what stands in backticks, which may be a mention. */
+function whyNotUnderstoodIn(text: string): readonly string[] {
+  const blocks = [...text.matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) => (block as string).split('\n'))
+  const spans = [...text.replaceAll(/^ *```[\s\S]*?^ *```/gm, '').matchAll(/`(headroom [^`]+)`/g)].map((match) => match[1] as string)
+  const words = (line: string): readonly string[] =>
+    line
+      .trim()
+      .replace(/\s+#.*$/, '')
+      .split(' ')
+      .filter((word, i, all) => !all.slice(0, i + 1).every((each) => /^[A-Z_]+=/.test(each)))
+  return [
+    ...blocks.map(words).flatMap(([name, ...args]) => (name === 'headroom' ? (whyNotUnderstood(args) ?? []) : [])),
+    ...spans.map(words).flatMap(
+      ([, ...args]) =>
+        whyNotUnderstood(
+          args.filter((word) => word !== '…'),
+          false,
+        ) ?? [],
+    ),
+  ]
+}
+
+/** Lines like: - `test/unit/x.test.ts`: "a title", "another". */
+function testsNamedIn(rule: string): readonly { readonly path: string; readonly title: string }[] {
+  return [...rule.matchAll(/^- `(test\/[^`]+)`: ((?:.|\n(?! ?-|\n))*)/gm)].flatMap(([, path, titles]) =>
+    [...(titles as string).matchAll(/"([^"]+)"/g)].map((match) => ({ path: path as string, title: match[1] as string })),
+  )
+}

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { Turns } from '../../gpu-server/devices/nvidia/turns.ts'
+
+test('work on a common key goes one by one in the order of asking, a failure included; other work does not wait', async () => {
+  const turns = new Turns<number>()
+  const seen: string[] = []
+  const gates = new Map<string, () => void>()
+  const work = (name: string) => (): Promise<string> =>
+    new Promise((resolve) => {
+      seen.push(name)
+      gates.set(name, () => resolve(name))
+    })
+  const a = turns.take([1, 2], work('a'))
+  const b = turns.take([2, 3], () => Promise.reject(new Error('b')))
+  const c = turns.take([3], work('c'))
+  const d = turns.take([4], work('d'))
+  gates.get('d')?.()
+  await new Promise((resolve) => setImmediate(resolve))
+  gates.get('d')?.()
+  expect(await d).toBe('d')
+  expect(seen).toEqual(['a', 'd'])
+  gates.get('a')?.()
+  expect(await a).toBe('a')
+  await expect(b).rejects.toThrow('b')
+  await new Promise((resolve) => setImmediate(resolve))
+  gates.get('c')?.()
+  expect(await c).toBe('c')
+})

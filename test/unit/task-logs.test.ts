@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import type { ControllerBody, Envelope, LogChunk, NodeBody } from '../../protocol/messages.ts'
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import { nodeSubject } from '../../protocol/subjects.ts'
+import { createTaskLogs } from '../../controller/wire/task-logs.ts'
+import type { TaskLogs } from '../../controller/ports/task-logs.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+
+const NODE = '6b1f4a0e-0b5c-4e53-a7a7-8c6f7d1a2b3c'
+
+function sealed(body: ControllerBody | NodeBody): Envelope {
+  return { v: PROTOCOL_VERSION, id: '1', sent_mono: 0, boot: { counter: 1, random: 'a' }, seq: 1, epoch: 1, body }
+}
+
+function chunk(fields: Partial<LogChunk> = {}): LogChunk {
+  const data = Buffer.from('hello').toString('base64')
+  return { op: 'log', task_id: 't', attempt: 2, stream: 'stdout', offset: 10, data, is_ended: false, ...fields }
+}
+
+interface Asked {
+  readonly clock: VirtualClock
+  readonly logs: TaskLogs
+  readonly requests: Envelope[]
+}
+
+/** A server that answers every request so; null: it does not answer. */
+function serverThatSays(answer: ((request: Envelope) => NodeBody | ControllerBody) | null): Asked {
+  const clock = new VirtualClock(0)
+  const bus = new SimBus({ clock, mode: 'wire', delayMs: 1 })
+  const requests: Envelope[] = []
+  bus.subscribe(nodeSubject(NODE, 'command'), (message, _subject, reply) => {
+    requests.push(message)
+    if (answer !== null) reply(sealed(answer(message)))
+  })
+  return { clock, logs: createTaskLogs(bus, sealed), requests }
+}
+
+describe('reading what a task has written', () => {
+  it('asks the server for the attempt and the bytes that were asked for, and hands on its answer', async () => {
+    const { clock, logs, requests } = serverThatSays(() => chunk())
+    const read = logs.read(NODE, 't', 2, 'stdout', 10, 5)
+    clock.run(60_000, () => false)
+    expect(await read).toEqual(chunk())
+    expect(requests.map(({ body }) => body)).toEqual([
+      { op: 'read_log', task_id: 't', attempt: 2, stream: 'stdout', offset: 10, max_bytes: 5 },
+    ])
+  })
+
+  it.each([
+    ['another attempt', { attempt: 1 }],
+    ['another task', { task_id: 'u' }],
+    ['another stream', { stream: 'stderr' as const }],
+    ['bytes from before', { offset: 9 }],
+    ['more than was asked for', { data: Buffer.from('hello, world').toString('base64') }],
+  ])('does not take %s for an answer', async (_what, fields) => {
+    const { clock, logs } = serverThatSays(() => chunk(fields))
+    const read = logs.read(NODE, 't', 2, 'stdout', 10, 5)
+    clock.run(60_000, () => false)
+    expect(await read).toEqual({ refused: 'bad_answer' })
+  })
+
+  it('says why the server refuses', async () => {
+    const { clock, logs } = serverThatSays(() => ({ op: 'refused', reason: 'unknown_attempt' }))
+    const read = logs.read(NODE, 't', 2, 'stdout', 0, 5)
+    clock.run(60_000, () => false)
+    expect(await read).toEqual({ refused: 'unknown_attempt' })
+  })
+
+  it('gives up on a server that does not answer, after seconds', async () => {
+    const { clock, logs } = serverThatSays(null)
+    const read = logs.read(NODE, 't', 2, 'stdout', 0, 5)
+    clock.run(60_000, () => false)
+    expect(await read).toBeNull()
+  })
+
+  it('lets few reads of one server be under way at once', async () => {
+    const { clock, logs, requests } = serverThatSays(() => chunk({ offset: 0 }))
+    const reads = Array.from({ length: 20 }, () => logs.read(NODE, 't', 2, 'stdout', 0, 5))
+    clock.run(60_000, () => false)
+    const answers = await Promise.all(reads)
+    expect(requests).toHaveLength(8)
+    expect(answers.filter((answer) => answer !== null && 'refused' in answer && answer.refused === 'too_many_reads')).toHaveLength(12)
+    const again = logs.read(NODE, 't', 2, 'stdout', 0, 5)
+    clock.run(120_000, () => false)
+    expect(await again).toEqual(chunk({ offset: 0 }))
+  })
+})
