@@ -1,4 +1,5 @@
 import type { FastifySchema } from 'fastify'
+import { ROLES, type LeastRole } from '../domain/role.ts'
 import type { ProblemCode } from './errors.ts'
 import { closed } from './schema/fields.ts'
 
@@ -7,6 +8,10 @@ export interface OperationSchema extends FastifySchema {
   readonly operationId: string
   readonly summary: string
   readonly tags: readonly [Tag]
+  /** The least role that may call it. */
+  readonly role: LeastRole
+  /** A submitter may call it for his own tasks only, operators and admins for all; the path has a `task_id`. */
+  readonly ownersOnly?: true
   readonly response: object
 }
 
@@ -29,8 +34,11 @@ export function operation<const S extends OperationSchema>(
   problems: readonly ProblemCode[] = [],
   origin: Origin = 'project',
 ): S {
+  const { role, ownersOnly = false } = schema
   return {
     ...schema,
+    [ROLE_OF]: role,
+    ...(ownersOnly ? { [OWNERS_ONLY]: true } : {}),
     ...(schema.querystring === undefined ? { querystring: NO_QUERY } : {}),
     ...(origin === 'project' ? { 'x-origin': 'project' } : {}),
     [PROBLEMS_OF]: [...OF_EVERY_ROUTE, ...(schema.body === undefined ? [] : OF_EVERY_BODY), ...problems],
@@ -39,3 +47,27 @@ export function operation<const S extends OperationSchema>(
 
 /** Where the codes stand in a route's schema. */
 export const PROBLEMS_OF = 'x-problems'
+
+/** Where the least role stands in a route's schema, and in the OpenAPI document. */
+const ROLE_OF = 'x-role'
+const OWNERS_ONLY = 'x-owners-only'
+
+export interface Access {
+  readonly role: LeastRole
+  readonly ownersOnly: boolean
+}
+
+/** @throws Error for a route that does not say who may call it: it must not be served. */
+export function accessOf({ method, url, schema }: { readonly method: unknown; readonly url: string; readonly schema?: object }): Access {
+  const { [ROLE_OF]: role, [OWNERS_ONLY]: ownersOnly = false } = (schema ?? {}) as { [ROLE_OF]?: LeastRole; [OWNERS_ONLY]?: boolean }
+  if (role === undefined || (role !== 'public' && !ROLES.includes(role))) {
+    throw new Error(`The route ${String(method)} ${url} does not say which role may call it.`)
+  }
+  if (ownersOnly && !url.includes(':task_id')) throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)
+  return { role, ownersOnly }
+}
+
+/** A route that is no operation: a file of the page. */
+export function openToAll(schema: FastifySchema | undefined): FastifySchema {
+  return Object.assign({ ...schema }, { [ROLE_OF]: 'public' })
+}

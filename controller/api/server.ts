@@ -14,7 +14,9 @@ import fastify, {
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
+import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, ReadinessCheck } from './context.ts'
+import { declareOpenToAll, requireDeclaredRoles } from './declared-roles.ts'
 import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-replies.ts'
 import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
 import { KnownPaths } from './known-paths.ts'
@@ -71,6 +73,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const paths = new KnownPaths()
 
   app.addHook('onRoute', ({ url, method }) => paths.add(url, [method].flat()))
+  requireDeclaredRoles(app as unknown as FastifyInstance)
+  prepareCallers(app as unknown as FastifyInstance)
   readJsonBodies(app as unknown as FastifyInstance)
   replyWithProblems(app as unknown as FastifyInstance, paths)
   prepareRequests(app)
@@ -79,7 +83,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   void app.register(swagger, openApiOptions(version))
   void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
   void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))
-  if (uiDir !== undefined) void app.register(serveStatic, { root: uiDir, wildcard: false })
+  if (uiDir !== undefined) void app.register(async (scope) => servePage(scope as unknown as FastifyInstance, uiDir))
   if (options.inVirtualTime !== true) takeReadingsWhileListening(app, readings)
   return app as unknown as FastifyInstance
 }
@@ -112,6 +116,11 @@ const AJV_OPTIONS = {
   verbose: true,
   allowUnionTypes: true,
   keywords: ['x-allowed'],
+}
+
+function servePage(scope: FastifyInstance, uiDir: string): void {
+  declareOpenToAll(scope)
+  void scope.register(serveStatic, { root: uiDir, wildcard: false })
 }
 
 function addRoutes(app: ApiApp, api: ApiContext): void {

@@ -6,6 +6,7 @@ import { EventPageSchema, EventQuerySchema } from '../schema/event.ts'
 const listEvents = operation(
   {
     operationId: 'listEvents',
+    role: 'viewer',
     summary: 'What happened, oldest first',
     tags: ['events'],
     querystring: EventQuerySchema,

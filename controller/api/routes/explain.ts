@@ -8,6 +8,7 @@ import { ExplanationSchema, TaskPathSchema, type TaskBody } from '../schema/task
 const explainTask = operation(
   {
     operationId: 'explainTask',
+    role: 'viewer',
     summary: 'Why a task waits, or where it sits',
     tags: ['tasks'],
     params: TaskPathSchema,

@@ -17,6 +17,7 @@ import {
 
 const listGroups = operation({
   operationId: 'listGroups',
+  role: 'viewer',
   summary: 'All groups, in order of their names',
   tags: ['groups'],
   response: { 200: GroupPageSchema },
@@ -25,6 +26,7 @@ const listGroups = operation({
 const createGroup = operation(
   {
     operationId: 'createGroup',
+    role: 'operator',
     summary: 'Create a group',
     description: 'Its nodes leave the common pool at once.',
     tags: ['groups'],
@@ -35,13 +37,14 @@ const createGroup = operation(
 )
 
 const getGroup = operation(
-  { operationId: 'getGroup', summary: 'One group', tags: ['groups'], params: GroupPathSchema, response: { 200: GroupRef } },
+  { operationId: 'getGroup', role: 'viewer', summary: 'One group', tags: ['groups'], params: GroupPathSchema, response: { 200: GroupRef } },
   ['not_found'],
 )
 
 const putGroup = operation(
   {
     operationId: 'putGroup',
+    role: 'operator',
     summary: 'Create or replace a group',
     description: 'Tasks that are placed on a node finish there, whatever groups it joins or leaves.',
     tags: ['groups'],
@@ -55,6 +58,7 @@ const putGroup = operation(
 const deleteGroup = operation(
   {
     operationId: 'deleteGroup',
+    role: 'operator',
     summary: 'Delete a group',
     description: 'Its nodes that are in no other group return to the common pool. Refused while pending tasks target it, unless forced.',
     tags: ['groups'],

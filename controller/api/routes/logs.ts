@@ -10,6 +10,8 @@ import { EventStreams, SSE_HEARTBEAT } from '../server-sent-events.ts'
 const readLog = operation(
   {
     operationId: 'readLog',
+    role: 'submitter',
+    ownersOnly: true,
     summary: 'What a task wrote, from its latest attempt; with follow=true as it is written',
     description: 'The server that runs or ran it is asked; it keeps output for a while and up to a size.',
     tags: ['tasks'],

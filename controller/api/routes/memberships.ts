@@ -11,6 +11,7 @@ import { GroupRef, MembershipPathSchema } from '../schema/group.ts'
 const addNode = operation(
   {
     operationId: 'addNodeToGroup',
+    role: 'operator',
     summary: 'Let a node join a group',
     description: 'It leaves the common pool at once. Harmless when it is in the group.',
     tags: ['groups'],
@@ -23,6 +24,7 @@ const addNode = operation(
 const removeNode = operation(
   {
     operationId: 'removeNodeFromGroup',
+    role: 'operator',
     summary: 'Let a node leave a group',
     tags: ['groups'],
     params: MembershipPathSchema,

@@ -18,6 +18,7 @@ import {
 
 const listNodes = operation({
   operationId: 'listNodes',
+  role: 'viewer',
   summary: 'Registered GPU nodes, in order of registration',
   tags: ['nodes'],
   querystring: NodeQuerySchema,
@@ -25,13 +26,14 @@ const listNodes = operation({
 })
 
 const getNode = operation(
-  { operationId: 'getNode', summary: 'One node', tags: ['nodes'], params: NodePathSchema, response: { 200: NodeRef } },
+  { operationId: 'getNode', role: 'viewer', summary: 'One node', tags: ['nodes'], params: NodePathSchema, response: { 200: NodeRef } },
   ['not_found'],
 )
 
 const putNodeConfig = operation(
   {
     operationId: 'putNodeConfig',
+    role: 'operator',
     summary: 'Set or take away the overrides of a node',
     description: 'The whole node is answered; its ETag is that of its settings.',
     tags: ['nodes'],
@@ -46,6 +48,7 @@ const putNodeConfig = operation(
 const cordonNode = operation(
   {
     operationId: 'cordonNode',
+    role: 'operator',
     summary: 'Place no new task on a node; its tasks stay',
     tags: ['nodes'],
     params: NodePathSchema,
@@ -57,6 +60,7 @@ const cordonNode = operation(
 const uncordonNode = operation(
   {
     operationId: 'uncordonNode',
+    role: 'operator',
     summary: 'Let a node take tasks again',
     tags: ['nodes'],
     params: NodePathSchema,

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import type { Task } from '../../domain/task.ts'
 import type { RequeueFreeze } from '../../engine/requeue-freeze.ts'
 import { ask } from '../ask.ts'
+import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { operation } from '../operation.ts'
 import { presentInstant } from '../present/instant.ts'
@@ -14,6 +15,7 @@ import { TaskPathSchema, TaskRef } from '../schema/task.ts'
 const releaseFreeze = operation(
   {
     operationId: 'releaseRequeueFreeze',
+    role: 'operator',
     summary: 'The nodes that are silent now are dead: requeue what ran there',
     description: 'Lifts the brake on mass silence. A node that was meant counts again once it is heard. Harmless when nothing is frozen.',
     tags: ['nodes'],
@@ -25,6 +27,7 @@ const releaseFreeze = operation(
 const forgetNode = operation(
   {
     operationId: 'forgetNode',
+    role: 'operator',
     summary: 'Forget a node that is gone for good',
     description: 'Refused while it is up, and while something is placed there. It may register again.',
     tags: ['nodes'],
@@ -37,6 +40,7 @@ const forgetNode = operation(
 const requeueTask = operation(
   {
     operationId: 'requeueTask',
+    role: 'operator',
     summary: 'Take a placed task back into the queue',
     description:
       'Its server ends it first. One that is unreachable cannot: `confirm_fenced` says that you have seen to it that nothing of the task runs there.',
@@ -48,23 +52,23 @@ const requeueTask = operation(
   ['not_found', 'conflict', 'store_failed'],
 )
 
-const BY = 'api'
-
 /** POST /cluster/requeue-freeze/release, DELETE /nodes/{node_id}, POST /tasks/{task_id}/requeue. */
 export function recoveryRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  app.post('/cluster/requeue-freeze/release', { schema: releaseFreeze }, async () => {
-    const { isFrozen, since, silentNodes } = await ask<RequeueFreeze>((answer) => commands.releaseRequeueFreeze(BY, answer))
+  app.post('/cluster/requeue-freeze/release', { schema: releaseFreeze }, async (request) => {
+    const { isFrozen, since, silentNodes } = await ask<RequeueFreeze>((answer) =>
+      commands.releaseRequeueFreeze(signatureOf(request), answer),
+    )
     return { is_frozen: isFrozen, since: presentInstant(since), silent_nodes: silentNodes }
   })
 
-  app.delete('/nodes/:node_id', { schema: forgetNode }, async ({ params }, reply) => {
-    await ask<null>((answer) => commands.forgetNode(params.node_id, BY, answer))
+  app.delete('/nodes/:node_id', { schema: forgetNode }, async (request, reply) => {
+    await ask<null>((answer) => commands.forgetNode(request.params.node_id, signatureOf(request), answer))
     return reply.code(204).send(null)
   })
 
-  app.post('/tasks/:task_id/requeue', { schema: requeueTask }, async ({ params, body }, reply) => {
-    const isFenced = body.confirm_fenced ?? false
-    const task = await ask<Task>((answer) => commands.requeueTask(params.task_id, isFenced, BY, answer))
+  app.post('/tasks/:task_id/requeue', { schema: requeueTask }, async (request, reply) => {
+    const isFenced = request.body.confirm_fenced ?? false
+    const task = await ask<Task>((answer) => commands.requeueTask(request.params.task_id, isFenced, signatureOf(request), answer))
     reply.code(202)
     return presentTask(task, views)
   })

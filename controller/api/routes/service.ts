@@ -6,18 +6,21 @@ import { LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../sche
 export function healthRoutes(app: ApiApp, { version, fleet, readiness }: ApiContext, suffix: string): void {
   const livez = operation({
     operationId: `livez${suffix}`,
+    role: 'public',
     summary: 'The process answers',
     tags: ['service'],
     response: { 200: LivezSchema },
   })
   const readyz = operation({
     operationId: `readyz${suffix}`,
+    role: 'public',
     summary: 'The controller takes requests',
     tags: ['service'],
     response: { 200: ReadyzSchema, 503: ReadyzSchema },
   })
   const getVersion = operation({
     operationId: `version${suffix}`,
+    role: 'public',
     summary: 'What runs here',
     tags: ['service'],
     response: { 200: VersionSchema },
@@ -41,6 +44,7 @@ export function healthRoutes(app: ApiApp, { version, fleet, readiness }: ApiCont
 
 const openApi = operation({
   operationId: 'openApi',
+  role: 'public',
   summary: 'This document',
   tags: ['service'],
   response: { 200: OpenApiSchema },

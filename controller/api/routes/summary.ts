@@ -6,6 +6,7 @@ import { SummarySchema } from '../schema/summary.ts'
 
 const getSummary = operation({
   operationId: 'getSummary',
+  role: 'viewer',
   summary: 'The cluster on one page: tasks, VRAM, utilization and starvation',
   tags: ['summary'],
   response: { 200: SummarySchema },

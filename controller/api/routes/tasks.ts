@@ -1,5 +1,6 @@
 import type { Task } from '../../domain/task.ts'
 import { ask } from '../ask.ts'
+import { callerOf, signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
 import { notFound } from '../errors.ts'
@@ -13,6 +14,7 @@ import { taskChange, taskRequest } from '../task-request.ts'
 const submitTask = operation(
   {
     operationId: 'submitTask',
+    role: 'submitter',
     summary: 'Ask for GPU time',
     description: 'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so.',
     tags: ['tasks'],
@@ -25,6 +27,7 @@ const submitTask = operation(
 const listTasks = operation(
   {
     operationId: 'listTasks',
+    role: 'viewer',
     summary: 'Tasks, newest submission first',
     tags: ['tasks'],
     querystring: TaskQuerySchema,
@@ -34,13 +37,22 @@ const listTasks = operation(
 )
 
 const getTask = operation(
-  { operationId: 'getTask', summary: 'One task, open or final', tags: ['tasks'], params: TaskPathSchema, response: { 200: TaskRef } },
+  {
+    operationId: 'getTask',
+    role: 'viewer',
+    summary: 'One task, open or final',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    response: { 200: TaskRef },
+  },
   ['not_found', 'store_failed'],
 )
 
 const patchTask = operation(
   {
     operationId: 'patchTask',
+    role: 'submitter',
+    ownersOnly: true,
     summary: 'Change a task',
     description: 'A merge patch (RFC 7396); vram_mib and groups only while it is pending.',
     tags: ['tasks'],
@@ -55,6 +67,8 @@ const patchTask = operation(
 const cancelTask = operation(
   {
     operationId: 'cancelTask',
+    role: 'submitter',
+    ownersOnly: true,
     summary: 'Cancel a task',
     description: 'A pending task is cancelled at once; a placed one is stopped by its GPU server.',
     tags: ['tasks'],
@@ -68,9 +82,9 @@ const DEFAULT_LIMIT = 50
 
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
 export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  app.post('/tasks', { schema: submitTask }, async ({ body }, reply) => {
-    const request = taskRequest(body, null)
-    const task = await ask<Task>((answer) => commands.submitTask(request, answer))
+  app.post('/tasks', { schema: submitTask }, async (request, reply) => {
+    const wanted = taskRequest(request.body, callerOf(request).name)
+    const task = await ask<Task>((answer) => commands.submitTask(wanted, answer))
     reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(task.spec.id)}`)
     return presentTask(task, views)
   })
@@ -95,9 +109,9 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     return presentTask(await ask<Task>((answer) => commands.updateTask(params.task_id, change, answer)), views)
   })
 
-  app.delete('/tasks/:task_id', { schema: cancelTask }, async ({ params }, reply) => {
-    const { spec } = await openTask(views, params.task_id)
-    const task = await ask<Task>((answer) => commands.cancelTask(spec.id, 'api', answer))
+  app.delete('/tasks/:task_id', { schema: cancelTask }, async (request, reply) => {
+    const { spec } = await openTask(views, request.params.task_id)
+    const task = await ask<Task>((answer) => commands.cancelTask(spec.id, signatureOf(request), answer))
     reply.code(202)
     return presentTask(task, views)
   })

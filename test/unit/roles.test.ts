@@ -1,0 +1,57 @@
+import type { RouteOptions } from 'fastify'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { accessOf } from '../../controller/api/operation.ts'
+import { createApi } from '../../controller/api/server.ts'
+import { mayCall, ROLES, type LeastRole } from '../../controller/domain/role.ts'
+import { FakeController } from '../support/api-world.ts'
+
+const UI = fileURLToPath(new URL('../../ui', import.meta.url))
+
+function api() {
+  const { commands, views } = new FakeController()
+  return createApi({ commands, views, version: '0', inVirtualTime: true, uiDir: UI })
+}
+
+describe('roles', () => {
+  test('each ranked role may do what those before it may; metrics reads metrics only', () => {
+    const least: readonly LeastRole[] = ['public', 'metrics', 'viewer', 'submitter', 'operator', 'admin']
+    const may = ROLES.map((role) => [role, least.filter((wanted) => mayCall(role, wanted)).join(' ')])
+    expect(Object.fromEntries(may)).toEqual({
+      metrics: 'public metrics',
+      viewer: 'public metrics viewer',
+      submitter: 'public metrics viewer submitter',
+      operator: 'public metrics viewer submitter operator',
+      admin: 'public metrics viewer submitter operator admin',
+    })
+  })
+})
+
+describe('a route', () => {
+  test('of any kind, files of the page too, says which role may call it', async () => {
+    const app = api()
+    const routes: RouteOptions[] = []
+    app.addHook('onRoute', (route) => void routes.push(route))
+    await app.ready()
+    expect(routes.length).toBeGreaterThan(30)
+    for (const route of routes) {
+      const { role } = accessOf(route)
+      const isRead = [route.method].flat().every((method) => ['GET', 'HEAD'].includes(method))
+      if (!isRead) expect(['submitter', 'operator', 'admin'], route.url).toContain(role)
+    }
+    await app.close()
+  })
+
+  test('without a role keeps the server from starting', async () => {
+    const app = api()
+    app.get('/secret', () => 'never')
+    await expect(app.ready()).rejects.toThrow('The route GET /secret does not say which role may call it.')
+  })
+
+  test('for owners that names no task keeps it from starting, too', async () => {
+    const app = api()
+    const schema = { 'x-role': 'submitter', 'x-owners-only': true } as object
+    app.get('/mine', { schema }, () => 'never')
+    await expect(app.ready()).rejects.toThrow('is for owners and names no task')
+  })
+})
