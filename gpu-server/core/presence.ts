@@ -1,7 +1,7 @@
 /** Hello and heartbeats: what this server says of itself, and the run lease it gets for that (R4, R6). */
 import type { AttemptRef, Body, DeviceKind, Envelope, NodeSettings } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Bus } from '../../controller/ports/bus.ts'
+import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Parts } from './parts.ts'
@@ -41,6 +41,8 @@ export class Presence {
   readonly #o: PresenceOptions
   readonly #parts: Parts
   #heartbeatMs = HEARTBEAT_MS
+  /** Until the next heartbeat when nobody hears this one; grows until one is answered. */
+  #unheardMs = RETRY_FIRST_MS
   #isGreeting = false
   #isStopped = false
   #cancelHello: () => void = () => {}
@@ -74,6 +76,7 @@ export class Presence {
     const { clock, lease } = this.#parts
     if (this.#isStopped || lease.isElided) return
     const at = clock.now() + Math.floor(this.#o.random() * SPEAK_WITHIN_MS)
+    this.#unheardMs = RETRY_FIRST_MS
     if (this.#isGreeting) {
       this.#cancelHello()
       this.#cancelHello = clock.at(at, () => this.#hello(RETRY_FIRST_MS), RANK_MESSAGE)
@@ -127,11 +130,11 @@ export class Presence {
     this.#o.onWelcome()
   }
 
-  #planHeartbeat(): void {
+  #planHeartbeat(withinMs = this.#heartbeatMs): void {
     const { clock, lease } = this.#parts
     if (lease.isElided) return
     this.#cancelHeartbeat()
-    const at = clock.now() + jittered(this.#heartbeatMs, this.#o.random)
+    const at = clock.now() + jittered(withinMs, this.#o.random)
     this.#cancelHeartbeat = clock.at(at, () => this.#heartbeat(), RANK_MESSAGE)
   }
 
@@ -143,11 +146,21 @@ export class Presence {
     const sent = envelopes.seal({ op: 'heartbeat', node_id: identity.nodeId, ...this.#snapshot() })
     this.#planHeartbeat()
     bus.request(subjects.heartbeat, sent, this.#heartbeatMs, (outcome) => {
-      if (this.#isStopped || !outcome.answered || !durable.accepts(outcome.answer.epoch)) return
+      if (this.#isStopped) return
+      if (!outcome.answered) return this.#unheard(outcome.why)
+      this.#unheardMs = RETRY_FIRST_MS
+      if (!durable.accepts(outcome.answer.epoch)) return
       const { body } = outcome.answer
       if (body.op === 'lease') this.#granted(body, sent.sent_mono)
       else this.unwelcome(sent, outcome.answer)
     })
+  }
+
+  /** After a broker's return this server may be back before the controller: it does not wait a whole heartbeat for it. */
+  #unheard(why: NoAnswer): void {
+    if (why !== 'no_responder' || this.#isGreeting || this.#unheardMs >= this.#heartbeatMs) return
+    this.#planHeartbeat(this.#unheardMs)
+    this.#unheardMs = nextRetryMs(this.#unheardMs)
   }
 
   /** Answers may overtake each other: the latest word on settings and lease holds, a stop list always does, and before anything resumes. */

@@ -565,6 +565,9 @@ export class ScriptedBus implements Bus {
     }
   }
 
+  /** The broker is there and says that nobody listens. */
+  isControllerAway = false
+
   /** From now on nothing is answered, or everything is again. */
   silence(): () => void {
     const before = { ...this.script }
@@ -634,8 +637,12 @@ export class ScriptedBus implements Bus {
   request(_subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
     const carried = throughTheWire(message)
     this.sent.push(carried)
-    const body = this.script[carried.body.op as Verb](carried)
     const now = this.#clock.now()
+    if (this.isControllerAway) {
+      this.#clock.at(now, () => done({ answered: false, why: 'no_responder' }), RANK_MESSAGE)
+      return
+    }
+    const body = this.script[carried.body.op as Verb](carried)
     if (body === null || this.answerAfterMs >= timeoutMs) {
       this.#clock.at(now + timeoutMs, () => done({ answered: false, why: 'timeout' }), RANK_MESSAGE)
       return

@@ -191,6 +191,36 @@ describe('when the bus has found its way again', () => {
     expect(h.bus.of('heartbeat').length).toBe(before + 2)
   })
 
+  it('a server that is back before the controller does not wait a whole heartbeat for it', () => {
+    const h = new ServerCoreHarness()
+    h.advance(6_500)
+    h.bus.isControllerAway = true
+    h.core.reconnected()
+    h.advance(1_000)
+    h.bus.isControllerAway = false
+    const before = h.bus.of('heartbeat').length
+    h.advance(1_000)
+    expect(h.bus.of('heartbeat').length).toBe(before + 1)
+  })
+
+  it('a server asks ever more rarely while the controller stays away, at last at its heartbeat, until it is answered', () => {
+    const h = new ServerCoreHarness()
+    h.advance(6_500)
+    const before = h.bus.of('heartbeat').length
+    h.bus.isControllerAway = true
+    h.core.reconnected()
+    h.advance(60_000)
+    const waits = gaps(h.bus.of('heartbeat').slice(before))
+    expect(waits.slice(0, 5).every((wait, i) => wait <= 300 * Math.pow(2, i))).toBe(true)
+    expect(Math.min(...waits.slice(5))).toBeGreaterThanOrEqual(4_000)
+    h.bus.isControllerAway = false
+    h.advance(6_000)
+    const answered = h.bus.of('heartbeat').length
+    h.bus.isControllerAway = true
+    h.advance(7_000)
+    expect(h.bus.of('heartbeat').length).toBeGreaterThan(answered + 2)
+  })
+
   it('a server that is not welcome yet says hello at once', () => {
     const h = new ServerCoreHarness({ isStarted: false })
     h.bus.script.hello = () => ({ op: 'refused', reason: 'starting' })
