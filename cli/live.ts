@@ -41,7 +41,8 @@ export async function live(options: LiveOptions): Promise<number> {
     const natsUrl = settings.natsUrls[0] ?? (await startBroker(parts))
     const url = await startController(parts, folder, natsUrl, options)
     await tune(url, options)
-    for (let i = 1; i <= options.servers; i++) startServer(parts, folder, natsUrl, `local-${i}`, options)
+    const path = `${putCommand(folder)}:${process.env['PATH'] ?? ''}`
+    for (let i = 1; i <= options.servers; i++) startServer(parts, { folder, natsUrl, path, name: `local-${i}` }, options)
     await until(`${options.servers} servers are up`, parts, async () => (await upNodes(url)) >= options.servers)
     process.stdout.write(welcome(url, options))
     const ended = await Promise.race([isAsked, ...parts.map((part) => part.ended)])
@@ -88,7 +89,15 @@ async function tune(url: string, { idle, overcommit }: LiveOptions): Promise<voi
   if (!answer.ok) throw new Error(`PUT /config: ${await answer.text()}`)
 }
 
-function startServer(parts: Part[], folder: string, natsUrl: string, name: string, options: LiveOptions): void {
+interface ServerPlace {
+  readonly folder: string
+  readonly natsUrl: string
+  /** Where its tasks' commands are looked for. */
+  readonly path: string
+  readonly name: string
+}
+
+function startServer(parts: Part[], { folder, natsUrl, path, name }: ServerPlace, options: LiveOptions): void {
   const state = join(folder, name)
   mkdirSync(state, { recursive: true })
   const inventory = join(folder, `${name}.inventory.yaml`)
@@ -100,8 +109,18 @@ function startServer(parts: Part[], folder: string, natsUrl: string, name: strin
     NODE_NAME: name,
     NODE_ADDRESS: '127.0.0.1',
     NODE_STATE_DIR: state,
+    PATH: path,
     [ENVIRONMENT.logLevel.name]: process.env[ENVIRONMENT.logLevel.name] ?? 'warn',
   })
+}
+
+/** Tasks find this very `headroom` by its name, also where nobody has installed it. Answers the folder it is in. */
+function putCommand(folder: string): string {
+  const bin = join(folder, 'bin')
+  mkdirSync(bin, { recursive: true })
+  const words = [process.execPath, process.argv[1] ?? ''].map((word) => `'${word.replaceAll("'", `'\\''`)}'`)
+  writeFileSync(join(bin, 'headroom'), `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`, { mode: 0o755 })
+  return bin
 }
 
 function welcome(url: string, { servers, gpus, vram, idle, overcommit }: LiveOptions): string {
