@@ -8,6 +8,9 @@ import type { Group } from '../domain/group.ts'
 import { isFinal, type FinalState } from '../domain/task.ts'
 import {
   StoreFault,
+  type AccessRecords,
+  type AuditQuery,
+  type AuditRecord,
   type Batch,
   type ConfigRecord,
   type EventQuery,
@@ -17,6 +20,7 @@ import {
   type StoredState,
   type StoreReads,
   type TaskRecord,
+  type TokenRecord,
 } from '../ports/store.ts'
 
 export interface MemoryStoreOptions {
@@ -31,6 +35,8 @@ export interface MemoryStoreOptions {
 }
 
 const RETAIN_EVENTS = 10_000
+/** The newest of all kinds together. */
+const RETAIN_AUDITS = 10_000
 
 /** A store that holds nothing yet: numbers begin at 1, and no controller has had an epoch. */
 export const EMPTY_STATE: StoredState = {
@@ -38,6 +44,8 @@ export const EMPTY_STATE: StoredState = {
   nodes: [],
   groups: [],
   config: null,
+  tokens: [],
+  lastAuditSeq: 0,
   marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
   finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
 }
@@ -66,6 +74,9 @@ interface Held {
   readonly events: Event[]
   readonly eventCapacity: number
   lastEventSeq: number
+  readonly tokens: Map<string, TokenRecord>
+  /** By seq, in its order. */
+  readonly audits: Map<number, AuditRecord>
   readonly retainFinished: boolean
   /** Final tasks that are counted and no longer in `tasks`. */
   readonly dropped: Record<FinalState, number>
@@ -82,6 +93,8 @@ function hold(options: MemoryStoreOptions): Held {
     events: [],
     eventCapacity: options.retainEvents ?? RETAIN_EVENTS,
     lastEventSeq: 0,
+    tokens: new Map(initial.tokens.map((token) => [token.id, token])),
+    audits: new Map(),
     retainFinished: options.retainFinished ?? true,
     dropped: { ...initial.finishedCounts },
     marks: initial.marks,
@@ -97,6 +110,7 @@ function commit(held: Held, batch: Batch): Promise<void> | undefined {
   for (const group of batch.groups) held.groups.set(group.id, group)
   if (batch.config !== null) held.configs.set(batch.config.revision, batch.config)
   if (held.eventCapacity > 0) for (const event of batch.events) keepEvent(held, event)
+  if (batch.access !== null) keepAccess(held, batch.access)
   held.marks = batch.marks
   return undefined
 }
@@ -114,6 +128,16 @@ function keepTask(held: Held, task: TaskRecord): void {
   held.dropped[task.state]++
 }
 
+function keepAccess(held: Held, { tokens, revokedTokenIds, audits }: AccessRecords): void {
+  for (const id of revokedTokenIds) held.tokens.delete(id)
+  for (const token of tokens) held.tokens.set(token.id, token)
+  for (const audit of audits) held.audits.set(audit.seq, audit)
+  for (const seq of held.audits.keys()) {
+    if (held.audits.size <= RETAIN_AUDITS) return
+    held.audits.delete(seq)
+  }
+}
+
 function keepEvent(held: Held, event: Event): void {
   held.events[event.seq % held.eventCapacity] = event
   held.lastEventSeq = event.seq
@@ -124,6 +148,12 @@ const bySeq = (a: { readonly seq: number }, b: { readonly seq: number }) => a.se
 /** 1. Ordinal. 2. Node id. */
 const byOrdinal = firstDifference<NodeRecord>(
   (a, b) => a.ordinal - b.ordinal,
+  (a, b) => byCodeUnits(a.id, b.id),
+)
+
+/** 1. Creation. 2. Token id. */
+const byCreation = firstDifference<TokenRecord>(
+  (a, b) => a.createdAt - b.createdAt,
   (a, b) => byCodeUnits(a.id, b.id),
 )
 
@@ -139,6 +169,8 @@ function stateOf(held: Held): StoredState {
     nodes: [...held.nodes.values()].sort(byOrdinal),
     groups: [...held.groups.values()].sort((a, b) => byCodeUnits(a.id, b.id)),
     config: revisionsOf(held)[0] ?? null,
+    tokens: [...held.tokens.values()].sort(byCreation),
+    lastAuditSeq: [...held.audits.keys()].at(-1) ?? 0,
     marks: held.marks,
     finishedCounts,
   }
@@ -155,6 +187,7 @@ function readsOf(held: Held): StoreReads {
     finishedTasks: (query) => Promise.resolve(finishedTasks(held, query)),
     events: (query) => Promise.resolve(events(held, query)),
     configRevisions: (limit) => Promise.resolve(revisionsOf(held).slice(0, limit)),
+    audits: (query) => Promise.resolve(audits(held, query)),
   }
 }
 
@@ -182,4 +215,19 @@ function events(held: Held, query: EventQuery): Event[] {
     found.push(event)
   }
   return found
+}
+
+function audits(held: Held, query: AuditQuery): AuditRecord[] {
+  const isWanted = (audit: AuditRecord) =>
+    (query.beforeSeq === null || audit.seq < query.beforeSeq) &&
+    (query.actor === null || audit.actor === query.actor) &&
+    (query.action === null || audit.action === query.action) &&
+    (query.outcome === null || audit.outcome === query.outcome) &&
+    (query.targetContains === null || audit.target.includes(query.targetContains)) &&
+    (query.since === null || audit.at >= query.since) &&
+    (query.until === null || audit.at < query.until)
+  return [...held.audits.values()]
+    .filter(isWanted)
+    .sort((a, b) => bySeq(b, a))
+    .slice(0, query.limit)
 }

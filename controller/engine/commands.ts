@@ -12,7 +12,7 @@ import type { RequeueFreeze } from './requeue-freeze.ts'
 /** Why a command was not carried out. Nothing has changed then. */
 export type Refusal =
   | { readonly code: 'invalid'; readonly problems: readonly FieldProblem[] }
-  | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group'; readonly id: string }
+  | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group' | 'token'; readonly id: string }
   | { readonly code: 'conflict'; readonly detail: string }
   | { readonly code: 'too_many_pending'; readonly limit: number }
   | { readonly code: 'store_failed'; readonly detail: string }

@@ -17,6 +17,7 @@ import type { Random, RandomStream } from '../ports/random.ts'
 import type { Batch, Store } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
 import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, TaskChange, TaskRequest } from './commands.ts'
+import { AccessBook } from './access-book.ts'
 import { Cluster } from './cluster.ts'
 import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig, setCordon } from './cluster-commands.ts'
 import { isSettled, runCycle } from './cycle.ts'
@@ -50,6 +51,7 @@ export interface EngineOptions {
 
 export class Engine implements Commands {
   readonly cluster: Cluster
+  readonly access: AccessBook
   readonly #options: EngineOptions
   readonly #taskIds: RandomStream
   #epoch = 0
@@ -80,6 +82,12 @@ export class Engine implements Commands {
         RANK_DECISION,
       ),
     )
+    this.access = new AccessBook({
+      turn: () => this.cluster.recorder.turn,
+      whenDurable: (done, failed) => this.#whenDurable(done, failed),
+      write: () => this.#write(),
+      fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
+    })
     this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.recorder.isForgetful = options.store.isForgetful === true
   }
@@ -102,6 +110,7 @@ export class Engine implements Commands {
     const state = await this.#options.store.load()
     this.#epoch = state.marks.epoch + 1
     restore(this.cluster, state, this.#options.clock.now())
+    this.access.restore(state)
     // Nothing is said with an epoch that another start could take as well.
     await this.#options.store.commit(this.#batchOf(new Turn()))
     this.#renewedAt = this.#now()
@@ -297,6 +306,11 @@ export class Engine implements Commands {
           )
   }
 
+  /** Nothing that is being decided now is torn apart: a planned cycle takes the turn along. */
+  #write(): void {
+    if (!this.#isCyclePlanned && this.#fault === null) this.#flush()
+  }
+
   #flush(): void {
     const { recorder } = this.cluster
     const turn = recorder.turn
@@ -339,6 +353,7 @@ export class Engine implements Commands {
       deletedGroupIds: turn.deletedGroupIds,
       config: turn.config,
       events: turn.events,
+      access: turn.access,
       marks: {
         epoch: this.#epoch,
         nextTaskSeq: this.cluster.nextTaskSeq,

@@ -3,7 +3,7 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Event, EventData, EventKind } from '../domain/event.ts'
 import type { Effect } from '../domain/effect.ts'
 import type { LiveNode, LiveTask } from './live.ts'
-import type { ConfigRecord } from '../ports/store.ts'
+import type { AuditRecord, ConfigRecord, TokenRecord } from '../ports/store.ts'
 import type { Group } from '../domain/group.ts'
 
 export class Turn {
@@ -15,6 +15,8 @@ export class Turn {
   config: ConfigRecord | null = null
   readonly events: Event[] = []
   readonly effects: Effect[] = []
+  /** Tokens and audit; null as long as there is nothing of them. */
+  access: { readonly tokens: TokenRecord[]; readonly revokedTokenIds: string[]; readonly audits: AuditRecord[] } | null = null
   /** The epoch is written again although nothing else is (R9). */
   renewsEpoch = false
   /** Answers to clients and acknowledgements to nodes. */
@@ -28,6 +30,7 @@ export class Turn {
       this.dirtyTasks.length === 0 &&
       this.dirtyNodes.length === 0 &&
       this.config === null &&
+      this.access === null &&
       !this.renewsEpoch &&
       this.groups.length === 0 &&
       this.deletedGroupIds.length === 0 &&
@@ -40,6 +43,7 @@ export class Turn {
     const { events, effects, answers, dirtyTasks, dirtyNodes } = this
     for (const list of [events, effects, answers, dirtyTasks, dirtyNodes]) if (list.length > 0) list.length = 0
     this.config = null
+    this.access = null
     this.renewsEpoch = false
     this.groups.length = 0
     this.deletedGroupIds.length = 0
@@ -48,7 +52,7 @@ export class Turn {
 
   /** True when there is something to make durable. */
   hasRecords(): boolean {
-    return this.renewsEpoch || this.events.length > 0 || this.dirtyTasks.length > 0 || this.dirtyNodes.length > 0
+    return this.renewsEpoch || this.events.length > 0 || this.dirtyTasks.length > 0 || this.dirtyNodes.length > 0 || this.access !== null
   }
 }
 

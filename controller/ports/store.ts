@@ -3,6 +3,7 @@ import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Pr
 import type { ConfigFields } from '../domain/config.ts'
 import type { Event } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
+import type { Role } from '../domain/role.ts'
 import type { Residency, TaskState } from '../domain/task.ts'
 
 /** A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch (live). */
@@ -106,6 +107,55 @@ export interface ConfigRecord {
   readonly fields: ConfigFields
 }
 
+/** A bearer token. Its secret is known to who holds it alone. */
+export interface TokenRecord {
+  readonly id: string
+  /** Owner of the tasks it submits, author of the changes it makes; several tokens may have the same. */
+  readonly name: string
+  readonly role: Role
+  /** SHA-256 of the secret, 64 hexadecimal digits. */
+  readonly secretHash: string
+  readonly createdAt: Instant
+  readonly createdBy: string | null
+  readonly expiresAt: Instant | null
+  /** To the hour. */
+  readonly lastUsedAt: Instant | null
+}
+
+/** How long an entry is kept beside others: changes of settings and rights are not pushed out by submissions, nor by refusals. */
+export type AuditKind = 'control' | 'work' | 'refusal'
+
+/** Who asked for what, and whether it was let in. */
+export interface AuditRecord {
+  readonly seq: number
+  readonly at: Instant
+  readonly kind: AuditKind
+  /** Name of the token; null without one. Of a message: the node or client that it names. */
+  readonly actor: string | null
+  readonly role: Role | null
+  readonly tokenId: string | null
+  readonly address: string | null
+  readonly requestId: string | null
+  /** The operation of the REST interface, or `message`. */
+  readonly action: string
+  /** Method and path, without a query. */
+  readonly target: string
+  readonly outcome: 'accepted' | 'refused'
+  /** Status and code of a refusal; null for what was accepted. */
+  readonly status: number | null
+  readonly code: string | null
+  /** So many refusals from the same source were left out before this one. */
+  readonly leftOut: number
+}
+
+/** Who may do what, and who did. */
+export interface AccessRecords {
+  readonly tokens: readonly TokenRecord[]
+  readonly revokedTokenIds: readonly string[]
+  /** One with the seq of an earlier one replaces it. */
+  readonly audits: readonly AuditRecord[]
+}
+
 /** Counters that must never fall back after a restart. */
 export interface Marks {
   readonly epoch: number
@@ -123,6 +173,8 @@ export interface Batch {
   readonly deletedGroupIds: readonly string[]
   readonly config: ConfigRecord | null
   readonly events: readonly Event[]
+  /** null: nothing of it changed. */
+  readonly access: AccessRecords | null
   readonly marks: Marks
 }
 
@@ -132,6 +184,8 @@ export interface StoredState {
   readonly nodes: readonly NodeRecord[]
   readonly groups: readonly Group[]
   readonly config: ConfigRecord | null
+  readonly tokens: readonly TokenRecord[]
+  readonly lastAuditSeq: number
   readonly marks: Marks
   readonly finishedCounts: Readonly<Record<'completed' | 'failed' | 'cancelled' | 'lost', number>>
 }
@@ -142,6 +196,19 @@ export interface FinishedQuery {
   readonly owner: string | null
   readonly nameContains: string | null
   readonly beforeSeq: number | null
+  readonly limit: number
+}
+
+/** A page of audit entries, newest first; `beforeSeq` is exclusive, null starts at the newest. */
+export interface AuditQuery {
+  readonly beforeSeq: number | null
+  readonly actor: string | null
+  readonly action: string | null
+  readonly outcome: AuditRecord['outcome'] | null
+  /** Part of the target. */
+  readonly targetContains: string | null
+  readonly since: Instant | null
+  readonly until: Instant | null
   readonly limit: number
 }
 
@@ -176,6 +243,7 @@ export interface StoreReads {
   finishedTasks(query: FinishedQuery): Promise<readonly TaskRecord[]>
   events(query: EventQuery): Promise<readonly Event[]>
   configRevisions(limit: number): Promise<readonly ConfigRecord[]>
+  audits(query: AuditQuery): Promise<readonly AuditRecord[]>
 }
 
 /** The disk said no: full, I/O error, locked by another controller, corrupt. The message is one line for people. */

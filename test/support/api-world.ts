@@ -153,6 +153,7 @@ export class FakeController implements ApiWorld {
           .filter((e) => e.seq > afterSeq && (taskId === null || e.taskId === taskId) && (nodeId === null || e.nodeId === nodeId))
           .slice(0, limit),
       configRevisions: async () => [],
+      audits: async () => [],
     },
   }
 

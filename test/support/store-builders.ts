@@ -2,6 +2,8 @@
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type {
+  AuditQuery,
+  AuditRecord,
   Batch,
   ConfigRecord,
   EventQuery,
@@ -9,6 +11,7 @@ import type {
   NodeRecord,
   PlacementRecord,
   TaskRecord,
+  TokenRecord,
 } from '../../controller/ports/store.ts'
 
 export function aTask(changes: Partial<TaskRecord> = {}): TaskRecord {
@@ -116,6 +119,7 @@ export function aBatch(changes: Partial<Batch> = {}): Batch {
     deletedGroupIds: [],
     config: null,
     events: [],
+    access: null,
     marks: { epoch: 1, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
     ...changes,
   }
@@ -127,4 +131,43 @@ export function finishedQuery(changes: Partial<FinishedQuery> = {}): FinishedQue
 
 export function eventQuery(changes: Partial<EventQuery> = {}): EventQuery {
   return { afterSeq: 0, taskId: null, nodeId: null, limit: 100, ...changes }
+}
+
+export function aToken(changes: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: 'k7v2m9x4q1zd',
+    name: 'alice',
+    role: 'submitter',
+    secretHash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    createdAt: 1_760_000_000_000,
+    createdBy: null,
+    expiresAt: 1_790_000_000_000,
+    lastUsedAt: null,
+    ...changes,
+  }
+}
+
+export function anAudit(changes: Partial<AuditRecord> = {}): AuditRecord {
+  return {
+    seq: 1,
+    at: 1_760_000_000_000,
+    kind: 'control',
+    actor: 'alice',
+    role: 'operator',
+    tokenId: 'k7v2m9x4q1zd',
+    address: '10.0.0.7',
+    requestId: '0b6f4c1e-0000-4000-8000-000000000001',
+    action: 'putConfig',
+    target: 'PUT /api/v1/config',
+    outcome: 'accepted',
+    status: null,
+    code: null,
+    leftOut: 0,
+    ...changes,
+  }
+}
+
+export function auditQuery(changes: Partial<AuditQuery> = {}): AuditQuery {
+  const all = { beforeSeq: null, actor: null, action: null, outcome: null, targetContains: null, since: null, until: null }
+  return { ...all, limit: 100, ...changes }
 }

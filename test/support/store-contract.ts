@@ -1,8 +1,21 @@
 /** What every store does, whatever it is made of. test/contract/store.test.ts runs it against each of them. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { TaskState } from '../../controller/domain/task.ts'
-import { StoreFault, type Batch, type EventQuery, type FinishedQuery, type Store } from '../../controller/ports/store.ts'
-import { aBatch, aConfig, aFinalTask, aNode, anEvent, aRunningTask, aTask, eventQuery, finishedQuery } from './store-builders.ts'
+import { StoreFault, type AuditQuery, type Batch, type EventQuery, type FinishedQuery, type Store } from '../../controller/ports/store.ts'
+import {
+  aBatch,
+  aConfig,
+  anAudit,
+  aToken,
+  auditQuery,
+  aFinalTask,
+  aNode,
+  anEvent,
+  aRunningTask,
+  aTask,
+  eventQuery,
+  finishedQuery,
+} from './store-builders.ts'
 
 /** One place where a store keeps its things; `open` again finds what the store before it has left there. */
 export interface StorePlace {
@@ -40,6 +53,8 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         nodes: [],
         groups: [],
         config: null,
+        tokens: [],
+        lastAuditSeq: 0,
         marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
         finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
       })
@@ -62,6 +77,8 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
           nodes: [aNode()],
           groups,
           config: aConfig(1),
+          tokens: [],
+          lastAuditSeq: 0,
           marks,
           finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
         })
@@ -208,6 +225,44 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         const [newest] = await store.reads.finishedTasks(finishedQuery({ limit: 1 }))
         expect(newest).toEqual(aFinalTask({ seq: 12, state: 'lost', owner: 'bob', name: 'eval 11' }))
       })
+    })
+
+    it('keeps tokens until they are revoked, in order of creation', async () => {
+      const [first, second, third] = [
+        aToken({ id: 'z', createdAt: 1 }),
+        aToken({ id: 'b', createdAt: 2 }),
+        aToken({ id: 'a', createdAt: 2 }),
+      ]
+      await put({ access: { tokens: [second, third, first], revokedTokenIds: [], audits: [] } })
+      await put({})
+      await reopen()
+      expect((await store.load()).tokens).toEqual([first, third, second])
+      const used = { ...second, lastUsedAt: 1_760_000_000_000 }
+      await put({ access: { tokens: [used], revokedTokenIds: ['z', 'never made'], audits: [] } })
+      await reopen()
+      expect((await store.load()).tokens).toEqual([third, used])
+    })
+
+    it('finds audit entries by every filter, newest first; one with an earlier number replaces it', async () => {
+      const audits = [1, 2, 3, 4, 5, 6].map((seq) =>
+        anAudit({
+          seq,
+          at: seq * 1000,
+          actor: seq % 2 === 0 ? 'alice' : null,
+          action: seq % 3 === 0 ? 'putConfig' : 'submitTask',
+          target: `PUT /api/v1/tasks/t-${seq}`,
+        }),
+      )
+      await put({ access: { tokens: [], revokedTokenIds: [], audits } })
+      const amended = anAudit({ ...audits[4], outcome: 'refused', status: 409, code: 'conflict' })
+      await put({ access: { tokens: [], revokedTokenIds: [], audits: [amended] } })
+      const found = async (changes: Partial<AuditQuery>) => seqs(await store.reads.audits(auditQuery(changes)))
+      expect(await found({})).toEqual([6, 5, 4, 3, 2, 1])
+      expect(await store.reads.audits(auditQuery({ outcome: 'refused' }))).toEqual([amended])
+      expect(await found({ beforeSeq: 5, limit: 2 })).toEqual([4, 3])
+      expect(await found({ actor: 'alice', action: 'submitTask' })).toEqual([4, 2])
+      expect(await found({ targetContains: '/t-3' })).toEqual([3])
+      expect(await found({ since: 2000, until: 4000 })).toEqual([3, 2])
     })
 
     it('finds events by position, task and node, oldest first', async () => {

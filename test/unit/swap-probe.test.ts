@@ -86,7 +86,16 @@ function restarted(before: ClusterBuilder): ClusterBuilder {
   const finishedCounts = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   const config = { revision: 1, at: 0, author: null, fields: before.cluster.config.fields }
   const nodes = [...before.cluster.nodes.values()].map(recordOfNode)
-  const stored = { openTasks: before.tasks.map(recordOfTask), nodes, groups: [], config, marks, finishedCounts }
+  const stored = {
+    openTasks: before.tasks.map(recordOfTask),
+    nodes,
+    groups: [],
+    config,
+    tokens: [],
+    lastAuditSeq: 0,
+    marks,
+    finishedCounts,
+  }
   restore(after.cluster, structuredClone(stored), after.now)
   for (const node of after.cluster.nodes.values()) after.heartbeat(node)
   return after

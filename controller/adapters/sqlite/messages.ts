@@ -1,5 +1,5 @@
 /** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
-import type { EventQuery, FinishedQuery } from '../../ports/store.ts'
+import type { AuditQuery, EventQuery, FinishedQuery } from '../../ports/store.ts'
 import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'
 
 /** The `workerData` of both threads. */
@@ -26,6 +26,7 @@ export type ReaderRequest =
   | { readonly op: 'finishedTasks'; readonly query: FinishedQuery }
   | { readonly op: 'events'; readonly query: EventQuery }
   | { readonly op: 'configRevisions'; readonly limit: number }
+  | { readonly op: 'audits'; readonly query: AuditQuery }
 
 /** What each request is answered with. */
 export interface Answers {
@@ -37,6 +38,7 @@ export interface Answers {
   readonly finishedTasks: readonly string[]
   readonly events: readonly EventRow[]
   readonly configRevisions: readonly ConfigRow[]
+  readonly audits: readonly string[]
   readonly close: null
 }
 

@@ -16,6 +16,7 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { version: 1, name: 'first tables', up: firstTables },
   { version: 2, name: 'records know stops, confirmations and leases', up: recordsOfLiveness },
+  { version: 3, name: 'tokens and audit', up: accessTables },
 ]
 
 export interface Migrated {
@@ -83,6 +84,30 @@ async function recordsOfLiveness(db: Kysely<never>): Promise<void> {
   await sql`update nodes set record = json_insert(record,
     '$.device', 'simulated', '$.signalsWanted', json('true'), '$.allowExec', json('true'),
     '$.leaseMs', 300000, '$.wasReset', json('false'))`.execute(db)
+}
+
+async function accessTables({ schema }: Kysely<never>): Promise<void> {
+  const strict = sql`strict`
+  await schema
+    .createTable('tokens')
+    .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+    .addColumn('created_at', 'integer', (column) => column.notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
+    .modifyEnd(strict)
+    .execute()
+  await schema
+    .createTable('audits')
+    .addColumn('seq', 'integer', (column) => column.primaryKey())
+    .addColumn('at', 'integer', (column) => column.notNull())
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('actor', 'text')
+    .addColumn('action', 'text', (column) => column.notNull())
+    .addColumn('outcome', 'text', (column) => column.notNull())
+    .addColumn('target', 'text', (column) => column.notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
+    .modifyEnd(strict)
+    .execute()
+  await schema.createIndex('audits_of_kind').on('audits').columns(['kind', 'seq']).execute()
 }
 
 async function firstTables(db: Kysely<never>): Promise<void> {

@@ -1,7 +1,7 @@
 /** The reads, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's plans). */
 import { type Kysely, sql } from 'kysely'
 import { isFinal, type TaskState } from '../../domain/task.ts'
-import type { EventQuery, FinishedQuery } from '../../ports/store.ts'
+import type { AuditQuery, EventQuery, FinishedQuery } from '../../ports/store.ts'
 import type { ConfigRow, EventRow, StoredRows } from './rows.ts'
 import type { Schema } from './schema.ts'
 
@@ -13,11 +13,15 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
     const groups = await at.selectFrom('groups').select('record').orderBy('id').execute()
     const marks = await at.selectFrom('marks').selectAll().executeTakeFirst()
     const [config] = await configRevisions(at, 1)
+    const tokens = await at.selectFrom('tokens').select('record').orderBy('created_at').orderBy('id').execute()
+    const lastAudit = await at.selectFrom('audits').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
     return {
       openTasks: openTasks.map((row) => row.record),
       nodes: nodes.map((row) => row.record),
       groups: groups.map((row) => row.record),
       config: config ?? null,
+      tokens: tokens.map((row) => row.record),
+      lastAuditSeq: lastAudit?.seq ?? 0,
       marks: marks === undefined ? null : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
       finishedCounts: await finishedCountsQuery(at).execute(),
     }
@@ -43,6 +47,12 @@ export async function finishedTasks(db: Kysely<Schema>, query: FinishedQuery): P
 export async function events(db: Kysely<Schema>, query: EventQuery): Promise<EventRow[]> {
   const rows = await eventsQuery(db, query).execute()
   return rows.map((row) => [row.seq, row.at, row.kind, row.task_id, row.node_id, row.caused_by, row.data])
+}
+
+/** Newest first. The table is bounded (writer.ts), so filters look at what they pass by. */
+export async function audits(db: Kysely<Schema>, query: AuditQuery): Promise<string[]> {
+  const rows = await auditsQuery(db, query).execute()
+  return rows.map((row) => row.record)
 }
 
 /** Newest first. */
@@ -76,4 +86,16 @@ export function eventsQuery(db: Kysely<Schema>, { afterSeq, taskId, nodeId, limi
   if (taskId !== null) query = query.where('task_id', '=', taskId)
   if (nodeId !== null) query = query.where('node_id', '=', nodeId)
   return query.orderBy('seq').limit(limit)
+}
+
+export function auditsQuery(db: Kysely<Schema>, { beforeSeq, actor, action, outcome, targetContains, since, until, limit }: AuditQuery) {
+  let query = db.selectFrom('audits').select('record')
+  if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
+  if (actor !== null) query = query.where('actor', '=', actor)
+  if (action !== null) query = query.where('action', '=', action)
+  if (outcome !== null) query = query.where('outcome', '=', outcome)
+  if (targetContains !== null) query = query.where(({ fn, val }) => fn<number>('instr', ['target', val(targetContains)]), '>', 0)
+  if (since !== null) query = query.where('at', '>=', since)
+  if (until !== null) query = query.where('at', '<', until)
+  return query.orderBy('seq', 'desc').limit(limit)
 }

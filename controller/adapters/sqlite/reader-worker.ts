@@ -4,7 +4,7 @@ import type { Kysely } from 'kysely'
 import { kyselyOf } from './dialect.ts'
 import type { ReaderRequest, WorkerSettings } from './messages.ts'
 import { openForReading } from './opening.ts'
-import { configRevisions, events, finishedTasks, loadRows, taskById } from './queries.ts'
+import { audits, configRevisions, events, finishedTasks, loadRows, taskById } from './queries.ts'
 import type { Schema } from './schema.ts'
 import { serve } from './serving.ts'
 
@@ -29,5 +29,7 @@ function answer(db: Kysely<Schema>, request: ReaderRequest): unknown {
       return events(db, request.query)
     case 'configRevisions':
       return configRevisions(db, request.limit)
+    case 'audits':
+      return audits(db, request.query)
   }
 }

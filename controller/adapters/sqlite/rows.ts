@@ -7,7 +7,16 @@ import type { Event, EventData, EventKind } from '../../domain/event.ts'
 import type { ConfigFields } from '../../domain/config.ts'
 import type { Group } from '../../domain/group.ts'
 import { isFinal } from '../../domain/task.ts'
-import type { Batch, ConfigRecord, NodeRecord, StoredState, TaskRecord } from '../../ports/store.ts'
+import type {
+  AccessRecords,
+  AuditRecord,
+  Batch,
+  ConfigRecord,
+  NodeRecord,
+  StoredState,
+  TaskRecord,
+  TokenRecord,
+} from '../../ports/store.ts'
 import { EMPTY_STATE } from '../memory-store.ts'
 
 /** The values of one row, in the order of the columns that writer.ts names. */
@@ -33,7 +42,24 @@ export type EventRow = readonly [
   causedBy: number | null,
   data: string,
 ]
+export type TokenRow = readonly [id: string, createdAt: number, record: string]
+export type AuditRow = readonly [
+  seq: number,
+  at: number,
+  kind: string,
+  actor: string | null,
+  action: string,
+  outcome: string,
+  target: string,
+  record: string,
+]
 export type MarksRow = readonly [epoch: number, nextTaskSeq: number, nextEventSeq: number, nextDecision: number]
+
+export interface AccessRows {
+  readonly tokens: readonly TokenRow[]
+  readonly revokedTokenIds: readonly string[]
+  readonly audits: readonly AuditRow[]
+}
 
 export interface BatchRows {
   readonly tasks: readonly TaskRow[]
@@ -43,6 +69,7 @@ export interface BatchRows {
   readonly deletedGroupIds: readonly string[]
   readonly config: ConfigRow | null
   readonly events: readonly EventRow[]
+  readonly access: AccessRows | null
   readonly marks: MarksRow
 }
 
@@ -52,6 +79,8 @@ export interface StoredRows {
   readonly nodes: readonly string[]
   readonly groups: readonly string[]
   readonly config: ConfigRow | null
+  readonly tokens: readonly string[]
+  readonly lastAuditSeq: number
   readonly marks: MarksRow | null
   readonly finishedCounts: readonly { readonly state: string; readonly count: number }[]
 }
@@ -67,6 +96,7 @@ export function encodeBatch(batch: Batch): BatchRows {
     deletedGroupIds: batch.deletedGroupIds,
     config: batch.config === null ? null : encodeConfig(batch.config),
     events: batch.events.map(encodeEvent),
+    access: batch.access === null ? null : encodeAccess(batch.access),
     marks: [epoch, nextTaskSeq, nextEventSeq, nextDecision],
   }
 }
@@ -84,6 +114,17 @@ function encodeEvent(event: Event): EventRow {
   return [event.seq, event.at, event.kind, event.taskId, event.nodeId, event.causedBy, JSON.stringify(event.data)]
 }
 
+function encodeAccess({ tokens, revokedTokenIds, audits }: AccessRecords): AccessRows {
+  return {
+    tokens: tokens.map((token) => [token.id, token.createdAt, JSON.stringify(token)]),
+    revokedTokenIds,
+    audits: audits.map((audit) => {
+      const { seq, at, kind, actor, action, outcome, target } = audit
+      return [seq, at, kind, actor, action, outcome, target, JSON.stringify(audit)]
+    }),
+  }
+}
+
 export function decodeState(rows: StoredRows): StoredState {
   const finishedCounts = { ...EMPTY_STATE.finishedCounts }
   for (const { state, count } of rows.finishedCounts) finishedCounts[state as keyof typeof finishedCounts] = count
@@ -92,6 +133,8 @@ export function decodeState(rows: StoredRows): StoredState {
     nodes: rows.nodes.map((record) => JSON.parse(record) as NodeRecord),
     groups: rows.groups.map((record) => JSON.parse(record) as Group),
     config: rows.config === null ? null : decodeConfig(rows.config),
+    tokens: rows.tokens.map((record) => JSON.parse(record) as TokenRecord),
+    lastAuditSeq: rows.lastAuditSeq,
     marks: rows.marks === null ? EMPTY_STATE.marks : decodeMarks(rows.marks),
     finishedCounts,
   }
@@ -107,6 +150,10 @@ export function decodeConfig([revision, at, author, fields]: ConfigRow): ConfigR
 
 export function decodeEvent([seq, at, kind, taskId, nodeId, causedBy, data]: EventRow): Event {
   return { seq, at, kind: kind as EventKind, taskId, nodeId, causedBy, data: JSON.parse(data) as EventData }
+}
+
+export function decodeAudit(record: string): AuditRecord {
+  return JSON.parse(record) as AuditRecord
 }
 
 function decodeMarks([epoch, nextTaskSeq, nextEventSeq, nextDecision]: MarksRow): StoredState['marks'] {

@@ -46,6 +46,25 @@ export interface EventsTable {
   data: string
 }
 
+/** `record` holds the whole TokenRecord as JSON: the hash of the secret, never the secret. */
+export interface TokensTable {
+  id: string
+  created_at: number
+  record: string
+}
+
+/** `record` holds the whole AuditRecord as JSON; the other columns are what queries look for. */
+export interface AuditsTable {
+  seq: number
+  at: number
+  kind: string
+  actor: string | null
+  action: string
+  outcome: string
+  target: string
+  record: string
+}
+
 /** One row, with id 1. */
 export interface MarksTable {
   id: number
@@ -67,6 +86,8 @@ export interface Schema {
   groups: GroupsTable
   config_revisions: ConfigRevisionsTable
   events: EventsTable
+  tokens: TokensTable
+  audits: AuditsTable
   marks: MarksTable
   schema_version: SchemaVersionTable
 }

@@ -7,7 +7,7 @@ import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports
 import { createCommitQueue, type CommitQueue } from './commit-queue.ts'
 import { oneLine } from './faults.ts'
 import type { ReaderRequest, WorkerSettings, WriterRequest } from './messages.ts'
-import { decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from './rows.ts'
+import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from './rows.ts'
 import { createWorkerLink, type WorkerLink } from './worker-link.ts'
 
 export interface SqliteStoreOptions {
@@ -119,6 +119,7 @@ function readsOf(ask: Reader['ask']): StoreReads {
     finishedTasks: async (query) => (await ask({ op: 'finishedTasks', query })).map(decodeTask),
     events: async (query) => (await ask({ op: 'events', query })).map(decodeEvent),
     configRevisions: async (limit) => (await ask({ op: 'configRevisions', limit })).map(decodeConfig),
+    audits: async (query) => (await ask({ op: 'audits', query })).map(decodeAudit),
   }
 }
 

@@ -2,6 +2,7 @@
 import type Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
+import { createAccessWriter } from './access-writer.ts'
 import type { BatchRows, EventRow } from './rows.ts'
 
 /** Besides as many events as came in, a commit removes at most this many old ones: a lowered limit is reached step by step. */
@@ -18,8 +19,12 @@ type Compilable = { compile(): { readonly sql: string } }
 export function createWriter(db: Database.Database, retainEvents: number): (batches: readonly BatchRows[]) => void {
   const statements = prepareAll(db)
   const pruneEvents = createPruning(db, retainEvents)
+  const writeAccess = createAccessWriter(db)
   const writeAll = db.transaction((batches: readonly BatchRows[]) => {
-    for (const batch of batches) write(statements, batch)
+    for (const batch of batches) {
+      write(statements, batch)
+      if (batch.access !== null) writeAccess(batch.access)
+    }
     pruneEvents(batches)
   })
   return (batches) => writeAll.immediate(batches)

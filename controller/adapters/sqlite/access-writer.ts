@@ -1,0 +1,52 @@
+/** Tokens and audit entries into their tables. The audit is bounded: of each kind the newest are kept. */
+import type Database from 'better-sqlite3'
+import type { AuditKind } from '../../ports/store.ts'
+import { kyselyOf } from './dialect.ts'
+import type { AccessRows } from './rows.ts'
+
+/** Entries of each kind that are kept: about 45 MB of them. */
+export const RETAIN_AUDITS: Readonly<Record<AuditKind, number>> = { control: 100_000, work: 100_000, refusal: 50_000 }
+
+/** How many may come in before the surplus is looked for. */
+const PRUNE_EVERY = 1_000
+
+type Statement = Database.Statement<unknown[]>
+type Compilable = { compile(): { readonly sql: string } }
+
+/** @returns puts rows into the tables, as part of the transaction that is under way. */
+export function createAccessWriter(
+  db: Database.Database,
+  retain: Readonly<Record<AuditKind, number>> = RETAIN_AUDITS,
+  pruneEvery = PRUNE_EVERY,
+): (rows: AccessRows) => void {
+  const q = kyselyOf(db)
+  const prepare = (query: Compilable): Statement => db.prepare<unknown[]>(query.compile().sql)
+  const putToken = prepare(q.replaceInto('tokens').values({ id: '', created_at: 0, record: '' }))
+  const revokeToken = prepare(q.deleteFrom('tokens').where('id', '=', ''))
+  const putAudit = prepare(
+    q.replaceInto('audits').values({ seq: 0, at: 0, kind: '', actor: '', action: '', outcome: '', target: '', record: '' }),
+  )
+  const prune = createPruning(db, retain)
+  // A start counts as due, so that a limit that was lowered holds soon.
+  let sincePruned = pruneEvery
+  return ({ tokens, revokedTokenIds, audits }) => {
+    for (const id of revokedTokenIds) revokeToken.run(id)
+    for (const row of tokens) putToken.run(row)
+    for (const row of audits) putAudit.run(row)
+    sincePruned += audits.length
+    if (sincePruned < pruneEvery) return
+    sincePruned = 0
+    prune()
+  }
+}
+
+function createPruning(db: Database.Database, retain: Readonly<Record<AuditKind, number>>): () => void {
+  const firstKept = db.prepare<[string, number], number>('select seq from audits where kind = ? order by seq desc limit 1 offset ?').pluck()
+  const remove = db.prepare<[string, number]>('delete from audits where kind = ? and seq < ?')
+  return () => {
+    for (const [kind, count] of Object.entries(retain)) {
+      const seq = firstKept.get(kind, count - 1)
+      if (seq !== undefined) remove.run(kind, seq)
+    }
+  }
+}
