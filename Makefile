@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live test-faults
+.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live test-faults test-hostile
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -70,6 +70,12 @@ test-faults: export FAULTS_CONTROLLER_KILLS ?= 50
 test-faults: export FAULTS_SERVER_STOPS ?= 5
 test-faults: install broker ## kill and stop broker, controller and servers under load (FAULTS_BROKER_KILLS=20 …)
 	vitest run test/faults --disable-console-intercept=true --no-file-parallelism
+
+# Seed and count may be given; a stall of more than 200 ms fails, so it wants a quiet machine.
+test-hostile: export HOSTILE_REQUESTS ?= 50000
+test-hostile: export HOSTILE_STALL_MS ?= 200
+test-hostile: install ## requests made from the API's own description to break it (HOSTILE_REQUESTS=50000 HOSTILE_SEED=1)
+	vitest run test/fuzz --disable-console-intercept=true
 
 # Tests run against a real broker. It is installed where that is possible; elsewhere they are left out, and continuous integration fails.
 broker:

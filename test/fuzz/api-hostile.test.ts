@@ -1,0 +1,64 @@
+/**
+ * Requests made from the controller's own OpenAPI document to break it, over real sockets, against `headroom serve` with its fleet.
+ * HOSTILE_REQUESTS and HOSTILE_SEED say how many and which; with HOSTILE_STALL_MS a longer stall of /livez fails too (`make test-hostile`).
+ */
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { seededStream } from '../../simulator/seeded-random.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { sendHostile } from '../support/hostile-client.ts'
+import { type Known, type OpenApiDocument, requestMaker } from '../support/hostile-requests.ts'
+import { getJson, serve } from '../support/served.ts'
+import { probeStalls } from '../support/stall-probe.ts'
+
+const REQUESTS = Number(process.env['HOSTILE_REQUESTS'] ?? 5_000)
+const SEED = process.env['HOSTILE_SEED'] ?? '1'
+const STALL_MS = Number(process.env['HOSTILE_STALL_MS'] ?? Infinity)
+const TIMEOUT_MS = 60_000 + 10 * REQUESTS
+
+/** Said on purpose: a simulated fleet keeps no output of its tasks. */
+const isAllowed = (_status: number, code: string): boolean => code === 'logs_unavailable'
+
+it(
+  `${REQUESTS} hostile requests (seed ${SEED}): none is answered with 5xx, every error is a problem, and the controller goes on`,
+  async () => {
+    const served = await serve(join(temporaryFolder(), 'data'))
+    const api = `${served.url}/api/v1`
+    const document = await getJson<OpenApiDocument>(`${api}/openapi.json`)
+    const next = requestMaker(document, await knownThings(api), seededStream(SEED, 'hostile'))
+    const probe = probeStalls(served.url)
+    const { statuses, faults } = await sendHostile(served.url, REQUESTS, next, isAllowed)
+    const { maxMs, p99Ms, count } = await probe.end()
+    const listed = [...statuses].sort(([a], [b]) => a - b).map(([status, times]) => `${status}: ${times}`)
+    console.log(
+      `${REQUESTS} hostile requests, ${listed.join(', ')}; /livez p99 ${p99Ms.toFixed(0)} ms, longest ${maxMs.toFixed(0)} ms of ${count}`,
+    )
+    expect(faults).toEqual([])
+    // It would say little if most were fine or all went astray at the first look.
+    expect(statuses.get(400) ?? 0).toBeGreaterThan(REQUESTS / 10)
+    expect([...statuses].reduce((sum, [status, times]) => (status >= 200 && status < 300 ? sum + times : sum), 0)).toBeGreaterThan(
+      REQUESTS / 50,
+    )
+    expect(served.process.exitCode).toBeNull()
+    expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
+    expect(maxMs).toBeLessThanOrEqual(STALL_MS)
+    served.process.kill('SIGTERM')
+    expect(await served.ended).toBe(0)
+  },
+  TIMEOUT_MS,
+)
+
+/** Things that exist, so that requests reach behind the look-up by id. */
+async function knownThings(api: string): Promise<Known> {
+  const group = { id: 'hostile', description: '', node_ids: [] }
+  await fetch(`${api}/groups`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(group) })
+  const idsOf = async (path: string, field: string): Promise<string[]> => {
+    const { items } = await getJson<{ readonly items: readonly Record<string, string>[] }>(`${api}${path}`)
+    return items.map((item) => item[field] ?? '')
+  }
+  return {
+    task_id: (await idsOf('/tasks?limit=200', 'id')).slice(0, 200),
+    node_id: await idsOf('/nodes', 'id'),
+    group_id: ['hostile', 'other'],
+  }
+}
