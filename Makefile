@@ -95,6 +95,7 @@ build: install ## emit dist/: what a packed install or an image runs
 	rm -rf $(DIST)
 	tsc -p tsconfig.build.json --outDir $(DIST)
 	cp cli/require-node.mjs $(DIST)/cli/
+	@git rev-parse HEAD > $(DIST)/commit 2>/dev/null || rm -f $(DIST)/commit
 	cp $(GUARD)/*.[ch] $(GUARD)/cc-flags $(DIST)/$(GUARD)/
 
 GUARD := gpu-server/guard

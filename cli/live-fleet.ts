@@ -15,7 +15,7 @@ export async function startLiveFleet(
   nats: NatsSettings,
   store: Store,
   log: Logger,
-  options: Pick<ControllerOptions, 'initialConfig' | 'onFault'>,
+  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents'>,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()
   const refusals = createRepeatedLog(log, () => clock.now())
@@ -54,6 +54,7 @@ export async function startLiveFleet(
     controller,
     kind: 'live',
     describe: `GPU servers over ${nats.urls.join(', ')}`,
+    dropped: refusals.counts,
     readiness: () => [{ name: 'broker', ok: bus.isConnected, detail: bus.isConnected ? 'ok' : brokerState }],
     stop,
   }

@@ -3,18 +3,22 @@ import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import type { Logger } from 'pino'
-import type { ReadinessCheck } from '../controller/api/context.ts'
 import { createApi } from '../controller/api/server.ts'
+import { SCHEMA_VERSION } from '../controller/adapters/sqlite/migrations.ts'
 import { createSqliteStore } from '../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../controller/controller.ts'
 import type { Store } from '../controller/ports/store.ts'
 import { createLiveFleet } from '../simulator/live.ts'
 import { loadScenario } from '../simulator/scenario/load.ts'
+import { watchDisk } from './disk-watch.ts'
+import { createEventLog } from './event-log.ts'
 import { startLiveFleet } from './live-fleet.ts'
 import { natsSettings } from './nats-settings.ts'
-import { packageRoot, packageVersion } from './package-info.ts'
+import { packageCommit, packageRoot, packageVersion } from './package-info.ts'
+import { ownChecks } from './readiness.ts'
 import { REAL_TIME } from './real-time.ts'
 import type { ServedFleet } from './served-fleet.ts'
+import { createServedMetrics } from './served-metrics.ts'
 import { readSettings } from './settings.ts'
 import { untilSignal } from './until-signal.ts'
 
@@ -28,8 +32,14 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const settings = readSettings(env)
   const nats = natsSettings(env)
   const log = pino({ level: settings.logLevel }, pino.destination({ fd: 2, sync: true }))
-  const store = createSqliteStore({ dataDir: settings.dataDir })
+  const measured = createServedMetrics()
+  const store = createSqliteStore({ dataDir: settings.dataDir, onCommit: measured.onCommit, log: (line) => log.info(line) })
+  const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
   const options: ControllerOptions = {
+    onEvents: (events) => {
+      measured.onEvents(events)
+      logEvents(events)
+    },
     initialConfig: { default_vram_overcommit_percent: settings.defaultOvercommitPercent },
     onFault: (fault) => {
       log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
@@ -40,19 +50,19 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   }
   const fleet = nats === null ? await startSimulatedFleet(store, log, options) : await startLiveFleet(nats, store, log, options)
   const { controller } = fleet
-  const storeCheck = (): ReadinessCheck => {
-    const isFaulty = controller.engine.isFaulty
-    return { name: 'store', ok: !isFaulty, detail: isFaulty ? 'the store has failed' : 'ok' }
-  }
+  const disk = watchDisk(settings.dataDir)
+  measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })
   const app = createApi({
     commands: controller.commands,
     views: controller.views,
     logs: controller.logs,
     version: packageVersion(),
+    build: { commit: packageCommit(), schema: SCHEMA_VERSION },
+    metrics: measured.metrics,
     fleet: fleet.kind,
     logger: log,
     uiDir: fileURLToPath(new URL('ui', packageRoot())),
-    readiness: () => [storeCheck(), ...fleet.readiness()],
+    readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],
   })
   try {
     await app.listen({ host: settings.httpHost, port: settings.httpPort })
@@ -71,6 +81,8 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
   await app.close()
   await fleet.stop()
+  disk.stop()
+  measured.process.stop()
 }
 
 async function startSimulatedFleet(store: Store, log: Logger, options: ControllerOptions): Promise<ServedFleet> {
@@ -81,7 +93,14 @@ async function startSimulatedFleet(store: Store, log: Logger, options: Controlle
   const controller = { ...options, onRefused }
   const fleet = createLiveFleet({ scenario, store, real: REAL_TIME, startAt, seed: randomUUID(), controller })
   await fleet.start()
-  return { controller: fleet.controller, kind: 'simulated', describe: 'a simulated fleet', readiness: () => [], stop: () => fleet.stop() }
+  return {
+    controller: fleet.controller,
+    kind: 'simulated',
+    describe: 'a simulated fleet',
+    dropped: new Map(),
+    readiness: () => [],
+    stop: () => fleet.stop(),
+  }
 }
 
 /** It cannot start, and the message says why in one line. */

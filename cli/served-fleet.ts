@@ -7,6 +7,8 @@ export interface ServedFleet {
   readonly kind: 'live' | 'simulated'
   /** What it manages, for the line at the start. */
   readonly describe: string
+  /** Messages that the bus did not pass on, by reason. */
+  readonly dropped: ReadonlyMap<string, number>
   /** What /readyz asks besides the store. */
   readonly readiness: () => readonly ReadinessCheck[]
   /** Closes the store too. */

@@ -20,6 +20,7 @@ import { listenToNodes } from './wire/inbound.ts'
 import { MessageTally } from './wire/message-counts.ts'
 import type { MessageCounts, RefusedReason } from './wire/message-counts.ts'
 import { Outbound } from './wire/outbound.ts'
+import type { OutboundDepth } from './wire/outbound.ts'
 import { watchSilence } from './wire/silence.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
 
@@ -51,6 +52,8 @@ export interface Controller {
   readonly views: Views
   readonly logs: TaskLogs
   readonly messages: MessageCounts
+  /** Commands to nodes that are not answered yet. */
+  outboundDepth(): OutboundDepth
   /** Loads what is durable and begins to listen. Rejects with StoreFault. */
   start(): Promise<void>
   /** Listens no more and closes the store; what was acknowledged is durable. */
@@ -100,6 +103,7 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
     views,
     logs: createTaskLogs(bus, envelope),
     messages: tally,
+    outboundDepth: () => outbound.depth(),
     async start() {
       await engine.start()
       boot.counter = engine.epoch

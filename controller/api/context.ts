@@ -4,6 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawReplyDefaultExpression, Raw
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
+import type { Metrics } from './prometheus/metrics.ts'
 import type { Readings } from './readings.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
@@ -22,6 +23,13 @@ export interface ReadinessCheck {
   readonly detail: string
 }
 
+/** Which build runs, where that is known. */
+export interface Build {
+  readonly commit: string | null
+  /** Of the store. */
+  readonly schema: number | null
+}
+
 export interface ApiContext {
   readonly commands: Commands
   readonly views: Views
@@ -29,6 +37,8 @@ export interface ApiContext {
   /** What tasks write; null: there are no GPU servers to ask. */
   readonly logs: TaskLogs | null
   readonly version: string
+  readonly build: Build
+  readonly metrics: Metrics
   readonly fleet: 'simulated' | 'live'
   readonly readiness: () => readonly ReadinessCheck[]
 }

@@ -4,6 +4,7 @@ import type { FastifySchema } from 'fastify'
 import { PROBLEMS, type ProblemCode } from './errors.ts'
 import { PROBLEMS_OF } from './operation.ts'
 import { ProblemRef } from './schema/problem.ts'
+import { MEDIA_TYPE } from './schema/service.ts'
 
 /** The document at /api/v1/openapi.json. Shared schemas stand in it once, under their own names. */
 export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
@@ -44,7 +45,8 @@ function documented(schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly 
 function successResponses(responses: object): object {
   const described = Object.entries(responses).map(([status, schema]: [string, object]) => {
     if ('type' in schema && schema.type === 'null') return [status, schema]
-    return [status, { description: STATUS_CODES[status] ?? status, content: { 'application/json': { schema } } }]
+    const type = MEDIA_TYPE in schema ? String(schema[MEDIA_TYPE]) : 'application/json'
+    return [status, { description: STATUS_CODES[status] ?? status, content: { [type]: { schema } } }]
   })
   return Object.fromEntries(described)
 }

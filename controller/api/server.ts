@@ -1,5 +1,4 @@
 /** The REST interface: requests in, commands to the engine and views of it out. Building it and listening are two things. */
-import { randomUUID } from 'node:crypto'
 import helmet from '@fastify/helmet'
 import serveStatic from '@fastify/static'
 import swagger from '@fastify/swagger'
@@ -15,15 +14,20 @@ import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import { prepareCallers } from './caller.ts'
-import type { ApiApp, ApiContext, ReadinessCheck } from './context.ts'
+import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { declareOpenToAll, requireDeclaredRoles } from './declared-roles.ts'
 import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-replies.ts'
 import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
 import { KnownPaths } from './known-paths.ts'
 import { BODY_LIMIT_BYTES, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
 import { openApiOptions } from './openapi.ts'
+import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
+import type { ValueFamily } from './prometheus/exposition.ts'
+import { gauges, Metrics } from './prometheus/metrics.ts'
 import { readQueryValues } from './query-values.ts'
 import { createReadings, type Readings } from './readings.ts'
+import { requestIdOf } from './request-id.ts'
+import { recordRequests } from './request-log.ts'
 import { configRoutes } from './routes/config.ts'
 import { eventRoutes } from './routes/events.ts'
 import { explainRoutes } from './routes/explain.ts'
@@ -31,6 +35,7 @@ import { groupRoutes } from './routes/groups.ts'
 import { leaseRoutes } from './routes/leases.ts'
 import { logRoutes } from './routes/logs.ts'
 import { membershipRoutes } from './routes/memberships.ts'
+import { metricsRoutes } from './routes/metrics.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
@@ -48,6 +53,7 @@ export interface ApiOptions {
   readonly commands: Commands
   readonly views: Views
   readonly version: string
+  readonly build?: Build
   readonly logger?: FastifyBaseLogger
   /** The folder whose index.html is the page at `/`; without it there is none. */
   readonly uiDir?: string
@@ -59,6 +65,8 @@ export interface ApiOptions {
   readonly readings?: Readings
   /** What tasks write; without it nobody can be asked. */
   readonly logs?: TaskLogs
+  /** What /metrics shows besides the cluster and the requests: figures of whoever composes this. */
+  readonly metrics?: Metrics
   /** What /readyz asks; none means ready. */
   readonly readiness?: () => readonly ReadinessCheck[]
 }
@@ -68,7 +76,8 @@ const READING_EVERY_MS = 5_000
 
 export function createApi(options: ApiOptions): FastifyInstance {
   const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], readings = createReadings(views), logs = null } = options
-  const api: ApiContext = { commands, views, readings, logs, version, fleet, readiness }
+  const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
+  const api: ApiContext = { commands, views, readings, logs, version, build, metrics, fleet, readiness }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   const paths = new KnownPaths()
 
@@ -78,11 +87,15 @@ export function createApi(options: ApiOptions): FastifyInstance {
   readJsonBodies(app as unknown as FastifyInstance)
   replyWithProblems(app as unknown as FastifyInstance, paths)
   prepareRequests(app)
+  if (options.inVirtualTime !== true) recordRequests(app, metrics)
+  addClusterMetrics(metrics, { views, readings, fleet })
+  metrics.add(buildInfo(api))
   for (const schema of [ConfigSchema, EventSchema, GroupSchema, NodeSchema, ProblemSchema, TaskSchema]) app.addSchema(schema)
   void app.register(helmet, SECURITY_HEADERS)
   void app.register(swagger, openApiOptions(version))
   void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
   void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))
+  void app.register(async (scope: ApiApp) => metricsRoutes(scope, api, 'AtRoot'))
   if (uiDir !== undefined) void app.register(async (scope) => servePage(scope as unknown as FastifyInstance, uiDir))
   if (options.inVirtualTime !== true) takeReadingsWhileListening(app, readings)
   return app as unknown as FastifyInstance
@@ -92,14 +105,14 @@ function serverOptions({ logger, inVirtualTime = false }: ApiOptions): FastifyHt
   let requests = 0
   return {
     ...(logger === undefined ? { logger: false } : { loggerInstance: logger }),
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     // An open page would keep the server from closing.
     forceCloseConnections: true,
     return503OnClosing: false,
     ...(inVirtualTime ? { pluginTimeout: 0 } : {}),
-    genReqId: inVirtualTime ? () => `request-${(requests += 1)}` : () => randomUUID(),
+    genReqId: inVirtualTime ? () => `request-${(requests += 1)}` : requestIdOf,
     routerOptions: { maxParamLength: URI_PARAMETER_LIMIT },
     ajv: { customOptions: AJV_OPTIONS },
     frameworkErrors: sendProblem,
@@ -136,7 +149,13 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   recoveryRoutes(app, api)
   summaryRoutes(app, api)
   healthRoutes(app, api, '')
+  metricsRoutes(app, api, '')
   openApiRoutes(app)
+}
+
+function buildInfo({ version, build, fleet }: ApiContext): ValueFamily {
+  const labels = [version, build.commit ?? 'unknown', process.version, fleet]
+  return gauges('headroom_build_info', 'What runs; always 1.', ['version', 'commit', 'runtime', 'fleet'], () => [{ labels, value: 1 }])
 }
 
 /** What every request gets: an id in its answer, query parameters that were read, and no body where none is taken. */

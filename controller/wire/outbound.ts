@@ -45,6 +45,11 @@ interface Line {
   taken: number
 }
 
+export interface OutboundDepth {
+  readonly inFlight: number
+  readonly waiting: number
+}
+
 export class Outbound {
   readonly #o: OutboundOptions
   readonly #lines = new Map<string, Line>()
@@ -68,6 +73,16 @@ export class Outbound {
       this.#behind.set(effect.taskId, [])
       this.#join(effect)
     }
+  }
+
+  /** Of all nodes: commands under way or about to be repeated, and those that wait for their turn. */
+  depth(): OutboundDepth {
+    const depth = { inFlight: 0, waiting: 0 }
+    for (const { inFlight, waiting, taken } of this.#lines.values()) {
+      depth.inFlight += inFlight
+      depth.waiting += waiting.length - taken
+    }
+    return depth
   }
 
   /** The node has spoken: what waited for its first word may go. */

@@ -77,7 +77,9 @@ describe('headroom serve', { timeout: 90_000 }, () => {
   it('says in one line that the port is taken', async () => {
     const first = await serve(`${folder}/port`)
     const port = new URL(first.url).port
-    const second = await headroom(['serve'], { env: { CONTROLLER_HTTP_PORT: port, CONTROLLER_DATA_DIR: `${folder}/port2` } })
+    const second = await headroom(['serve'], {
+      env: { CONTROLLER_HTTP_PORT: port, CONTROLLER_DATA_DIR: `${folder}/port2`, LOG_LEVEL: 'error' },
+    })
     first.process.kill('SIGTERM')
     await first.ended
     expect(second.code).not.toBe(0)

@@ -51,7 +51,8 @@ describe('the OpenAPI document', () => {
       expect(successes.length, `${String(method)} ${url} has no success`).toBeGreaterThan(0)
       for (const [status, answer] of successes) {
         if (status === '204') continue
-        expect(answer.content?.['application/json']?.schema, `${String(method)} ${url} ${status} has no schema`).toBeDefined()
+        const [type] = Object.keys(answer.content ?? {})
+        expect(answer.content?.[type ?? '']?.schema, `${String(method)} ${url} ${status} has no schema`).toBeDefined()
       }
     }
   })

@@ -11,7 +11,15 @@ describe('health and version', () => {
     const api = await apiClient(new FakeController(), { fleet: 'simulated' })
     expect(await api.send('GET', `${root}livez`)).toMatchObject({ status: 200, body: { status: 'alive' } })
     expect(await api.send('GET', `${root}readyz`)).toMatchObject({ status: 200, body: { status: 'ready', checks: [] } })
-    const version = { name: 'headroom', version: '0.0.0-test', api: 'v1', fleet: 'simulated', node: process.version }
+    const version = {
+      name: 'headroom',
+      version: '0.0.0-test',
+      api: 'v1',
+      fleet: 'simulated',
+      node: process.version,
+      commit: null,
+      schema: null,
+    }
     expect(await api.send('GET', `${root}version`)).toMatchObject({ status: 200, body: version })
     await api.app.close()
   })

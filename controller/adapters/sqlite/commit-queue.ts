@@ -17,6 +17,8 @@ export interface CommitQueue {
   /** A failure: what waits is rejected with it, and so is all that comes later. */
   fail(fault: StoreFault): void
   hasFailed(): boolean
+  /** Batches that wait for the transaction under way to end. */
+  depth(): number
   /** What waits is still written; what comes later is rejected with this fault. Resolves when nothing is under way, never rejects. */
   end(fault: StoreFault): Promise<void>
 }
@@ -67,6 +69,7 @@ export function createCommitQueue(write: (batches: readonly BatchRows[]) => Prom
     },
     fail,
     hasFailed: () => failure !== null,
+    depth: () => waiting.length,
     end: (fault) => {
       refusal ??= fault
       return running ?? Promise.resolve()

@@ -19,6 +19,9 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 3, name: 'tokens and audit', up: accessTables },
 ]
 
+/** What this program writes. */
+export const SCHEMA_VERSION = MIGRATIONS.length
+
 export interface Migrated {
   readonly from: number
   readonly to: number

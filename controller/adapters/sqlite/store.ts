@@ -23,6 +23,13 @@ export interface SqliteStoreOptions {
   readonly maxPages?: number
   /** Told what happened to the file: made, migrated. */
   readonly log?: (line: string) => void
+  /** Told of each transaction: how long it took from here until it was durable, and how many batches it held. */
+  readonly onCommit?: (ms: number, batches: number) => void
+}
+
+export interface SqliteStore extends Store {
+  /** Batches that wait for the transaction under way to end. */
+  queueDepth(): number
 }
 
 export const STORE_FILE = 'headroom.db'
@@ -44,17 +51,29 @@ interface Threads {
  * Faults: all are StoreFault, one line that names the file and what to do. A failed commit ends writing for good, reads go on.
  * @throws TypeError when not exactly one of `dataDir` and `path` is given, or a limit is not a whole number.
  */
-export function createSqliteStore(options: SqliteStoreOptions): Store {
+export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
   const settings = settingsOf(options)
   const threads = start(settings, options.log)
-  const queue = createCommitQueue((batches) => threads.writer.ask({ op: 'commit', batches }))
+  const queue = createCommitQueue(timed((batches) => threads.writer.ask({ op: 'commit', batches }), options.onCommit))
   const ask = askWhenOpen(threads)
   let closed: Promise<void> | null = null
   return {
     load: async () => decodeState(await ask({ op: 'load' })),
     commit: (batch) => commit(queue, batch),
+    queueDepth: () => queue.depth(),
     reads: readsOf(ask),
     close: () => (closed ??= close(settings.path, queue, threads)),
+  }
+}
+
+type Write = Parameters<typeof createCommitQueue>[0]
+
+function timed(write: Write, onCommit: SqliteStoreOptions['onCommit']): Write {
+  if (onCommit === undefined) return write
+  return async (batches) => {
+    const from = performance.now()
+    await write(batches)
+    onCommit(performance.now() - from, batches.length)
   }
 }
 

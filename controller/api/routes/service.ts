@@ -3,7 +3,7 @@ import { operation } from '../operation.ts'
 import { LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../schema/service.ts'
 
 /** /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids apart. */
-export function healthRoutes(app: ApiApp, { version, fleet, readiness }: ApiContext, suffix: string): void {
+export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: ApiContext, suffix: string): void {
   const livez = operation({
     operationId: `livez${suffix}`,
     role: 'public',
@@ -39,6 +39,8 @@ export function healthRoutes(app: ApiApp, { version, fleet, readiness }: ApiCont
     api: 'v1' as const,
     fleet,
     node: process.version,
+    commit: build.commit,
+    schema: build.schema,
   }))
 }
 

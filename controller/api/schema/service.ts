@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { list, oneOf } from './fields.ts'
+import { countOrNull, list, oneOf, textOrNull } from './fields.ts'
 
 export const LivezSchema = Type.Object({ status: oneOf(['alive']) })
 
@@ -15,7 +15,14 @@ export const VersionSchema = Type.Object({
   api: oneOf(['v1']),
   fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
   node: Type.String({ description: 'Version of Node.js' }),
+  commit: textOrNull('Of the sources, where it is known'),
+  schema: countOrNull('Version of the store'),
 })
 export type VersionBody = Static<typeof VersionSchema>
+
+/** Where a success that is no JSON says what it is. */
+export const MEDIA_TYPE = 'contentMediaType'
+
+export const MetricsSchema = Type.String({ [MEDIA_TYPE]: 'text/plain', description: 'One line a sample' })
 
 export const OpenApiSchema = Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'OpenAPI 3.1' })

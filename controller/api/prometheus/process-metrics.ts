@@ -1,0 +1,82 @@
+/** What the process needs: CPU, memory, open files, and how late its event loop is. Names without our prefix are Prometheus' own. */
+import { readdirSync } from 'node:fs'
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
+import { counters, gauge, gauges, counted, type Metrics } from './metrics.ts'
+
+/** The delay is told of a window of this length, so that two readers see the same. */
+const WINDOW_MS = 10_000
+const RESOLUTION_MS = 10
+const NS_PER_S = 1e9
+const US_PER_S = 1e6
+const QUANTILES = [0.5, 0.9, 0.99, 1] as const
+
+export interface ProcessMetrics {
+  /** The longest the event loop was late in the last window or in the one that fills now, seconds. */
+  eventLoopDelayMaxSeconds(): number
+  stop(): void
+}
+
+export function measureProcess(metrics: Metrics): ProcessMetrics {
+  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  delay.enable()
+  let last: readonly number[] | null = null
+  const read = (): readonly number[] => QUANTILES.map((q) => lateBy(q === 1 ? delay.max : delay.percentile(q * 100)))
+  const timer = setInterval(() => {
+    last = read()
+    delay.reset()
+  }, WINDOW_MS).unref()
+  addProcess(metrics)
+  metrics.add(
+    gauges(
+      'headroom_event_loop_delay_seconds',
+      `How late the event loop was, in the last whole window of ${WINDOW_MS / 1000} s; quantile 1 is the worst.`,
+      ['quantile'],
+      function* () {
+        const values = last ?? read()
+        for (const [i, q] of QUANTILES.entries()) yield { labels: [String(q)], value: values[i] as number }
+      },
+    ),
+    counters('headroom_event_loop_seconds_total', 'Time of the event loop, at work and waiting for some.', ['state'], function* () {
+      const { active, idle } = performance.eventLoopUtilization()
+      yield { labels: ['active'], value: active / 1000 }
+      yield { labels: ['idle'], value: idle / 1000 }
+    }),
+  )
+  return {
+    eventLoopDelayMaxSeconds: () => Math.max(last?.at(-1) ?? 0, lateBy(delay.max)),
+    stop: () => {
+      clearInterval(timer)
+      delay.disable()
+    },
+  }
+}
+
+/** The monitor's own interval is no delay; before its first tick it says 0 or something absurd. */
+function lateBy(nanoseconds: number): number {
+  if (!Number.isFinite(nanoseconds) || nanoseconds > Number.MAX_SAFE_INTEGER) return 0
+  return Math.max(0, nanoseconds / NS_PER_S - RESOLUTION_MS / 1000)
+}
+
+function addProcess(metrics: Metrics): void {
+  const startedAt = (performance.timeOrigin + performance.now()) / 1000 - process.uptime()
+  metrics.add(
+    counted('process_cpu_seconds_total', 'CPU time of the process, user and system.', () => {
+      const { user, system } = process.cpuUsage()
+      return (user + system) / US_PER_S
+    }),
+    gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss()),
+    gauge('process_start_time_seconds', 'When the process began, since the Unix epoch.', () => startedAt),
+    gauge('process_open_fds', 'Open file descriptors.', openFiles),
+    gauge('nodejs_heap_size_used_bytes', "Used part of V8's heap.", () => process.memoryUsage().heapUsed),
+    gauge('nodejs_external_memory_bytes', "Memory of buffers and bindings outside V8's heap.", () => process.memoryUsage().external),
+  )
+}
+
+/** Only Linux says. */
+function openFiles(): number | null {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return null
+  }
+}

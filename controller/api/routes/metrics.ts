@@ -1,0 +1,20 @@
+import type { ApiApp, ApiContext } from '../context.ts'
+import { operation } from '../operation.ts'
+import { EXPOSITION_TYPE } from '../prometheus/exposition.ts'
+import { MetricsSchema } from '../schema/service.ts'
+
+/** GET /metrics, at the root and under /api/v1; `suffix` tells the operation ids apart. */
+export function metricsRoutes(app: ApiApp, { metrics }: ApiContext, suffix: string): void {
+  const getMetrics = operation({
+    operationId: `metrics${suffix}`,
+    role: 'metrics',
+    summary: 'Figures for Prometheus',
+    description: 'Text format 0.0.4; docs/metrics.md says what each means.',
+    tags: ['service'],
+    response: { 200: MetricsSchema },
+  })
+  app.get('/metrics', { schema: getMetrics }, (_request, reply) => {
+    void reply.type(EXPOSITION_TYPE)
+    return metrics.text()
+  })
+}

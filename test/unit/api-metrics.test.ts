@@ -1,0 +1,283 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import { createEventMetrics } from '../../controller/api/prometheus/event-metrics.ts'
+import { expose } from '../../controller/api/prometheus/exposition.ts'
+import { Counter, Histogram, MAX_SERIES } from '../../controller/api/prometheus/instruments.ts'
+import { gauge, gauges, Metrics } from '../../controller/api/prometheus/metrics.ts'
+import { createPendingSample, MAX_SAMPLE } from '../../controller/api/prometheus/pending-sample.ts'
+import { taskRequest } from '../../controller/api/task-request.ts'
+import { createController } from '../../controller/controller.ts'
+import type { Event } from '../../controller/domain/event.ts'
+import { createServedMetrics, type ServedMetrics } from '../../cli/served-metrics.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { apiClient } from '../support/api-client.ts'
+import { FakeController, NODE_ID } from '../support/api-world.ts'
+import { parseExposition, type ParsedFamily } from '../support/prometheus-parser.ts'
+
+const DOCS = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
+const DASHBOARD = readFileSync(new URL('../../deploy/grafana/README.md', import.meta.url), 'utf8')
+
+let served: ServedMetrics | null = null
+afterEach(() => {
+  served?.process.stop()
+  served = null
+})
+
+/** All that `headroom serve` shows, over a small world. */
+async function exposition(world = new FakeController(), fleet: 'live' | 'simulated' = 'live') {
+  served = createServedMetrics()
+  const clock = new VirtualClock(0)
+  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const controller = createController({ clock, bus, store: createMemoryStore(), random: createSeededRandom('metrics') })
+  served.watch({ controller, dropped: new Map([['bad_message', 3]]), commitQueueDepth: () => 2, diskFreeBytes: () => 5e9 })
+  const api = await apiClient(world, { metrics: served.metrics, inVirtualTime: false, fleet })
+  const read = async (): Promise<ReadonlyMap<string, ParsedFamily>> => parseExposition((await api.send('GET', '//metrics')).body)
+  return { api, read, served }
+}
+
+const valuesOf = (family: ParsedFamily | undefined) =>
+  Object.fromEntries((family?.samples ?? []).map(({ labels, value }) => [[...labels.values()].join(' '), value]))
+
+const event = (at: number, kind: Event['kind'], data: Event['data'] = {}): Event => ({
+  seq: at,
+  at,
+  kind,
+  taskId: 'a',
+  nodeId: 'n',
+  causedBy: null,
+  data,
+})
+const moving = (at: number, residency: string, because: string | null = null) => event(at, 'task_residency', { residency, because })
+
+describe('GET /metrics', () => {
+  it('is text of version 0.0.4 that a strict reader takes, at the root and under /api/v1', async () => {
+    const { api } = await exposition()
+    for (const path of ['//metrics', '/metrics']) {
+      const answer = await api.send('GET', path)
+      expect([answer.status, answer.headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
+      expect(parseExposition(answer.body).size).toBeGreaterThan(30)
+    }
+    await api.app.close()
+  })
+
+  it('holds what docs/metrics.md lists and nothing else, each with its type and labels', async () => {
+    const world = new FakeController()
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
+    const { api, read, served: all } = await exposition(world)
+    await api.send('POST', '/tasks', { vram_mib: 10 })
+    all.onEvents([event(1, 'swap_failed'), moving(1, 'swapping_out', 'ordered'), moving(2, 'swapped_out')])
+    await read()
+    world.now += 60_000
+    const shown = new Map([...(await read())].map(([name, { type }]) => [name, type]))
+    const documented = [...DOCS.matchAll(/^\| `(\w+)`(?: \*)? \| (\w+) \|([^|]*)\|/gm)]
+    expect(new Map(documented.map(([, name, type]) => [name, type]))).toEqual(shown)
+    const families = await read()
+    const withoutSample: string[] = []
+    for (const [, name, , labels] of documented) {
+      const samples = families.get(name as string)?.samples ?? []
+      if (samples.length === 0) withoutSample.push(name as string)
+      const expected = (labels as string)
+        .split(',')
+        .map((each) => each.trim())
+        .filter(Boolean)
+      for (const sample of samples) expect([name, [...sample.labels.keys()].filter((label) => label !== 'le')]).toEqual([name, expected])
+    }
+    // The world here does not swap by itself.
+    expect(withoutSample).toEqual(['headroom_swap_fairness_jain'])
+    await api.app.close()
+  })
+
+  it('has what the dashboard shows, as the dashboard has it', async () => {
+    const { api, read } = await exposition()
+    const families = await read()
+    const rows = [...DASHBOARD.matchAll(/^\| `(headroom_\w+)` \| (\w+) \|/gm)]
+    expect(rows.length).toBeGreaterThan(10)
+    for (const [, name, type] of rows) expect([name, families.get(name as string)?.type]).toEqual([name, type])
+    const starred = [...DOCS.matchAll(/^\| `(\w+)` \* \|/gm)].map(([, name]) => name)
+    expect(new Set(starred)).toEqual(new Set(rows.map(([, name]) => name)))
+    await api.app.close()
+  })
+
+  it('says of the cluster what the API says, in base units', async () => {
+    const world = new FakeController()
+    await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 1000 })
+    await new Promise<void>((done) => world.commands.putNodeConfig(NODE_ID, { overcommitPercent: 30 }, () => done()))
+    const { api, read } = await exposition(world)
+    await api.send('POST', '/tasks', { vram_mib: 10, priority: 1 })
+    world.now += 7_500
+    const families = await read()
+    expect(valuesOf(families.get('headroom_vram_bytes'))).toMatchObject({ physical: 2000 * 1_048_576 })
+    expect(valuesOf(families.get('headroom_tasks'))).toMatchObject({ 'pending P1': 1, 'pending P2': 0, 'running P0': 0 })
+    expect(valuesOf(families.get('headroom_tasks_pending'))).toEqual({ WAITING_VRAM: 1 })
+    expect(Object.values(valuesOf(families.get('headroom_overcommit_percent')))).toEqual([30])
+    expect(Object.values(valuesOf(families.get('headroom_node_heartbeat_age_seconds')))).toEqual([7.5])
+    expect(valuesOf(families.get('headroom_messages_refused_total'))).toMatchObject({ bad_message: 3, wrong_sender: 0 })
+    expect(valuesOf(families.get('headroom_store_queue_batches'))).toEqual({ '': 2 })
+    const requests = families.get('headroom_http_request_duration_seconds')?.samples.filter(({ name }) => name.endsWith('_count'))
+    expect(requests?.map(({ labels, value }) => [labels.get('method'), labels.get('route'), labels.get('status'), value])).toEqual([
+      ['POST', '/api/v1/tasks', '2xx', 1],
+    ])
+    await api.app.close()
+  })
+
+  it('gives no age of heartbeats that nobody sends', async () => {
+    const world = new FakeController()
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 1000 })
+    const { api, read } = await exposition(world, 'simulated')
+    expect((await read()).get('headroom_node_heartbeat_age_seconds')?.samples).toEqual([])
+    await api.app.close()
+  })
+
+  it('counts under a route as it is declared, whatever ids and paths come', async () => {
+    const { api, read } = await exposition()
+    for (let i = 0; i < 20; i++) {
+      await api.send('GET', `/tasks/unknown-${i}`)
+      await api.send('GET', `/no-such-path-${i}`)
+    }
+    const routes = (await read()).get('headroom_http_request_duration_seconds')?.samples.map(({ labels }) => labels.get('route'))
+    expect(new Set(routes)).toEqual(new Set(['/api/v1/tasks/:task_id', 'none']))
+    await api.app.close()
+  })
+})
+
+describe('the exposition', () => {
+  it('keeps any text in a label and a help', () => {
+    const label = 'a "quoted" \\ back\nslash, {brace} = Ω'
+    const text = expose([gauges('odd_bytes', 'One\nline \\ only', ['node'], () => [{ labels: [label], value: 1.5e-9 }])])
+    const family = parseExposition(text).get('odd_bytes')
+    expect(family?.samples).toEqual([{ name: 'odd_bytes', labels: new Map([['node', label]]), value: 1.5e-9 }])
+  })
+
+  it('writes infinities, and nothing where nothing is known', () => {
+    const family = parseExposition(expose([gauge('a', 'A.', () => Infinity), gauge('b', 'B.', () => null)]))
+    expect(family.get('a')?.samples[0]?.value).toBe(Infinity)
+    expect(family.get('b')?.samples).toEqual([])
+  })
+
+  it('counts each observation in its bucket: a bound belongs to it', () => {
+    const histogram = new Histogram({ name: 'h_seconds', help: 'H.', bounds: [1, 2] })
+    for (const value of [0.5, 1, 1.5, 2, 3]) histogram.observe(value)
+    const samples = parseExposition(expose([histogram])).get('h_seconds')?.samples ?? []
+    expect(samples.map(({ value }) => value)).toEqual([2, 4, 5, 8, 5])
+  })
+
+  it('bounds the series of an instrument', () => {
+    const counter = new Counter({ name: 'c_total', help: 'C.', labels: ['a', 'b'] })
+    for (let i = 0; i < 2 * MAX_SERIES; i++) counter.add(1, String(i), 'x')
+    const samples = [...counter.samples()]
+    expect(samples).toHaveLength(MAX_SERIES + 1)
+    expect(samples.find(({ labels }) => labels[0] === 'other')?.value).toBe(MAX_SERIES)
+  })
+
+  it('refuses two metrics of one name', () => {
+    const metrics = new Metrics()
+    metrics.add(gauge('a', 'A.', () => 1))
+    expect(() => metrics.add(gauge('a', 'A.', () => 2))).toThrow(/two metrics are called a/)
+  })
+
+  it.each([
+    ['a 1', 'without its family'],
+    ['# HELP a A.\n# TYPE a gauge\na 1\na 2', 'comes twice'],
+    ['# HELP a A.\n# TYPE a gauge\nb 1', 'another family'],
+    ['# HELP a A.\n# TYPE a gauge\na{x="1} 1', 'without an end'],
+    ['# HELP a A.\n# TYPE a gauge\na{x="1"} 1 2', 'more than one'],
+    ['# HELP a_total A.\n# TYPE a_total gauge\na_total 1', 'is no counter'],
+    ['# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1', 'not cumulative'],
+    ['# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 1\nh_sum 1\nh_count 1', 'incomplete'],
+  ])('is held against a reader that refuses %j', (text, why) => {
+    expect(() => parseExposition(`${text}\n`)).toThrow(why)
+  })
+})
+
+describe('waits and swaps', () => {
+  function measured(events: readonly Event[], pendingSince = 0) {
+    const metrics = new Metrics()
+    createEventMetrics(metrics, () => ({ pendingSince }) as never).take(events)
+    const families = parseExposition(metrics.text())
+    const sumOf = (name: string) =>
+      Object.fromEntries(
+        (families.get(name)?.samples ?? [])
+          .filter((sample) => sample.name.endsWith('_sum'))
+          .map(({ labels, value }) => [[...labels.values()].join(' '), value]),
+      )
+    return { swaps: valuesOf(families.get('headroom_swaps_total')), failed: valuesOf(families.get('headroom_swaps_failed_total')), sumOf }
+  }
+
+  it('a wait ends with a placement', () => {
+    expect(measured([event(9_000, 'task_placed')], 2_000).sumOf('headroom_task_wait_seconds')).toEqual({ '': 7 })
+  })
+
+  it('a swap lasts from its order to its end, each way', () => {
+    const { swaps, sumOf } = measured([
+      moving(1_000, 'swapping_out', 'for b'),
+      moving(3_000, 'swapped_out'),
+      moving(10_000, 'swapping_in'),
+      moving(14_500, 'resident'),
+    ])
+    expect(swaps).toEqual({ 'out demand': 1, 'in wanted': 1 })
+    expect(sumOf('headroom_swap_duration_seconds')).toEqual({ out: 2, in: 4.5 })
+  })
+
+  it('one that was called off or failed is none', () => {
+    const { swaps, failed } = measured([
+      moving(1_000, 'swapping_out', 'ordered'),
+      moving(1_500, 'resident', 'woke_while_locked'),
+      moving(2_000, 'swapping_in'),
+      event(2_500, 'swap_failed'),
+      moving(2_500, 'swapped_out', 'no_vram'),
+    ])
+    expect(swaps).toEqual({})
+    expect(failed).toEqual({ in: 1 })
+  })
+
+  it('one that began before the start is counted without a duration', () => {
+    const { swaps, sumOf } = measured([moving(1_000, 'swapped_out'), moving(2_000, 'resident')])
+    expect(swaps).toEqual({ 'out unknown': 1, 'in unknown': 1 })
+    expect(sumOf('headroom_swap_duration_seconds')).toEqual({})
+  })
+})
+
+describe('what pending tasks wait for', () => {
+  function worldWith(tasks: number): FakeController {
+    const world = new FakeController()
+    const request = taskRequest({ vram_mib: 10 }, null)
+    for (let i = 0; i < tasks; i++) world.commands.submitTask(request, () => {})
+    return world
+  }
+
+  it('is exact while there are few', () => {
+    const world = worldWith(20)
+    expect([...createPendingSample(world.views, () => 0)()]).toEqual([['WAITING_VRAM', 20]])
+    expect(world.explained).toBe(20)
+  })
+
+  it('is scaled up from a bounded sample when there are many', () => {
+    const world = worldWith(3 * MAX_SAMPLE + 7)
+    expect([...createPendingSample(world.views, () => 0)()]).toEqual([['WAITING_VRAM', 3 * MAX_SAMPLE + 7]])
+    expect(world.explained).toBeLessThanOrEqual(MAX_SAMPLE)
+    expect(world.explained).toBeGreaterThan(MAX_SAMPLE / 2)
+  })
+
+  it('costs a few explanations when each is slow, and goes on with others the next time', () => {
+    const world = worldWith(500)
+    let [elapsed, explained] = [0, 0]
+    const read = createPendingSample(world.views, () => (elapsed += 5))
+    for (let scrape = 0; scrape < 3; scrape++) {
+      expect([...read().values()].reduce((sum, count) => sum + count, 0)).toBe(500)
+      expect(world.explained - explained).toBeLessThan(10)
+      explained = world.explained
+      world.now += 15_000
+    }
+  })
+
+  it('is not asked again within a second', () => {
+    const world = worldWith(5)
+    const read = createPendingSample(world.views, () => 0)
+    read()
+    read()
+    expect(world.explained).toBe(5)
+  })
+})

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { watchDisk } from '../../cli/disk-watch.ts'
+import { ownChecks } from '../../cli/readiness.ts'
+import type { Controller } from '../../controller/controller.ts'
+
+function failing(engine: { isFaulty: boolean; epoch: number }, delayS = 0) {
+  return ownChecks({ engine } as Controller, { eventLoopDelayMaxSeconds: () => delayS }).filter(({ ok }) => !ok)
+}
+
+describe('the checks of readyz', () => {
+  it('pass for a controller that has read its store and keeps up', () => {
+    expect(failing({ isFaulty: false, epoch: 1 })).toEqual([])
+  })
+
+  it('each names what is wrong', () => {
+    expect(failing({ isFaulty: true, epoch: 1 })).toEqual([{ name: 'store', ok: false, detail: 'the store has failed' }])
+    expect(failing({ isFaulty: false, epoch: 0 })).toMatchObject([{ name: 'recovery' }])
+    expect(failing({ isFaulty: false, epoch: 1 }, 7.25)).toEqual([{ name: 'event_loop', ok: false, detail: 'it was 7.3 s late' }])
+  })
+})
+
+describe('the disk', () => {
+  it('is looked at without waiting for it', async () => {
+    const disk = watchDisk('/')
+    expect(disk.check()).toEqual({ name: 'disk', ok: true, detail: 'not known' })
+    await expect.poll(() => disk.freeBytes()).toBeGreaterThan(0)
+    expect(disk.check()).toMatchObject({ ok: true, detail: expect.stringMatching(/^\d+ MiB free$/) as unknown })
+    disk.stop()
+  })
+
+  it('that is almost full fails the check', async () => {
+    const disk = watchDisk('/', async () => ({ bavail: 10, bsize: 1_048_576 }))
+    await expect.poll(() => disk.check()).toEqual({ name: 'disk', ok: false, detail: 'only 10 MiB are free in /' })
+    disk.stop()
+  })
+
+  it('that does not say counts as fine', async () => {
+    const disk = watchDisk('/', () => Promise.reject(new Error('EIO')))
+    await Promise.resolve()
+    expect([disk.freeBytes(), disk.check().ok]).toEqual([null, true])
+    disk.stop()
+  })
+})
