@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live test-faults test-hostile
+.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live bench-rest test-faults test-hostile
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -63,6 +63,9 @@ bench: install ## measure decisions and simulated time
 
 bench-live: install broker ## tasks per second from REST to completion, over a real broker, and what disk and broker can do
 	@exec node test/bench/end-to-end.ts $(ARGS)
+
+bench-rest: install broker ## answers of the REST interface against those of a bare server; pages of tasks under load (ARGS="ratios")
+	@exec node test/bench/rest/main.ts $(ARGS)
 
 # How often, and how long it may take: variables of this name win.
 test-faults: export FAULTS_BROKER_KILLS ?= 20

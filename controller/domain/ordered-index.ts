@@ -21,6 +21,8 @@ export interface IndexEntry<T> {
 interface Chunk<T> {
   entries: IndexEntry<T>[]
   max: number
+  /** Only counting asks for it: null until then, and after it may have changed. */
+  min: number | null
 }
 
 const CHUNK_MAX = 128
@@ -76,6 +78,7 @@ export class OrderedIndex<T> {
     const chunk = entry.chunk
     if (chunk === null) return
     removeAt(chunk.entries, this.#positionIn(chunk, entry))
+    chunk.min = null
     entry.chunk = null
     this.#size -= 1
     if (chunk.entries.length === 0) this.#chunks.splice(this.#chunks.indexOf(chunk), 1)
@@ -124,6 +127,21 @@ export class OrderedIndex<T> {
     }
   }
 
+  /** How many entries with smaller keys than these have at least this value: a step per chunk, and a look into few. */
+  countBelow(key1: number, key2: number, minValue: number): number {
+    let count = 0
+    for (const chunk of this.#chunks) {
+      const { entries } = chunk
+      if (!isBelow(entries[0] as IndexEntry<T>, key1, key2)) break
+      if (chunk.max < minValue) continue
+      const isWhole = isBelow(entries[entries.length - 1] as IndexEntry<T>, key1, key2)
+      chunk.min ??= smallestOf(entries)
+      if (isWhole && chunk.min >= minValue) count += entries.length
+      else for (const entry of entries) if (entry.value >= minValue && isBelow(entry, key1, key2)) count += 1
+    }
+    return count
+  }
+
   /** The same, among those after `previous` in order. */
   nextAtLeast(previous: IndexEntry<T>, minValue: number): IndexEntry<T> | null {
     const chunk = previous.chunk
@@ -150,7 +168,7 @@ export class OrderedIndex<T> {
     this.#size += 1
     if (entry.value > this.#max) this.#max = entry.value
     if (this.#chunks.length === 0) {
-      entry.chunk = { entries: [entry], max: entry.value }
+      entry.chunk = { entries: [entry], max: entry.value, min: null }
       this.#chunks.push(entry.chunk)
       return
     }
@@ -158,6 +176,7 @@ export class OrderedIndex<T> {
     insertAt(chunk.entries, this.#lowerBound(chunk, entry), entry)
     entry.chunk = chunk
     if (entry.value > chunk.max) chunk.max = entry.value
+    if (chunk.min !== null && entry.value < chunk.min) chunk.min = entry.value
     if (chunk.entries.length > CHUNK_MAX) this.#split(chunk)
   }
 
@@ -203,15 +222,17 @@ export class OrderedIndex<T> {
   #split(chunk: Chunk<T>): void {
     const position = this.#chunkPosition(chunk)
     const moved = chunk.entries.splice(chunk.entries.length >>> 1)
-    const right: Chunk<T> = { entries: moved, max: largestOf(moved) }
+    const right: Chunk<T> = { entries: moved, max: largestOf(moved), min: null }
     for (const entry of moved) entry.chunk = right
     chunk.max = largestOf(chunk.entries)
+    chunk.min = null
     this.#chunks.splice(position + 1, 0, right)
   }
 
   #changeValue(chunk: Chunk<T>, entry: IndexEntry<T>, value: number): void {
     const wasMax = entry.value === chunk.max
     entry.value = value
+    chunk.min = null
     if (value >= chunk.max) {
       chunk.max = value
       if (value > this.#max) this.#max = value
@@ -234,4 +255,10 @@ function largestOf<T>(entries: readonly IndexEntry<T>[]): number {
   let max = -Infinity
   for (const entry of entries) if (entry.value > max) max = entry.value
   return max
+}
+
+function smallestOf<T>(entries: readonly IndexEntry<T>[]): number {
+  let min = Infinity
+  for (const entry of entries) if (entry.value < min) min = entry.value
+  return min
 }

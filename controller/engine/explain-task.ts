@@ -5,7 +5,6 @@ import type { WaitExplanation } from '../scheduler/explain.ts'
 import { explainAssigned, explainPending, explainReturn } from '../scheduler/explain.ts'
 import { placeAlone } from '../scheduler/explain-place.ts'
 import type { Queued } from '../scheduler/queue.ts'
-import { byQueueOrder } from '../scheduler/queue.ts'
 import type { Plan } from '../scheduler/schedule.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import { besideOthersMib, freeForMib, shortMib } from '../swap/bytes.ts'
@@ -16,9 +15,6 @@ import type { Cluster } from './cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { Pool } from './pool.ts'
 import { surveyFor } from './surveys.ts'
-
-/** Tasks before one in its pool are counted so far; the position of one farther back is given as this plus 1. */
-export const MAX_COUNTED_AHEAD = 10_000
 
 /** Why the task waits, as things are now; null when it does not wait. */
 export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
@@ -91,16 +87,7 @@ function isCovered(c: Cluster, task: LiveTask, plan: Plan, now: Instant): boolea
 /** From 1. Tasks that can never fit are no heads and are not counted. */
 function positionOf(c: Cluster, queued: Queued, pool: Pool): number {
   let ahead = 0
-  for (const queue of c.queues) {
-    if (queue.pool !== pool || queue.size === 0) continue
-    const largestMib = pool.largestEverMib(queue.shape)
-    for (const task of queue.tasks()) {
-      if (task === queued.task || byQueueOrder(queued, { task, queueClass: task.queueClass }) < 0) break
-      if (searchDemandMib(task.spec) > largestMib) continue
-      ahead += 1
-      if (ahead > MAX_COUNTED_AHEAD) return MAX_COUNTED_AHEAD + 1
-    }
-  }
+  for (const queue of c.queues) if (queue.pool === pool) ahead += queue.countBefore(queued, pool.largestEverMib(queue.shape))
   return ahead + 1
 }
 

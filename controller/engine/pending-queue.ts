@@ -70,6 +70,11 @@ export class PendingQueue implements ShapeQueue {
     return heads
   }
 
+  /** How many with at most this demand come before the task, which may be of another queue. */
+  countBefore({ task, queueClass }: Queued, demandMib: Mib): number {
+    return demandMib > 0 ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib) : 0
+  }
+
   isBlocked(): boolean {
     return this.size === 0 || (!this.#isChanged && this.#blockedAtVersion === this.pool.versionFor(this.shape))
   }

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { type Bench, BENCHES } from './benches.ts'
 import { profileFlags, topSelfTimes } from './profile.ts'
 import { misses, rowsOf, tableOf } from './table.ts'
-import { MEASURE_NAMES, type MeasureName, type Reading } from './targets.ts'
+import { MEASURE_NAMES, type MeasureName, type Reading, TARGETS } from './targets.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PROFILES = join(ROOT, 'node_modules/.cache/bench-profiles')
@@ -20,8 +20,8 @@ const readings: Reading[] = []
 for (const bench of BENCHES) {
   if (bench.names.some((name) => wanted.includes(name))) readings.push(...measure(bench, isProfiled))
 }
-const rows = rowsOf(readings)
-console.log(`\n${tableOf(readings)}`)
+const rows = rowsOf(readings, TARGETS)
+console.log(`\n${tableOf(readings, TARGETS)}`)
 writeFileSync(join(ROOT, 'bench-results.json'), `${JSON.stringify(rows, null, 2)}\n`)
 process.exitCode = rows.some(misses) || readings.some(({ value }) => value === 'failed') ? 1 : 0
 

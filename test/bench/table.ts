@@ -1,24 +1,26 @@
 /** The readings as a table for people, and as rows for bench-results.json. */
-import { meets, type MeasureName, type Reading, type Target, TARGETS } from './targets.ts'
+import { meets, type Reading, type Target } from './targets.ts'
 
 export interface ResultRow extends Target {
-  readonly name: MeasureName
+  readonly name: string
   readonly value: number
 }
+
+type Targets<N extends string> = Readonly<Record<N, Target>>
 
 const HEAD = ['name', 'value', 'unit', 'floor', 'aim', 'verdict']
 
 /** What was not measured has no row. */
-export function rowsOf(readings: readonly Reading[]): readonly ResultRow[] {
-  return readings.flatMap(({ name, value }) => (typeof value === 'string' ? [] : [{ name, value, ...TARGETS[name] }]))
+export function rowsOf<N extends string>(readings: readonly Reading<N>[], targets: Targets<N>): readonly ResultRow[] {
+  return readings.flatMap(({ name, value }) => (typeof value === 'string' ? [] : [{ name, value, ...targets[name] }]))
 }
 
 export function misses({ value, floor, better }: ResultRow): boolean {
   return !meets(value, floor, better)
 }
 
-export function tableOf(readings: readonly Reading[]): string {
-  const lines = [HEAD, ...readings.map(cellsOf)]
+export function tableOf<N extends string>(readings: readonly Reading<N>[], targets: Targets<N>): string {
+  const lines = [HEAD, ...readings.map((reading) => cellsOf(reading, targets[reading.name]))]
   const widths = HEAD.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
   const isNumber = (column: number) => column === 1 || column === 3 || column === 4
   const padded = (cell: string, column: number) => {
@@ -28,8 +30,7 @@ export function tableOf(readings: readonly Reading[]): string {
   return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n')
 }
 
-function cellsOf({ name, value }: Reading): string[] {
-  const { unit, floor, aim, better } = TARGETS[name]
+function cellsOf({ name, value }: Reading<string>, { unit, floor, aim, better }: Target): string[] {
   return [name, typeof value === 'string' ? '–' : figure(value), unit, figure(floor), figure(aim), verdictOf(value, floor, aim, better)]
 }
 

@@ -26,8 +26,8 @@ export type MeasureName = keyof typeof TARGETS
 export const MEASURE_NAMES = Object.keys(TARGETS) as readonly MeasureName[]
 
 /** One figure. `note` says in a few words what it was made from, or why there is none. */
-export interface Reading {
-  readonly name: MeasureName
+export interface Reading<N extends string = MeasureName> {
+  readonly name: N
   /** Skipped: this machine lacks something. Failed: the bench did not come to its end. */
   readonly value: number | 'skipped' | 'failed'
   readonly note: string

@@ -193,6 +193,10 @@ describe('an ordered index', () => {
         const fitting = list.filter((each) => each.value >= asked)
         expect(index.firstAtLeast(asked)).toBe(fitting[0] ?? null)
         expect(index.firstFrom(0, asked)).toBe(fitting.find((each) => each.key1 >= 0) ?? null)
+        for (const each of list) {
+          const isBefore = (other: IndexEntry<Item>) => other.key1 < each.key1 || (other.key1 === each.key1 && other.key2 < each.key2)
+          expect(index.countBelow(each.key1, each.key2, asked)).toBe(fitting.filter(isBefore).length)
+        }
         for (const [i, each] of fitting.entries()) expect(index.nextAtLeast(each, asked)).toBe(fitting[i + 1] ?? null)
       }
     })

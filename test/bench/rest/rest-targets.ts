@@ -1,0 +1,11 @@
+/** How good the REST interface must be; each ratio is against a bare node:http server in the same run. */
+import type { Target } from '../targets.ts'
+
+export const REST_TARGETS = {
+  post_task_ratio: { unit: '× bare POST', floor: 0.1, aim: 0.18, better: 'higher' },
+  get_config_ratio: { unit: '× bare GET', floor: 0.7, aim: 0.9, better: 'higher' },
+  get_tasks_p99_ms: { unit: 'ms', floor: 25, aim: 10, better: 'lower' },
+  list_bytes: { unit: 'B', floor: 100_000, aim: 100_000, better: 'lower' },
+} as const satisfies Readonly<Record<string, Target>>
+
+export type RestMeasure = keyof typeof REST_TARGETS
