@@ -43,6 +43,27 @@ export const ENVIRONMENT = {
     meaning: 'Folder of the SQLite store; it is made when it is missing',
     read: aPath,
   },
+  eventsMaxCount: {
+    name: 'CONTROLLER_EVENTS_MAX_COUNT',
+    range: 'an integer from 1000 to 100000000',
+    byDefault: '1000000',
+    meaning: 'How many events are kept, the newest',
+    read: (text) => integerIn(text, 1_000, 100_000_000),
+  },
+  eventsMaxDays: {
+    name: 'CONTROLLER_EVENTS_MAX_DAYS',
+    range: 'an integer from 1 to 3650',
+    byDefault: '365',
+    meaning: 'For how long they are kept, days',
+    read: (text) => integerIn(text, 1, 3_650),
+  },
+  eventsMaxMib: {
+    name: 'CONTROLLER_EVENTS_MAX_MIB',
+    range: 'an integer from 1 to 1048576',
+    byDefault: '1024',
+    meaning: 'How much of the store they take, MiB, about',
+    read: (text) => integerIn(text, 1, 1_048_576),
+  },
   natsUrls: {
     name: 'CONTROLLER_NATS_URL',
     range: 'one or more nats:// or tls:// URLs, separated by commas',

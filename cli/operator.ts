@@ -1,7 +1,7 @@
 /** The operator's verbs: their arguments and options. What they do is loaded when one is called. */
 import { Option, type Command } from 'commander'
 import { asking, fromServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
-import { priority, timeWithin, whole } from './option-values.ts'
+import { notedLinks, priority, timeWithin, whole } from './option-values.ts'
 import type { EventsOptions } from './operator/events.ts'
 import type { GroupCreateOptions } from './operator/groups.ts'
 import type { LogsOptions } from './operator/logs.ts'
@@ -9,6 +9,7 @@ import type { VerbOptions } from './operator/session.ts'
 import type { TaskListOptions } from './operator/tasks.ts'
 import type { TopOptions } from './operator/top.ts'
 import type { WhyPendingOptions } from './operator/why-pending.ts'
+import type { VerifyEventsOptions } from './verify-events.ts'
 
 /** As in controller/api/schema/task.ts; a test holds them equal. */
 export const TASK_STATE_FILTERS = [
@@ -252,7 +253,7 @@ function addConfig(program: Command, setExit: SetExit): void {
 }
 
 function addEvents(program: Command, setExit: SetExit): void {
-  withExamples(
+  const events = withExamples(
     asking(program.command('events').description('what happened, oldest first'))
       .option('-f, --follow', 'go on with what happens, until Ctrl-C')
       .option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
@@ -264,6 +265,23 @@ function addEvents(program: Command, setExit: SetExit): void {
   ).action(async (options: EventsOptions) => {
     const { events } = await import('./operator/events.ts')
     setExit(await events(options))
+  })
+  withExamples(
+    events
+      .command('verify')
+      .description('look whether the log of events is as it was written; ends with 1 when it is not')
+      .argument('[path]', 'data directory, store file or a copy of one (CONTROLLER_DATA_DIR, or else ./data)')
+      .addOption(
+        new Option('--noted <seq:hash>', 'what an earlier verify said of the last event; may be repeated')
+          .argParser(notedLinks)
+          .default([]),
+      )
+      .option('--json', 'print the result as JSON'),
+    'headroom events verify',
+    'headroom events verify backup/headroom.db --noted 48213:5f0c…',
+  ).action(async (path: string | undefined, options: VerifyEventsOptions) => {
+    const { verifyEventLog } = await import('./verify-events.ts')
+    setExit(verifyEventLog(path, options, process.env))
   })
 }
 

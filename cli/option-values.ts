@@ -86,3 +86,15 @@ export function integerRange(least: number, most: number): (text: string) => rea
     return rangeValues(range)
   }
 }
+
+/** `SEQ:HASH`, once or several times. */
+export function notedLinks(
+  text: string,
+  before: readonly { readonly seq: number; readonly hash: string }[],
+): readonly { readonly seq: number; readonly hash: string }[] {
+  const [, seq, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? []
+  if (seq === undefined || hash === undefined) {
+    throw new InvalidArgumentError('It must be the number of an event, a colon, and its hash: 64 digits from 0 to f.')
+  }
+  return [...before, { seq: Number(seq), hash }]
+}

@@ -22,6 +22,8 @@ import { createServedMetrics } from './served-metrics.ts'
 import { readSettings } from './settings.ts'
 import { untilSignal } from './until-signal.ts'
 
+const DAY_MS = 86_400_000
+const MIB_BYTES = 1_048_576
 /** A fresh store shows a cluster that has been running for so long. */
 const WARM_UP_MS = 2 * 3_600_000
 /** After a signal, what is under way may take so long. */
@@ -33,7 +35,14 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const nats = natsSettings(env)
   const log = pino({ level: settings.logLevel }, pino.destination({ fd: 2, sync: true }))
   const measured = createServedMetrics()
-  const store = createSqliteStore({ dataDir: settings.dataDir, onCommit: measured.onCommit, log: (line) => log.info(line) })
+  const store = createSqliteStore({
+    dataDir: settings.dataDir,
+    retainEvents: settings.eventsMaxCount,
+    retainEventsMs: settings.eventsMaxDays * DAY_MS,
+    retainEventBytes: settings.eventsMaxMib * MIB_BYTES,
+    onCommit: measured.onCommit,
+    log: (line) => log.info(line),
+  })
   const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
   const options: ControllerOptions = {
     onEvents: (events) => {

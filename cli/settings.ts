@@ -7,6 +7,10 @@ export interface Settings {
   /** 0: any free port. */
   readonly httpPort: number
   readonly dataDir: string
+  /** How many events are kept, for how long, and how much of the store they may take. */
+  readonly eventsMaxCount: number
+  readonly eventsMaxDays: number
+  readonly eventsMaxMib: number
   /** Empty: no broker. */
   readonly natsUrls: readonly string[]
   readonly defaultOvercommitPercent: Percent
@@ -33,6 +37,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     httpHost: valueOf(env, ENVIRONMENT.httpHost),
     httpPort: valueOf(env, ENVIRONMENT.httpPort),
     dataDir: valueOf(env, ENVIRONMENT.dataDir),
+    eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
+    eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),
+    eventsMaxMib: valueOf(env, ENVIRONMENT.eventsMaxMib),
     natsUrls: env[ENVIRONMENT.natsUrls.name] ? valueOf(env, ENVIRONMENT.natsUrls) : [],
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
     logLevel: valueOf(env, ENVIRONMENT.logLevel),

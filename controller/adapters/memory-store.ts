@@ -3,7 +3,7 @@
  * same store with `load`, so `close` ends nothing here.
  */
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
-import type { Event } from '../domain/event.ts'
+import { isEventWanted, type Event } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import { isFinal, type FinalState } from '../domain/task.ts'
 import {
@@ -14,6 +14,7 @@ import {
   type Batch,
   type ConfigRecord,
   type EventQuery,
+  type EventRange,
   type FinishedQuery,
   type NodeRecord,
   type Store,
@@ -73,6 +74,8 @@ interface Held {
   /** The event with number seq sits at seq % capacity: numbers have no gaps, so the newest overwrite the oldest. */
   readonly events: Event[]
   readonly eventCapacity: number
+  /** Earlier ones were there before this store. */
+  readonly floorEventSeq: number
   lastEventSeq: number
   readonly tokens: Map<string, TokenRecord>
   /** By seq, in its order. */
@@ -92,7 +95,8 @@ function hold(options: MemoryStoreOptions): Held {
     configs: new Map(initial.config === null ? [] : [[initial.config.revision, initial.config]]),
     events: [],
     eventCapacity: options.retainEvents ?? RETAIN_EVENTS,
-    lastEventSeq: 0,
+    floorEventSeq: initial.marks.nextEventSeq,
+    lastEventSeq: initial.marks.nextEventSeq - 1,
     tokens: new Map(initial.tokens.map((token) => [token.id, token])),
     audits: new Map(),
     retainFinished: options.retainFinished ?? true,
@@ -186,6 +190,7 @@ function readsOf(held: Held): StoreReads {
     task: (id) => Promise.resolve(held.tasks.get(id) ?? null),
     finishedTasks: (query) => Promise.resolve(finishedTasks(held, query)),
     events: (query) => Promise.resolve(events(held, query)),
+    eventRange: () => Promise.resolve(eventRange(held)),
     configRevisions: (limit) => Promise.resolve(revisionsOf(held).slice(0, limit)),
     audits: (query) => Promise.resolve(audits(held, query)),
   }
@@ -205,14 +210,15 @@ function finishedTasks(held: Held, query: FinishedQuery): TaskRecord[] {
 }
 
 function events(held: Held, query: EventQuery): Event[] {
+  const { afterSeq, beforeSeq = null, isNewestFirst = false, limit } = query
+  const { firstSeq, lastSeq } = eventRange(held)
+  const first = Math.max(afterSeq + 1, firstSeq)
+  const last = beforeSeq === null ? lastSeq : Math.min(beforeSeq - 1, lastSeq)
   const found: Event[] = []
-  const oldestSeq = Math.max(1, held.lastEventSeq - held.eventCapacity + 1)
-  for (let seq = Math.max(query.afterSeq + 1, oldestSeq); seq <= held.lastEventSeq && found.length < query.limit; seq++) {
+  for (let step = 0; step <= last - first && found.length < limit; step++) {
+    const seq = isNewestFirst ? last - step : first + step
     const event = held.events[seq % held.eventCapacity]
-    if (event?.seq !== seq) continue
-    if (query.taskId !== null && event.taskId !== query.taskId) continue
-    if (query.nodeId !== null && event.nodeId !== query.nodeId) continue
-    found.push(event)
+    if (event?.seq === seq && isWanted(query, event)) found.push(event)
   }
   return found
 }
@@ -230,4 +236,14 @@ function audits(held: Held, query: AuditQuery): AuditRecord[] {
     .filter(isWanted)
     .sort((a, b) => bySeq(b, a))
     .slice(0, query.limit)
+}
+
+function isWanted(query: EventQuery, event: Event): boolean {
+  const { fromAt = null, untilAt = null } = query
+  return (fromAt === null || event.at >= fromAt) && (untilAt === null || event.at < untilAt) && isEventWanted(query, event)
+}
+
+function eventRange({ eventCapacity, floorEventSeq, lastEventSeq, marks }: Held): EventRange {
+  const lastSeq = eventCapacity === 0 ? marks.nextEventSeq - 1 : lastEventSeq
+  return { firstSeq: Math.max(floorEventSeq, lastSeq - eventCapacity + 1), lastSeq }
 }

@@ -4,32 +4,35 @@
  */
 import type { Instant } from '../../protocol/units.ts'
 
-export type EventKind =
-  | 'config_changed'
-  | 'node_registered'
-  | 'node_status'
-  | 'node_config_changed'
-  | 'node_forgotten'
-  | 'group_changed'
-  | 'group_deleted'
-  | 'task_submitted'
-  | 'task_updated'
-  | 'task_placed'
-  | 'task_started'
-  | 'task_returned'
-  | 'task_finished'
-  | 'task_unreachable'
-  | 'task_reachable'
-  | 'task_residency'
-  | 'swap_decided'
-  | 'swap_in_decided'
-  | 'swap_failed'
-  | 'task_became_noswap'
-  | 'growth_granted'
-  | 'growth_refused'
-  | 'reserve_breached'
-  | 'requeue_freeze'
-  | 'duplicate_node'
+export const EVENT_KINDS = [
+  'config_changed',
+  'node_registered',
+  'node_status',
+  'node_config_changed',
+  'node_forgotten',
+  'group_changed',
+  'group_deleted',
+  'task_submitted',
+  'task_updated',
+  'task_placed',
+  'task_started',
+  'task_returned',
+  'task_finished',
+  'task_unreachable',
+  'task_reachable',
+  'task_residency',
+  'swap_decided',
+  'swap_in_decided',
+  'swap_failed',
+  'task_became_noswap',
+  'growth_granted',
+  'growth_refused',
+  'reserve_breached',
+  'requeue_freeze',
+  'duplicate_node',
+] as const
+
+export type EventKind = (typeof EVENT_KINDS)[number]
 
 export interface Event {
   /** 1, 2, 3, … without a gap. */
@@ -40,9 +43,24 @@ export interface Event {
   readonly nodeId: string | null
   /** The event that led to this one; null for what came from outside. */
   readonly causedBy: number | null
+  /** Who asked for it, by name; null for what nobody asked for, and where nobody is known by name. */
+  readonly by: string | null
   /** Facts by kind, JSON values only, keys in a fixed order. */
   readonly data: EventData
 }
 
 export type EventValue = string | number | boolean | null | readonly EventValue[] | { readonly [key: string]: EventValue }
 export type EventData = Readonly<Record<string, EventValue>>
+
+/** Which events somebody wants; null or left out: all. */
+export interface EventFilter {
+  readonly kinds?: readonly EventKind[] | null
+  readonly taskId?: string | null
+  readonly nodeId?: string | null
+}
+
+export function isEventWanted({ kinds = null, taskId = null, nodeId = null }: EventFilter, event: Event): boolean {
+  if (taskId !== null && event.taskId !== taskId) return false
+  if (nodeId !== null && event.nodeId !== nodeId) return false
+  return kinds === null || kinds.includes(event.kind)
+}

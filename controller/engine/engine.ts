@@ -136,7 +136,10 @@ export class Engine implements Commands {
   // ── commands ────────────────────────────────────────────────────────────────
 
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void {
-    this.#answer(submitTask(this.cluster, request, this.#taskIds, this.#now()), answer)
+    this.#answer(
+      this.#as(request.owner, () => submitTask(this.cluster, request, this.#taskIds, this.#now())),
+      answer,
+    )
   }
 
   updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void {
@@ -144,11 +147,17 @@ export class Engine implements Commands {
   }
 
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(cancelTask(this.cluster, id, by, this.#now()), answer)
+    this.#answer(
+      this.#as(by, () => cancelTask(this.cluster, id, by, this.#now())),
+      answer,
+    )
   }
 
   requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(requeueTask(this.cluster, id, confirmFenced, by, this.#now()), answer)
+    this.#answer(
+      this.#as(by, () => requeueTask(this.cluster, id, confirmFenced, by, this.#now())),
+      answer,
+    )
   }
 
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
@@ -156,7 +165,10 @@ export class Engine implements Commands {
   }
 
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void {
-    this.#answer(putConfig(this.cluster, change, author, this.#now()), answer)
+    this.#answer(
+      this.#as(author, () => putConfig(this.cluster, change, author, this.#now())),
+      answer,
+    )
   }
 
   putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<Node>): void {
@@ -168,11 +180,14 @@ export class Engine implements Commands {
   }
 
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void {
-    this.#answer(forgetNode(this.cluster, nodeId, by, this.#now()), answer)
+    this.#answer(
+      this.#as(by, () => forgetNode(this.cluster, nodeId, by, this.#now())),
+      answer,
+    )
   }
 
   releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void {
-    this.#answer({ ok: true, value: releaseFreeze(this.cluster, by, this.#now()) }, answer)
+    this.#answer({ ok: true, value: this.#as(by, () => releaseFreeze(this.cluster, by, this.#now())) }, answer)
   }
 
   putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void {
@@ -236,6 +251,17 @@ export class Engine implements Commands {
 
   #now(): Instant {
     return this.#options.clock.now()
+  }
+
+  /** What is recorded meanwhile was asked for by somebody of that name. */
+  #as<T>(by: string | null, act: () => T): T {
+    const { recorder } = this.cluster
+    recorder.by = by
+    try {
+      return act()
+    } finally {
+      recorder.by = null
+    }
   }
 
   #answer<T>(result: Answer<T>, answer: AnswerTo<T>): void {

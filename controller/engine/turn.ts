@@ -63,10 +63,12 @@ export class Recorder {
   isForgetful = false
   nextEventSeq = 1
   nextDecision = 1
+  /** Whose command is being carried out; null: nobody's. */
+  by: string | null = null
 
   emit(at: Instant, kind: EventKind, taskId: string | null, nodeId: string | null, causedBy: number | null, data: EventData): number {
     const seq = this.nextEventSeq++
-    this.turn.events.push({ seq, at, kind, taskId, nodeId, causedBy, data })
+    this.turn.events.push({ seq, at, kind, taskId, nodeId, causedBy, by: this.by, data })
     return seq
   }
 

@@ -1,7 +1,7 @@
 import type { DeviceKind } from '../../protocol/messages.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
-import type { Event } from '../domain/event.ts'
+import type { Event, EventFilter } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import type { Role } from '../domain/role.ts'
 import type { Residency, TaskState } from '../domain/task.ts'
@@ -212,12 +212,24 @@ export interface AuditQuery {
   readonly limit: number
 }
 
-/** A page of events, oldest first; `afterSeq` is exclusive. */
-export interface EventQuery {
+/** A page of events, oldest first unless told otherwise. Both seqs are exclusive; what is null or left out bounds nothing. */
+export interface EventQuery extends EventFilter {
   readonly afterSeq: number
-  readonly taskId: string | null
-  readonly nodeId: string | null
+  readonly beforeSeq?: number | null
+  /**
+   * From this instant on, and up to before that one. They are found by halving, which takes instants for rising: after a clock was
+   * set back between two starts, some of that hour may be missed.
+   */
+  readonly fromAt?: Instant | null
+  readonly untilAt?: Instant | null
+  readonly isNewestFirst?: boolean
   readonly limit: number
+}
+
+/** Which events are kept: from `firstSeq` on. Without any it is one more than `lastSeq`, the last there ever was. */
+export interface EventRange {
+  readonly firstSeq: number
+  readonly lastSeq: number
 }
 
 /**
@@ -242,6 +254,7 @@ export interface StoreReads {
   task(id: string): Promise<TaskRecord | null>
   finishedTasks(query: FinishedQuery): Promise<readonly TaskRecord[]>
   events(query: EventQuery): Promise<readonly Event[]>
+  eventRange(): Promise<EventRange>
   configRevisions(limit: number): Promise<readonly ConfigRecord[]>
   audits(query: AuditQuery): Promise<readonly AuditRecord[]>
 }

@@ -60,6 +60,7 @@ describe('the memory store', () => {
     for (let seq = 1; seq <= 10; seq++) void store.commit(aBatch({ events: [anEvent(seq)] }))
     expect(await store.reads.events(eventQuery())).toEqual([8, 9, 10].map((seq) => anEvent(seq)))
     expect(await store.reads.events(eventQuery({ afterSeq: 8, limit: 1 }))).toEqual([anEvent(9)])
+    expect(await store.reads.eventRange()).toEqual({ firstSeq: 8, lastSeq: 10 })
     const none = createMemoryStore({ retainEvents: 0 })
     void none.commit(aBatch({ events: [anEvent(1)] }))
     expect(await none.reads.events(eventQuery())).toEqual([])
@@ -134,6 +135,7 @@ describe('any history of batches', () => {
       await store.reads.finishedTasks(finishedQuery({ states: finals, owner: 'a', nameContains: text, beforeSeq: TASKS })),
       await store.reads.events(eventQuery({ afterSeq: 1, limit })),
       await store.reads.events(eventQuery({ taskId: 'task-1' })),
+      await store.reads.eventRange(),
       await store.reads.configRevisions(limit),
       await store.reads.task('task-2'),
     ]

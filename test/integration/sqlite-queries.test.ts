@@ -1,14 +1,11 @@
-/** Every read of the SQLite store follows an index, and the file does not grow with the events that ever were. */
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+/** Every read of the SQLite store follows an index; its schema comes to be step by step. */
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { MIGRATIONS, migrate } from '../../controller/adapters/sqlite/migrations.ts'
-import { eventsQuery, finishedCountsQuery, finishedTasksQuery, openTasksQuery } from '../../controller/adapters/sqlite/queries.ts'
-import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
-import { aBatch, anEvent, eventQuery, finishedQuery } from '../support/store-builders.ts'
+import { eventsQuery } from '../../controller/adapters/sqlite/event-queries.ts'
+import { finishedCountsQuery, finishedTasksQuery, openTasksQuery } from '../../controller/adapters/sqlite/queries.ts'
+import { eventQuery, finishedQuery } from '../support/store-builders.ts'
 
 describe('the plan of', () => {
   const database = new Database(':memory:')
@@ -32,16 +29,26 @@ describe('the plan of', () => {
       () => page({ owner: 'a', beforeSeq: 9, nameContains: 'x' }),
       /^SEARCH tasks USING INDEX tasks_final_by_owner \(state=\? AND owner=\? AND seq<\?\)$/,
     ],
-    ['events', () => eventsQuery(db, eventQuery()), /^SEARCH events USING INTEGER PRIMARY KEY \(rowid>\?\)$/],
+    ['events', () => eventsQuery(db, eventQuery(), null), /^SEARCH events USING INTEGER PRIMARY KEY \(rowid>\?\)$/],
     [
       "a task's events",
-      () => eventsQuery(db, eventQuery({ taskId: 't' })),
+      () => eventsQuery(db, eventQuery({ taskId: 't' }), ['task_placed', 'task_started']),
       /^SEARCH events USING INDEX events_of_task \(task_id=\? AND seq>\?\)$/,
     ],
     [
       "a node's events",
-      () => eventsQuery(db, eventQuery({ nodeId: 'n' })),
+      () => eventsQuery(db, eventQuery({ nodeId: 'n' }), null),
       /^SEARCH events USING INDEX events_of_node \(node_id=\? AND seq>\?\)$/,
+    ],
+    [
+      'events of a kind',
+      () => eventsQuery(db, eventQuery({ isNewestFirst: true, beforeSeq: 9 }), ['config_changed']),
+      /^SEARCH events USING INDEX events_of_kind \(kind=\? AND seq>\? AND seq<\?\)$/,
+    ],
+    [
+      'events of a time',
+      () => eventsQuery(db, eventQuery({ fromAt: 1, untilAt: 2, beforeSeq: 9 }), null),
+      /^SEARCH events USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)$/,
     ],
   ])('%s follows its index and sorts nothing', async (_, query, plan) => {
     expect(await planOf(query())).toMatch(plan)
@@ -117,55 +124,5 @@ describe('migrations', () => {
     await expect(migrate(db, 'x', 1, [...MIGRATIONS, failing])).rejects.toThrow('half-way')
     expect(database.prepare(`select max(version) from schema_version`).pluck().get()).toBe(MIGRATIONS.length)
     expect(database.prepare(`select count(*) from pragma_table_info('tasks') where name = 'extra'`).pluck().get()).toBe(0)
-  })
-})
-
-describe('events', () => {
-  let dataDir: string
-  beforeEach(() => {
-    dataDir = mkdtempSync(join(tmpdir(), 'headroom-sqlite-'))
-  })
-  afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
-
-  const add = async (store: ReturnType<typeof createSqliteStore>, first: number, count: number) => {
-    await store.commit(aBatch({ events: Array.from({ length: count }, (_, index) => anEvent(first + index)) }))
-  }
-  const keptBy = async (store: ReturnType<typeof createSqliteStore>) => {
-    const kept = await store.reads.events(eventQuery({ limit: 100_000 }))
-    return [kept[0]?.seq, kept.at(-1)?.seq, kept.length]
-  }
-
-  it('past the limit are gone as soon as newer ones are there', async () => {
-    const store = createSqliteStore({ dataDir, retainEvents: 100 })
-    await add(store, 1, 90)
-    expect(await keptBy(store)).toEqual([1, 90, 90])
-    await add(store, 91, 30)
-    expect(await keptBy(store)).toEqual([21, 120, 100])
-    await Promise.all(Array.from({ length: 50 }, (_, index) => add(store, 121 + index * 10, 10)))
-    expect(await keptBy(store)).toEqual([521, 620, 100])
-    await store.commit(aBatch())
-    expect(await keptBy(store)).toEqual([521, 620, 100])
-    await store.close()
-  })
-
-  it('are removed step by step after the limit was lowered', async () => {
-    const before = createSqliteStore({ dataDir })
-    await add(before, 1, 5000)
-    await before.close()
-    const store = createSqliteStore({ dataDir, retainEvents: 10 })
-    const lengths: (number | undefined)[] = []
-    for (let step = 1; step <= 6; step++) {
-      await add(store, 5000 + step, 1)
-      lengths.push((await keptBy(store))[2])
-    }
-    expect(lengths).toEqual([4000, 3000, 2000, 1000, 10, 10])
-    await store.close()
-  })
-
-  it('keep the file at one size', async () => {
-    const store = createSqliteStore({ dataDir, retainEvents: 500 })
-    for (let step = 0; step < 12; step++) await add(store, 1 + step * 500, 500)
-    await store.close()
-    expect(statSync(join(dataDir, STORE_FILE)).size).toBeLessThan(400_000)
   })
 })

@@ -3,7 +3,7 @@
  * nothing (every task stays pending). What a test needs of it is `ApiWorld`, so that the real engine can stand in its place.
  */
 import { DEFAULT_CONFIG, type Config, type ConfigFields } from '../../controller/domain/config.ts'
-import type { Event, EventKind } from '../../controller/domain/event.ts'
+import { isEventWanted, type Event, type EventKind } from '../../controller/domain/event.ts'
 import type { Group } from '../../controller/domain/group.ts'
 import type { Gpu, Node } from '../../controller/domain/node.ts'
 import { commitLimitMib, effectiveSchedulableMib, residentCapacityMib, resolveOvercommit } from '../../controller/domain/vram.ts'
@@ -148,10 +148,13 @@ export class FakeController implements ApiWorld {
               (beforeSeq === null || record.seq < beforeSeq),
           )
           .slice(0, limit),
-      events: async ({ afterSeq, taskId, nodeId, limit }) =>
-        this.events
-          .filter((e) => e.seq > afterSeq && (taskId === null || e.taskId === taskId) && (nodeId === null || e.nodeId === nodeId))
-          .slice(0, limit),
+      events: async ({ afterSeq, beforeSeq = null, fromAt = null, untilAt = null, isNewestFirst = false, limit, ...filter }) => {
+        const found = this.events
+          .filter((e) => e.seq > afterSeq && (beforeSeq === null || e.seq < beforeSeq) && isEventWanted(filter, e))
+          .filter((e) => (fromAt === null || e.at >= fromAt) && (untilAt === null || e.at < untilAt))
+        return (isNewestFirst ? found.reverse() : found).slice(0, limit)
+      },
+      eventRange: async () => ({ firstSeq: this.events[0]?.seq ?? this.views.lastEventSeq() + 1, lastSeq: this.views.lastEventSeq() }),
       configRevisions: async () => [],
       audits: async () => [],
     },
@@ -190,7 +193,8 @@ export class FakeController implements ApiWorld {
   }
 
   addEvent(kind: EventKind, over: Partial<Event> = {}): void {
-    this.events.push({ seq: this.events.length + 1, at: this.now, kind, taskId: null, nodeId: null, causedBy: null, data: {}, ...over })
+    const seq = (this.events.at(-1)?.seq ?? 0) + 1
+    this.events.push({ seq, at: this.now, kind, taskId: null, nodeId: null, causedBy: null, by: null, data: {}, ...over })
   }
 
   snapshot(): string {

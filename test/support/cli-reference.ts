@@ -28,10 +28,11 @@ interface Leaf {
   readonly command: Command
 }
 
-/** Commands that do something, in the order of the help. */
+/** Commands that do something, in the order of the help; one that only holds others has no examples. */
 function leavesOf(command: Command, path = command.name()): readonly Leaf[] {
   if (command.commands.length === 0) return [{ path, command }]
-  return command.commands.flatMap((child) => leavesOf(child, `${path} ${child.name()}`))
+  const below = command.commands.flatMap((child) => leavesOf(child, `${path} ${child.name()}`))
+  return examplesOf(command).length === 0 ? below : [{ path, command }, ...below]
 }
 
 function sectionOf({ path, command }: Leaf): string {

@@ -130,7 +130,7 @@ export class ForgedRun {
   }
 
   tell(kind: EventKind, taskId: string | null, nodeId: string | null, data: EventData = {}): this {
-    const event: Event = { seq: ++this.#seq, at: this.now, kind, taskId, nodeId, causedBy: null, data }
+    const event: Event = { seq: ++this.#seq, at: this.now, kind, taskId, nodeId, causedBy: null, by: null, data }
     this.checker.afterEvents([event])
     this.checker.afterStep()
     return this

@@ -107,7 +107,7 @@ export function aConfig(revision: number): ConfigRecord {
 
 export function anEvent(seq: number, changes: Partial<Event> = {}): Event {
   const data = { from: 'pending', candidates: [{ gpu: 0, haveMib: 1 }, null, true, 'Ω'] }
-  return { seq, at: 1_760_000_000_000 + seq, kind: 'task_placed', taskId: null, nodeId: null, causedBy: null, data, ...changes }
+  return { seq, at: 1_760_000_000_000 + seq, kind: 'task_placed', taskId: null, nodeId: null, causedBy: null, by: null, data, ...changes }
 }
 
 export function aBatch(changes: Partial<Batch> = {}): Batch {

@@ -68,7 +68,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       const tasks = [aTask({ seq: 1, owner: null, command: null, maxRuntimeMs: null }), aRunningTask({ seq: 2 })]
       const groups = [{ id: 'a100', description: 'the "old" ones', nodeIds: ['node-1', 'node-2'] }]
       const marks = { epoch: 7, nextTaskSeq: 3, nextEventSeq: 2, nextDecision: 18 }
-      const event = anEvent(1, { taskId: 'task-1', nodeId: 'node-1', causedBy: 0 })
+      const event = anEvent(1, { taskId: 'task-1', nodeId: 'node-1', causedBy: 0, by: 'alice' })
       await put({ tasks, nodes: [aNode()], groups, config: aConfig(1), events: [event], marks })
       for (const step of ['at once', 'reopened']) {
         if (step === 'reopened') await reopen()
@@ -276,6 +276,30 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await found({ taskId: 'even', nodeId: 'third', limit: 1 })).toEqual([6])
       expect(await found({ taskId: 'unknown' })).toEqual([])
       expect(await found({ afterSeq: 12 })).toEqual([])
+    })
+
+    it('finds events by kind and time, and newest first', async () => {
+      const kinds = ['task_placed', 'task_started', 'config_changed'] as const
+      const about = (seq: number) => ({ kind: kinds[seq % 3] ?? 'task_placed', nodeId: seq % 2 === 0 ? 'even' : null, at: 1000 + 10 * seq })
+      await put({ events: Array.from({ length: 12 }, (_, index) => anEvent(index + 1, about(index + 1))) })
+      const found = async (changes: Partial<EventQuery>) => seqs(await store.reads.events(eventQuery(changes)))
+      expect(await found({ kinds: ['config_changed'] })).toEqual([2, 5, 8, 11])
+      expect(await found({ kinds: ['config_changed', 'task_placed', 'config_changed'], limit: 3, afterSeq: 2 })).toEqual([3, 5, 6])
+      expect(await found({ kinds: ['task_started', 'task_placed'], nodeId: 'even' })).toEqual([4, 6, 10, 12])
+      expect(await found({ kinds: [] })).toEqual([])
+      expect(await found({ isNewestFirst: true, limit: 2 })).toEqual([12, 11])
+      expect(await found({ isNewestFirst: true, beforeSeq: 9, kinds: ['config_changed', 'task_started'], limit: 3 })).toEqual([8, 7, 5])
+      expect(await found({ fromAt: 1030, untilAt: 1060 })).toEqual([3, 4, 5])
+      expect(await found({ fromAt: 1031 })).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12])
+      expect(await found({ untilAt: 1031, afterSeq: 1, beforeSeq: 3 })).toEqual([2])
+      expect(await found({ fromAt: 1121 })).toEqual([])
+      expect(await found({ untilAt: 1 })).toEqual([])
+    })
+
+    it('says which events there are', async () => {
+      expect(await store.reads.eventRange()).toEqual({ firstSeq: 1, lastSeq: 0 })
+      await put({ events: [1, 2, 3].map((seq) => anEvent(seq)) })
+      expect(await store.reads.eventRange()).toEqual({ firstSeq: 1, lastSeq: 3 })
     })
   })
 }

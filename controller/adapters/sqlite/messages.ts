@@ -1,12 +1,13 @@
 /** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
-import type { AuditQuery, EventQuery, FinishedQuery } from '../../ports/store.ts'
+import type { AuditQuery, EventQuery, EventRange, FinishedQuery } from '../../ports/store.ts'
+import type { EventRetention } from './event-log.ts'
 import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'
 
 /** The `workerData` of both threads. */
 export interface WorkerSettings {
   readonly path: string
   readonly busyTimeoutMs: number
-  readonly retainEvents: number
+  readonly retention: EventRetention
   readonly maxPages: number | null
 }
 
@@ -25,6 +26,7 @@ export type ReaderRequest =
   | { readonly op: 'task'; readonly id: string }
   | { readonly op: 'finishedTasks'; readonly query: FinishedQuery }
   | { readonly op: 'events'; readonly query: EventQuery }
+  | { readonly op: 'eventRange' }
   | { readonly op: 'configRevisions'; readonly limit: number }
   | { readonly op: 'audits'; readonly query: AuditQuery }
 
@@ -37,6 +39,7 @@ export interface Answers {
   readonly task: string | null
   readonly finishedTasks: readonly string[]
   readonly events: readonly EventRow[]
+  readonly eventRange: EventRange
   readonly configRevisions: readonly ConfigRow[]
   readonly audits: readonly string[]
   readonly close: null

@@ -4,6 +4,7 @@
  */
 import { sql, type Kysely } from 'kysely'
 import { StoreFault } from '../../ports/store.ts'
+import { chainEvents } from './migrate-event-chain.ts'
 import type { Schema } from './schema.ts'
 
 export interface Migration {
@@ -17,6 +18,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 1, name: 'first tables', up: firstTables },
   { version: 2, name: 'records know stops, confirmations and leases', up: recordsOfLiveness },
   { version: 3, name: 'tokens and audit', up: accessTables },
+  { version: 4, name: 'events are a chain', up: chainEvents },
 ]
 
 /** What this program writes. */

@@ -1,8 +1,8 @@
 /** The reads, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's plans). */
 import { type Kysely, sql } from 'kysely'
 import { isFinal, type TaskState } from '../../domain/task.ts'
-import type { AuditQuery, EventQuery, FinishedQuery } from '../../ports/store.ts'
-import type { ConfigRow, EventRow, StoredRows } from './rows.ts'
+import type { AuditQuery, FinishedQuery } from '../../ports/store.ts'
+import type { ConfigRow, StoredRows } from './rows.ts'
 import type { Schema } from './schema.ts'
 
 /** Everything a controller starts from, as of one instant. */
@@ -44,11 +44,6 @@ export async function finishedTasks(db: Kysely<Schema>, query: FinishedQuery): P
     .map((row) => row.record)
 }
 
-export async function events(db: Kysely<Schema>, query: EventQuery): Promise<EventRow[]> {
-  const rows = await eventsQuery(db, query).execute()
-  return rows.map((row) => [row.seq, row.at, row.kind, row.task_id, row.node_id, row.caused_by, row.data])
-}
-
 /** Newest first. The table is bounded (writer.ts), so filters look at what they pass by. */
 export async function audits(db: Kysely<Schema>, query: AuditQuery): Promise<string[]> {
   const rows = await auditsQuery(db, query).execute()
@@ -79,13 +74,6 @@ export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, { owner
   if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
   if (nameContains !== null) query = query.where(({ fn, val }) => fn<number>('instr', ['name', val(nameContains)]), '>', 0)
   return query.orderBy('seq', 'desc').limit(limit)
-}
-
-export function eventsQuery(db: Kysely<Schema>, { afterSeq, taskId, nodeId, limit }: EventQuery) {
-  let query = db.selectFrom('events').selectAll().where('seq', '>', afterSeq)
-  if (taskId !== null) query = query.where('task_id', '=', taskId)
-  if (nodeId !== null) query = query.where('node_id', '=', nodeId)
-  return query.orderBy('seq').limit(limit)
 }
 
 export function auditsQuery(db: Kysely<Schema>, { beforeSeq, actor, action, outcome, targetContains, since, until, limit }: AuditQuery) {

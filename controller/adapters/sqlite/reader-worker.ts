@@ -4,7 +4,8 @@ import type { Kysely } from 'kysely'
 import { kyselyOf } from './dialect.ts'
 import type { ReaderRequest, WorkerSettings } from './messages.ts'
 import { openForReading } from './opening.ts'
-import { audits, configRevisions, events, finishedTasks, loadRows, taskById } from './queries.ts'
+import { eventRange, events } from './event-queries.ts'
+import { audits, configRevisions, finishedTasks, loadRows, taskById } from './queries.ts'
 import type { Schema } from './schema.ts'
 import { serve } from './serving.ts'
 
@@ -27,6 +28,8 @@ function answer(db: Kysely<Schema>, request: ReaderRequest): unknown {
       return finishedTasks(db, request.query)
     case 'events':
       return events(db, request.query)
+    case 'eventRange':
+      return eventRange(db)
     case 'configRevisions':
       return configRevisions(db, request.limit)
     case 'audits':

@@ -40,6 +40,7 @@ export type EventRow = readonly [
   taskId: string | null,
   nodeId: string | null,
   causedBy: number | null,
+  by: string | null,
   data: string,
 ]
 export type TokenRow = readonly [id: string, createdAt: number, record: string]
@@ -111,7 +112,7 @@ function encodeConfig(config: ConfigRecord): ConfigRow {
 }
 
 function encodeEvent(event: Event): EventRow {
-  return [event.seq, event.at, event.kind, event.taskId, event.nodeId, event.causedBy, JSON.stringify(event.data)]
+  return [event.seq, event.at, event.kind, event.taskId, event.nodeId, event.causedBy, event.by, JSON.stringify(event.data)]
 }
 
 function encodeAccess({ tokens, revokedTokenIds, audits }: AccessRecords): AccessRows {
@@ -148,8 +149,8 @@ export function decodeConfig([revision, at, author, fields]: ConfigRow): ConfigR
   return { revision, at, author, fields: JSON.parse(fields) as ConfigFields }
 }
 
-export function decodeEvent([seq, at, kind, taskId, nodeId, causedBy, data]: EventRow): Event {
-  return { seq, at, kind: kind as EventKind, taskId, nodeId, causedBy, data: JSON.parse(data) as EventData }
+export function decodeEvent([seq, at, kind, taskId, nodeId, causedBy, by, data]: EventRow): Event {
+  return { seq, at, kind: kind as EventKind, taskId, nodeId, causedBy, by, data: JSON.parse(data) as EventData }
 }
 
 export function decodeAudit(record: string): AuditRecord {

@@ -42,8 +42,25 @@ export interface EventsTable {
   task_id: string | null
   node_id: string | null
   caused_by: number | null
+  /** Who asked for it. */
+  author: string | null
   /** EventData as JSON. */
   data: string
+  /** The link of the chain, 32 bytes (event-chain.ts). */
+  hash: Uint8Array
+}
+
+/** One row, with id 1: both ends of the chain of events. */
+export interface EventChainTable {
+  id: number
+  /** The newest event, 0 for none. */
+  head_seq: number
+  head_hash: Uint8Array
+  /** The newest of those that were removed, 0 for none: the first that is kept hangs on its hash. */
+  pruned_seq: number
+  pruned_hash: Uint8Array
+  /** What the kept ones take (event-chain.ts, `eventBytes`). */
+  kept_bytes: number
 }
 
 /** `record` holds the whole TokenRecord as JSON: the hash of the secret, never the secret. */
@@ -86,6 +103,7 @@ export interface Schema {
   groups: GroupsTable
   config_revisions: ConfigRevisionsTable
   events: EventsTable
+  event_chain: EventChainTable
   tokens: TokensTable
   audits: AuditsTable
   marks: MarksTable

@@ -5,6 +5,7 @@
 import { join, resolve } from 'node:path'
 import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue, type CommitQueue } from './commit-queue.ts'
+import type { EventRetention } from './event-log.ts'
 import { oneLine } from './faults.ts'
 import type { ReaderRequest, WorkerSettings, WriterRequest } from './messages.ts'
 import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from './rows.ts'
@@ -19,6 +20,10 @@ export interface SqliteStoreOptions {
   readonly busyTimeoutMs?: number
   /** How many of the newest events are kept (default 1,000,000). */
   readonly retainEvents?: number
+  /** Of how many bytes of the file, about (default: no limit). */
+  readonly retainEventBytes?: number
+  /** From how long ago (default: no limit). */
+  readonly retainEventsMs?: number
   /** The file grows to so many pages of 4 KiB at most; past that the disk counts as full. Default: no limit. */
   readonly maxPages?: number
   /** Told what happened to the file: made, migrated. */
@@ -78,12 +83,19 @@ function timed(write: Write, onCommit: SqliteStoreOptions['onCommit']): Write {
 }
 
 function settingsOf(options: SqliteStoreOptions): WorkerSettings {
-  const { dataDir, path, busyTimeoutMs = BUSY_TIMEOUT_MS, retainEvents = RETAIN_EVENTS, maxPages } = options
+  const { dataDir, path, busyTimeoutMs = BUSY_TIMEOUT_MS, maxPages } = options
   if ((dataDir === undefined) === (path === undefined)) throw new TypeError('a SQLite store needs either dataDir or path')
   requireWhole('busyTimeoutMs', busyTimeoutMs, 0)
-  requireWhole('retainEvents', retainEvents, 1)
   if (maxPages !== undefined) requireWhole('maxPages', maxPages, 1)
-  return { path: resolve(path ?? join(dataDir ?? '', STORE_FILE)), busyTimeoutMs, retainEvents, maxPages: maxPages ?? null }
+  const retention = retentionOf(options)
+  return { path: resolve(path ?? join(dataDir ?? '', STORE_FILE)), busyTimeoutMs, retention, maxPages: maxPages ?? null }
+}
+
+function retentionOf({ retainEvents = RETAIN_EVENTS, retainEventBytes, retainEventsMs }: SqliteStoreOptions): EventRetention {
+  for (const [name, value] of Object.entries({ retainEvents, retainEventBytes, retainEventsMs })) {
+    if (value !== undefined) requireWhole(name, value, 1)
+  }
+  return { maxEvents: retainEvents, maxBytes: retainEventBytes ?? null, maxAgeMs: retainEventsMs ?? null }
 }
 
 function requireWhole(name: string, value: number, min: number): void {
@@ -137,6 +149,7 @@ function readsOf(ask: Reader['ask']): StoreReads {
     },
     finishedTasks: async (query) => (await ask({ op: 'finishedTasks', query })).map(decodeTask),
     events: async (query) => (await ask({ op: 'events', query })).map(decodeEvent),
+    eventRange: () => ask({ op: 'eventRange' }),
     configRevisions: async (limit) => (await ask({ op: 'configRevisions', limit })).map(decodeConfig),
     audits: async (query) => (await ask({ op: 'audits', query })).map(decodeAudit),
   }

@@ -3,31 +3,36 @@ import type Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
 import { createAccessWriter } from './access-writer.ts'
-import type { BatchRows, EventRow } from './rows.ts'
-
-/** Besides as many events as came in, a commit removes at most this many old ones: a lowered limit is reached step by step. */
-const EXTRA_PRUNED_EVENTS = 1000
+import { createEventLog, readChainEnds, type EventRetention } from './event-log.ts'
+import type { BatchRows } from './rows.ts'
 
 type Statement = Database.Statement<unknown[]>
 type Compilable = { compile(): { readonly sql: string } }
 
 /**
- * @param retainEvents how many of the newest events are kept.
+ * @param now milliseconds since the Unix epoch: the age of events is counted from it.
  * @returns writes all batches in one transaction, in their order; it is on disk when the call returns.
  *   Throws SqliteError, or StoreFault when a controller with a later epoch has written; nothing of the batches is there then.
  */
-export function createWriter(db: Database.Database, retainEvents: number): (batches: readonly BatchRows[]) => void {
+export function createWriter(db: Database.Database, retention: EventRetention, now: () => number): (batches: readonly BatchRows[]) => void {
   const statements = prepareAll(db)
-  const pruneEvents = createPruning(db, retainEvents)
   const writeAccess = createAccessWriter(db)
+  const events = createEventLog(db, retention)
+  let ends = readChainEnds(db)
   const writeAll = db.transaction((batches: readonly BatchRows[]) => {
     for (const batch of batches) {
       write(statements, batch)
       if (batch.access !== null) writeAccess(batch.access)
     }
-    pruneEvents(batches)
+    return events.write(
+      ends,
+      batches.flatMap((batch) => batch.events),
+      now(),
+    )
   })
-  return (batches) => writeAll.immediate(batches)
+  return (batches) => {
+    ends = writeAll.immediate(batches)
+  }
 }
 
 function write(statements: Statements, batch: BatchRows): void {
@@ -39,7 +44,6 @@ function write(statements: Statements, batch: BatchRows): void {
   for (const id of batch.deletedGroupIds) statements.deleteGroup.run(id)
   for (const row of batch.groups) statements.putGroup.run(row)
   if (batch.config !== null) statements.putConfig.run(batch.config)
-  for (const row of batch.events) statements.addEvent.run(row)
 }
 
 function fenced(epoch: number): string {
@@ -53,7 +57,6 @@ interface Statements {
   readonly putGroup: Statement
   readonly deleteGroup: Statement
   readonly putConfig: Statement
-  readonly addEvent: Statement
   readonly putMarks: Statement
 }
 
@@ -82,7 +85,6 @@ function prepareAll(db: Database.Database): Statements {
     putGroup: prepare(q.replaceInto('groups').values({ id: '', record: '' })),
     deleteGroup: prepare(q.deleteFrom('groups').where('id', '=', '')),
     putConfig: prepare(q.replaceInto('config_revisions').values({ revision: 0, at: 0, author: '', fields: '' })),
-    addEvent: prepare(q.insertInto('events').values({ seq: 0, at: 0, kind: '', task_id: '', node_id: '', caused_by: 0, data: '' })),
     putMarks: preparePutMarks(db),
   }
 }
@@ -104,24 +106,4 @@ function preparePutMarks(db: Database.Database): Statement {
         .whereRef('excluded.epoch', '>=', 'marks.epoch'),
     )
   return db.prepare<unknown[]>(query.compile().sql)
-}
-
-/** Removes the oldest events past the limit, in the transaction that adds new ones, so that the file is bounded at every moment. */
-function createPruning(db: Database.Database, retainEvents: number): (batches: readonly BatchRows[]) => void {
-  const remove = db.prepare<unknown[]>(kyselyOf(db).deleteFrom('events').where('seq', '<', 0).compile().sql)
-  let oldestSeq: number | null = db.prepare<unknown[], number | null>('select min(seq) from events').pluck().get() ?? null
-  return (batches) => {
-    const added = batches.reduce((sum, batch) => sum + batch.events.length, 0)
-    const newest = newestEvent(batches)
-    if (newest === undefined) return
-    oldestSeq ??= newest[0] - added + 1
-    const firstKept = Math.min(newest[0] - retainEvents + 1, oldestSeq + added + EXTRA_PRUNED_EVENTS)
-    if (firstKept <= oldestSeq) return
-    remove.run(firstKept)
-    oldestSeq = firstKept
-  }
-}
-
-function newestEvent(batches: readonly BatchRows[]): EventRow | undefined {
-  return batches.findLast((batch) => batch.events.length > 0)?.events.at(-1)
 }

@@ -10,6 +10,7 @@ export function presentEvent(event: Event): EventBody {
     task_id: event.taskId,
     node_id: event.nodeId,
     caused_by: event.causedBy,
+    by: event.by,
     data: event.data,
   }
 }

@@ -1,15 +1,16 @@
 import { Type, type Static } from 'typebox'
-import type { EventData } from '../../domain/event.ts'
-import { closed, count, countOrNull, instant, integer, list, pathId, refTo, textOrNull } from './fields.ts'
+import { EVENT_KINDS, type EventData } from '../../domain/event.ts'
+import { closed, count, countOrNull, instant, integer, list, oneOf, pathId, refTo, textOrNull } from './fields.ts'
 
 export const EventSchema = Type.Object(
   {
     seq: count('1, 2, 3, … without a gap'),
     at: instant('When it happened'),
-    kind: Type.String(),
+    kind: oneOf(EVENT_KINDS),
     task_id: textOrNull('The task it concerns'),
     node_id: textOrNull('The node it concerns'),
     caused_by: countOrNull('seq of the event that led to it; null for what came from outside'),
+    by: textOrNull('Who asked for it; null for what nobody asked for, and where nobody is known by name'),
     data: Type.Unsafe<EventData>({ type: 'object', additionalProperties: true, description: 'Facts, by kind' }),
   },
   { $id: 'Event' },

@@ -1,0 +1,107 @@
+/** Looks whether the log of events is as it was written: each event in its place, unchanged, none missing (docs/events.md). */
+import Database from 'better-sqlite3'
+import { existsSync } from 'node:fs'
+import { StoreFault } from '../../ports/store.ts'
+import { canonicalEvent, nextHash } from './event-chain.ts'
+import { readChainEnds, type ChainEnds } from './event-log.ts'
+import { faultOf } from './faults.ts'
+import type { EventRow } from './rows.ts'
+
+/** What somebody noted of the chain before: this event had this hash, in hex. */
+export interface NotedLink {
+  readonly seq: number
+  readonly hash: string
+}
+
+export type Verification = Intact | Broken
+
+interface Intact {
+  readonly isIntact: true
+  readonly events: number
+  readonly firstSeq: number | null
+  readonly lastSeq: number
+  /** In hex; note it elsewhere, with `lastSeq`: whoever can write the file can write a chain of his own. */
+  readonly lastHash: string
+  /** The newest of those that retention has removed; 0 for none. */
+  readonly prunedSeq: number
+}
+
+interface Broken {
+  readonly isIntact: false
+  /** The first event that is not as it was written, or is missing. */
+  readonly brokenSeq: number
+  readonly why: string
+}
+
+/**
+ * Reads only. A controller may be writing meanwhile: what is looked at is one instant.
+ * @throws StoreFault when there is no such file, it cannot be read, or comes from before there was a chain.
+ */
+export function verifyEvents(path: string, noted: readonly NotedLink[] = []): Verification {
+  if (!existsSync(path)) throw new StoreFault(`${path} does not exist: name a data directory or a store file`)
+  try {
+    const db = new Database(path, { readonly: true, fileMustExist: true })
+    try {
+      return db.transaction(() => verify(db, path, noted))()
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    throw faultOf(error, path)
+  }
+}
+
+function verify(db: Database.Database, path: string, noted: readonly NotedLink[]): Verification {
+  if (!hasTable(db, 'event_chain')) {
+    throw new StoreFault(`${path} has no chain of events: it was written by an earlier version (starting the controller makes one)`)
+  }
+  const ends = readChainEnds(db)
+  const nextSeq = db.prepare<[], number | null>('select next_event_seq from marks').pluck().get() ?? 1
+  return verifyRows(rowsOf(db), ends, nextSeq, new Map(noted.map((link) => [link.seq, link.hash])))
+}
+
+type ChainedRow = [...EventRow, hash: string]
+
+function rowsOf(db: Database.Database): Iterable<ChainedRow> {
+  return db
+    .prepare<[], ChainedRow>('select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) from events order by seq')
+    .raw()
+    .iterate()
+}
+
+function verifyRows(rows: Iterable<ChainedRow>, ends: ChainEnds, nextSeq: number, noted: ReadonlyMap<number, string>): Verification {
+  let [seq, hash, events] = [ends.prunedSeq, ends.prunedHash, 0]
+  const gone = [...noted.keys()].find((each) => each < seq)
+  if (gone !== undefined)
+    return broken(gone, 'it was noted, and retention has removed it since, so that nothing can be said: note a later one')
+  if (isContradicted(noted, seq, hash)) return broken(seq, 'the hash of the last pruned event is another than the one noted')
+  for (const [rowSeq, at, kind, taskId, nodeId, causedBy, by, data, stored] of rows) {
+    if (rowSeq <= seq) return broken(rowSeq, `it stands before event ${seq + 1}, the first that should be there`)
+    if (rowSeq !== seq + 1) return broken(seq + 1, `it is missing: event ${rowSeq} is the next`)
+    seq = rowSeq
+    hash = nextHash(hash, canonicalEvent([rowSeq, at, kind, taskId, nodeId, causedBy, by, data]))
+    events += 1
+    if (hash !== stored) return broken(seq, 'it is not what was written, or does not follow the event before')
+    if (isContradicted(noted, seq, hash)) return broken(seq, 'its hash is another than the one noted')
+  }
+  const newestKnown = Math.max(ends.headSeq, nextSeq - 1)
+  if (seq < newestKnown) return broken(seq + 1, `it is missing, and so is all up to event ${newestKnown}`)
+  if (seq > newestKnown || hash !== ends.headHash) return broken(seq, `the chain should end with event ${ends.headSeq}, ${ends.headHash}`)
+  const unseen = [...noted.keys()].find((each) => each > seq)
+  if (unseen !== undefined) return broken(unseen, 'it was noted, and the log ends before it')
+  const firstSeq = events === 0 ? null : seq - events + 1
+  return { isIntact: true, events, firstSeq, lastSeq: seq, lastHash: hash, prunedSeq: ends.prunedSeq }
+}
+
+function isContradicted(noted: ReadonlyMap<number, string>, seq: number, hash: string): boolean {
+  const known = noted.get(seq)
+  return known !== undefined && known !== hash
+}
+
+function broken(brokenSeq: number, why: string): Broken {
+  return { isIntact: false, brokenSeq, why }
+}
+
+function hasTable(db: Database.Database, name: string): boolean {
+  return db.prepare(`select 1 from sqlite_schema where type = 'table' and name = ?`).get(name) !== undefined
+}

@@ -1,0 +1,228 @@
+/** The log of events in the file: chained, verified, and bounded in number, bytes and age. */
+import { copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
+import { MIGRATIONS, migrate } from '../../controller/adapters/sqlite/migrations.ts'
+import { createSqliteStore, STORE_FILE, type SqliteStoreOptions } from '../../controller/adapters/sqlite/store.ts'
+import { verifyEvents } from '../../controller/adapters/sqlite/verify-events.ts'
+import type { Event } from '../../controller/domain/event.ts'
+import type { Store } from '../../controller/ports/store.ts'
+import { aBatch, anEvent, eventQuery } from '../support/store-builders.ts'
+
+let dataDir: string
+let file: string
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'headroom-sqlite-'))
+  file = join(dataDir, STORE_FILE)
+})
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
+
+const marks = (nextEventSeq: number) => ({ epoch: 1, nextTaskSeq: 1, nextDecision: 1, nextEventSeq })
+
+async function add(store: Store, first: number, count: number, changes: Partial<Event> = {}): Promise<void> {
+  const events = Array.from({ length: count }, (_, index) => anEvent(first + index, changes))
+  await store.commit(aBatch({ events, marks: marks(first + count) }))
+}
+
+async function keptBy(store: Store) {
+  const kept = await store.reads.events(eventQuery({ limit: 100_000 }))
+  return [kept[0]?.seq, kept.at(-1)?.seq, kept.length]
+}
+
+/** A closed store with events 1 to `count`, written in several transactions by two controllers. */
+async function written(count: number, options: Partial<SqliteStoreOptions> = {}): Promise<void> {
+  for (const [from, to] of [
+    [1, Math.floor(count / 2)],
+    [Math.floor(count / 2) + 1, count],
+  ] as const) {
+    const store = createSqliteStore({ dataDir, ...options })
+    for (let seq = from; seq <= to; seq += 7) await add(store, seq, Math.min(7, to - seq + 1), { by: seq % 2 === 0 ? 'alice' : null })
+    await store.close()
+  }
+}
+
+function tamper(...statements: readonly string[]): void {
+  const db = new Database(file)
+  for (const statement of statements) db.exec(statement)
+  db.close()
+}
+
+describe('the chain of events', () => {
+  it('is the SHA-256 of the hash before, a line feed, and the event as an array in JSON', async () => {
+    await written(3)
+    let hash = '0'.repeat(64)
+    for (let seq = 1; seq <= 3; seq++) {
+      const { at, kind, taskId, nodeId, causedBy, data } = anEvent(seq)
+      const text = JSON.stringify([seq, at, kind, taskId, nodeId, causedBy, seq >= 2 ? 'alice' : null, JSON.stringify(data)])
+      hash = createHash('sha256').update(`${hash}\n${text}`).digest('hex')
+    }
+    expect(verifyEvents(file)).toEqual({ isIntact: true, events: 3, firstSeq: 1, lastSeq: 3, lastHash: hash, prunedSeq: 0 })
+  })
+
+  it('goes on after a restart, and holds in a copy and while a controller writes', async () => {
+    await written(40)
+    const store = createSqliteStore({ dataDir })
+    await add(store, 41, 5)
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 45, lastSeq: 45 })
+    await store.close()
+    copyFileSync(file, `${file}.copy`)
+    expect(verifyEvents(`${file}.copy`)).toEqual(verifyEvents(file))
+  })
+
+  it('of a store without events is whole', async () => {
+    const store = createSqliteStore({ dataDir })
+    await store.load()
+    await store.close()
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 0, firstSeq: null, lastSeq: 0 })
+  })
+
+  it.each([
+    ['data', `update events set data = replace(data, 'pending', 'running') where seq = 12`, 12],
+    ['a time', 'update events set at = at + 1 where seq = 20', 20],
+    ['who did it', `update events set author = 'mallory' where seq = 8`, 8],
+    ['the cause', 'update events set caused_by = 3 where seq = 30', 30],
+    ['a hash', `update events set hash = zeroblob(32) where seq = 17`, 17],
+    ['nothing but a number', 'update events set seq = 4000 where seq = 25', 25],
+    ['a row that is gone from the middle', 'delete from events where seq = 13', 13],
+    ['the first row gone', 'delete from events where seq = 1', 1],
+    ['the last rows gone', 'delete from events where seq > 37', 38],
+    [
+      'the last rows gone, the ends of the chain cut to match',
+      'delete from events where seq > 37; update event_chain set head_seq = 37, head_hash = (select hash from events where seq = 37)',
+      38,
+    ],
+    [
+      'a row that was never written',
+      `insert into events select 41, at, kind, task_id, node_id, caused_by, data, author, hash from events where seq = 40`,
+      41,
+    ],
+    [
+      'two rows that changed places',
+      'update events set seq = -1 where seq = 9; update events set seq = 9 where seq = 10; update events set seq = 10 where seq = -1',
+      9,
+    ],
+    ['the last hash of the chain', 'update event_chain set head_hash = zeroblob(32)', 40],
+  ])('shows a change of %s, and names the first event that is wrong', async (_, statement, brokenSeq) => {
+    await written(40)
+    tamper(statement)
+    expect(verifyEvents(file)).toEqual({ isIntact: false, brokenSeq, why: expect.any(String) })
+  })
+
+  it('that was forged from some event on is told by a hash that was noted elsewhere', async () => {
+    await written(40)
+    const before = verifyEvents(file)
+    if (!before.isIntact) throw new Error('the log should be whole')
+    const noted = { seq: before.lastSeq, hash: before.lastHash }
+    rmSync(file)
+    const forged = createSqliteStore({ dataDir })
+    await add(forged, 1, 50)
+    await forged.close()
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, lastSeq: 50 })
+    expect(verifyEvents(file, [noted])).toMatchObject({ isIntact: false, brokenSeq: 40 })
+    expect(verifyEvents(file, [{ seq: 99, hash: noted.hash }])).toMatchObject({ isIntact: false, brokenSeq: 99 })
+  })
+
+  it('stays whole where old events are removed, and begins at the last of those', async () => {
+    await written(100, { retainEvents: 30 })
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 30, firstSeq: 71, lastSeq: 100, prunedSeq: 70 })
+    tamper('delete from events where seq = 71')
+    expect(verifyEvents(file)).toMatchObject({ isIntact: false, brokenSeq: 71 })
+  })
+
+  it('is made for the events of an earlier version', async () => {
+    const db = new Database(file)
+    await migrate(kyselyOf(db), file, 0, MIGRATIONS.slice(0, 3))
+    const insert = db.prepare('insert into events values (?, ?, ?, ?, ?, ?, ?)')
+    db.transaction(() => {
+      for (let seq = 5; seq < 11_000; seq++) insert.run(seq, 1000 + seq, 'task_placed', 't', 'n', null, '{"attempt":1}')
+    })()
+    db.prepare('insert into marks values (1, 3, 1, 11000, 1)').run()
+    db.close()
+    expect(() => verifyEvents(file)).toThrow('no chain of events')
+    const store = createSqliteStore({ dataDir })
+    await store.commit(aBatch({ events: [anEvent(11_000)], marks: { ...marks(11_001), epoch: 4 } }))
+    expect(await store.reads.eventRange()).toEqual({ firstSeq: 5, lastSeq: 11_000 })
+    await store.close()
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 10_996, firstSeq: 5, lastSeq: 11_000, prunedSeq: 4 })
+  })
+
+  it.each([
+    ['a file that is not there', 'nothing.db', /does not exist/],
+    ['what is no database', 'text.db', /damaged or no database/],
+  ])('of %s cannot be looked at, in one line', (_, name, message) => {
+    if (name === 'text.db') copyFileSync(import.meta.filename, join(dataDir, name))
+    expect(() => verifyEvents(join(dataDir, name))).toThrow(message)
+  })
+})
+
+describe('events', () => {
+  it('past the number kept are gone as soon as newer ones are there', async () => {
+    const store = createSqliteStore({ dataDir, retainEvents: 100 })
+    await add(store, 1, 90)
+    expect(await keptBy(store)).toEqual([1, 90, 90])
+    await add(store, 91, 30)
+    expect(await keptBy(store)).toEqual([21, 120, 100])
+    await Promise.all(Array.from({ length: 50 }, (_, index) => add(store, 121 + index * 10, 10)))
+    expect(await keptBy(store)).toEqual([521, 620, 100])
+    await store.commit(aBatch())
+    expect(await keptBy(store)).toEqual([521, 620, 100])
+    expect(await store.reads.eventRange()).toEqual({ firstSeq: 521, lastSeq: 620 })
+    await store.close()
+  })
+
+  it('are removed step by step after the limit was lowered', async () => {
+    const before = createSqliteStore({ dataDir })
+    await add(before, 1, 5000)
+    await before.close()
+    const store = createSqliteStore({ dataDir, retainEvents: 10 })
+    const lengths: (number | undefined)[] = []
+    for (let step = 1; step <= 6; step++) {
+      await add(store, 5000 + step, 1)
+      lengths.push((await keptBy(store))[2])
+    }
+    expect(lengths).toEqual([4000, 3000, 2000, 1000, 10, 10])
+    await store.close()
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 10 })
+  })
+
+  it('past their age are gone with the next commit, whatever it holds, and all of them may be', async () => {
+    const now = Date.now()
+    const store = createSqliteStore({ dataDir, retainEventsMs: 60_000 })
+    await add(store, 1, 10, { at: now - 120_000 })
+    await add(store, 11, 5, { at: now })
+    expect(await keptBy(store)).toEqual([11, 15, 5])
+    await store.close()
+    const later = createSqliteStore({ dataDir, retainEventsMs: 1 })
+    await later.commit(aBatch({ marks: marks(16) }))
+    expect(await keptBy(later)).toEqual([undefined, undefined, 0])
+    expect(await later.reads.eventRange()).toEqual({ firstSeq: 16, lastSeq: 15 })
+    await add(later, 16, 1, { at: now + 3_600_000 })
+    await later.close()
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 1, firstSeq: 16, prunedSeq: 15 })
+  })
+
+  it('past their bytes are gone, also after a restart, and the file keeps about that size', async () => {
+    const limit = 400_000
+    const step = async (from: number) => {
+      const store = createSqliteStore({ dataDir, retainEventBytes: limit })
+      for (let seq = from; seq < from + 6000; seq += 500) {
+        await add(store, seq, 500, { taskId: `5f0c9a52-1d3e-4b7a-9c11-${seq}`, nodeId: '5f0c9a52-1d3e-4b7a-9c11-0000000000aa' })
+      }
+      const [, , length] = await keptBy(store)
+      await store.close()
+      return { length, bytes: statSync(file).size }
+    }
+    const first = await step(1)
+    const second = await step(6001)
+    expect(first.length).toBeGreaterThan(500)
+    expect(second.length).toBeGreaterThan(500)
+    // Beside the events the file holds the other tables, and room for the events of one more commit.
+    expect(second.bytes).toBeGreaterThan(limit)
+    expect(second.bytes).toBeLessThan(2 * limit)
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true })
+  })
+})
