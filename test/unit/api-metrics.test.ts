@@ -48,6 +48,7 @@ const event = (at: number, kind: Event['kind'], data: Event['data'] = {}): Event
   taskId: 'a',
   nodeId: 'n',
   causedBy: null,
+  by: null,
   data,
 })
 const moving = (at: number, residency: string, because: string | null = null) => event(at, 'task_residency', { residency, because })

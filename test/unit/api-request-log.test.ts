@@ -61,6 +61,7 @@ describe('the log of events', () => {
     taskId: 't',
     nodeId: 'n',
     causedBy: 3,
+    by: null,
     data,
   })
 
