@@ -229,9 +229,11 @@ function refuseGrowth(c: Cluster, entry: LiveEntry, placement: LivePlacement, re
 /** The oldest that has waited long begins to collect: it owns all its bytes, and victims leave as they ripen. */
 function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   if (node.collector !== null) return false
-  const { maxTasksPerGpu } = c.policy
-  const mayCollect = node.queue.filter((entry) => entry.kind !== 'placement' || missesOnlyBytes(entry.task, entry.gpus, maxTasksPerGpu))
-  const entry = nextCollector(mayCollect, c.policy, now) as LiveEntry | null
+  const entry = nextCollector(
+    node.queue.filter((one) => missesBytesAlone(c, one, now)),
+    c.policy,
+    now,
+  ) as LiveEntry | null
   if (entry === null) return false
   entry.isCollector = true
   node.collector = entry
@@ -239,11 +241,23 @@ function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   return true
 }
 
+/** Whoever would let go again at once, because something else than bytes is in its way, does not collect. */
+function missesBytesAlone(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+  switch (entry.kind) {
+    case 'placement':
+      return missesOnlyBytes(entry.task, entry.gpus, c.policy.maxTasksPerGpu)
+    case 'growth':
+      return isPromisedHostMemory(entry)
+    case 'swap_in':
+      return !isBackingOff(entry, now)
+  }
+}
+
 /** Time alone changes things here at few instants: a rank rises, a growth is settled, an entry begins to hold its GPUs, a back-off ends. */
 function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   let next = Infinity
   for (const entry of node.queue) {
-    const backOffUntil = entry.kind === 'growth' ? (entry.task.placement?.backOffUntil ?? 0) : 0
+    const backOffUntil = entry.kind === 'placement' ? 0 : (entry.task.placement?.backOffUntil ?? 0)
     for (const at of [entry.askedAt + c.policy.swapInAgingMs, entry.askedAt + c.policy.reservationAfterMs, backOffUntil]) {
       if (at > now && at < next) next = at
     }
