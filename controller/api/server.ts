@@ -40,6 +40,7 @@ import { nodeRoutes } from './routes/nodes.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { summaryRoutes } from './routes/summary.ts'
+import { taskActionRoutes } from './routes/task-actions.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { ConfigSchema } from './schema/config.ts'
 import { EventSchema } from './schema/event.ts'
@@ -140,6 +141,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   configRoutes(app, api)
   nodeRoutes(app, api)
   taskRoutes(app, api)
+  taskActionRoutes(app, api)
   explainRoutes(app, api)
   leaseRoutes(app, api)
   logRoutes(app, api)

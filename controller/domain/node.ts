@@ -14,6 +14,8 @@ export interface Node {
   readonly address: string
   readonly status: NodeStatus
   readonly isCordoned: boolean
+  /** An operator empties it; null when nobody does. It is cordoned as long. */
+  readonly drain: NodeDrain | null
   readonly gpus: readonly Gpu[]
   /** Names of the groups it belongs to, in code-unit order; empty means the common pool. */
   readonly groups: readonly string[]
@@ -40,6 +42,14 @@ export interface Node {
   readonly ordinal: number
   /** Position of its id among the ids of all nodes: the order by id, as a number. */
   readonly rank: number
+}
+
+/** Tasks end in their own time; from `movesAt` on those that may be requeued are stopped and wait for another node. */
+export interface NodeDrain {
+  readonly since: Instant
+  /** Null: nobody is moved. */
+  readonly movesAt: Instant | null
+  readonly by: string
 }
 
 /** A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and 5). */

@@ -9,7 +9,7 @@ export type FinalState = 'completed' | 'failed' | 'cancelled' | 'lost'
 /** The second axis: a swapped-out task is still a running one. `none`: not started on the node yet. */
 export type Residency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
 
-/** What a client asked for. `noswap`, `priority`, `labels`, and while pending `vramMib` and `groups`, may be changed later. */
+/** What a client asked for. `noswap`, `priority`, `labels`, and while pending `vramMib`, `groups` and `onNodeLoss`, may be changed later. */
 export interface TaskSpec {
   /** A UUID; in scenarios the name given. */
   readonly id: string

@@ -42,18 +42,6 @@ export function putNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChan
   return { ok: true, value: node }
 }
 
-export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: Instant): Answer<LiveNode> {
-  const node = c.nodes.get(nodeId)
-  if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
-  if (node.isCordoned !== isCordoned) {
-    node.isCordoned = isCordoned
-    for (const gpu of node.gpus) c.touchGpu(gpu)
-    c.recorder.emit(now, 'node_config_changed', null, node.id, null, { is_cordoned: isCordoned })
-    c.recorder.dirtyNode(node)
-  }
-  return { ok: true, value: node }
-}
-
 /** A node that is gone for good. */
 export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant): Answer<null> {
   const node = c.nodes.get(nodeId)
@@ -67,6 +55,7 @@ export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant)
     if (entry.task.queue === null) c.enqueue(entry.task, now)
   }
   node.cancelWake?.()
+  node.cancelDrain?.()
   c.removeNode(node)
   c.recorder.forgetNode(node)
   c.recorder.emit(now, 'node_forgotten', null, nodeId, null, { name: node.name, by })

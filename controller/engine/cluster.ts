@@ -21,6 +21,7 @@ import type { RequeueFreeze } from './requeue-freeze.ts'
 import { NOT_FROZEN } from './requeue-freeze.ts'
 import { Recorder } from './turn.ts'
 import { RipeningHeap } from './ripening.ts'
+import type { RuntimeLimits } from './runtime-limits.ts'
 import type { PoolHold } from './holds.ts'
 
 export interface SwapTotals {
@@ -55,6 +56,8 @@ export class Cluster implements SchedulingView {
   holdsLook: { readonly changes: number; readonly nextAt: Instant | null } = { changes: -1, nextAt: null }
   freeze: RequeueFreeze = NOT_FROZEN
   readonly leases = new LeaseBook()
+  /** Of attempts with `max_runtime_seconds`. */
+  readonly runtimeLimits: RuntimeLimits = new Map()
   config: Config
   policy: Policy
   nextTaskSeq = 1
@@ -63,7 +66,7 @@ export class Cluster implements SchedulingView {
   /** Entries in all nodes' queues. */
   queuedEntries = 0
   /** Runs a function at an instant and then a cycle; set by the engine. */
-  wake: (at: Instant, fn: () => void) => CancelTimer
+  wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer
   /** GPUs asked for by tasks whose wait counts as demand, and that demand so far. */
   waitingGpus = 0
   queueUs: Microseconds = 0
@@ -76,7 +79,7 @@ export class Cluster implements SchedulingView {
   #isBetter = false
   #isFeasibilityStale = false
 
-  constructor(config: Config, now: Instant, wake: (at: Instant, fn: () => void) => CancelTimer) {
+  constructor(config: Config, now: Instant, wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer) {
     this.wake = wake
     this.config = config
     this.policy = policyOf(config.fields)

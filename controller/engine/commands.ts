@@ -2,7 +2,7 @@
  * What the controller can be asked to do from outside, and what it answers. The REST routes, the simulator's clients and (later) the
  * wire's client subjects all come through here. An answer is given only when what it says is durable (R1).
  */
-import type { GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
 import type { Config, ConfigFields, FieldProblem } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
 import type { Node } from '../domain/node.ts'
@@ -53,13 +53,14 @@ export interface NodeConfigChange {
   readonly reserveMib?: Mib | null
 }
 
-/** The merge patch of a task: `vramMib` and `groups` only while it is pending. */
+/** The merge patch of a task: `vramMib`, `groups` and `onNodeLoss` only while it is pending. */
 export interface TaskChange {
   readonly noswap?: NoSwap
   readonly priority?: Priority
   readonly labels?: Readonly<Record<string, string>>
   readonly vramMib?: Mib
   readonly groups?: readonly string[]
+  readonly onNodeLoss?: OnNodeLoss
 }
 
 export interface KeptLease {
@@ -78,6 +79,13 @@ export interface Commands {
    * unreachable server cannot say so: `confirmFenced` says that the operator has seen to it that nothing of the attempt runs (R5).
    */
   requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void
+  /** A pending task is not placed before it is released. Refused with `conflict` for a placed one; harmless when it is so already. */
+  holdTask(id: string, by: string, answer: AnswerTo<Task>): void
+  releaseTask(id: string, by: string, answer: AnswerTo<Task>): void
+  /** The answer comes when the order is durable; the node may still refuse it (R12). `conflict` says what is known to be in the way. */
+  swapOutTask(id: string, by: string, answer: AnswerTo<Task>): void
+  /** The wish that a swapped-out task returns. */
+  swapInTask(id: string, by: string, answer: AnswerTo<Task>): void
   /** A lease (a task without a command) goes on, and wants the GPU or not. Refused with `conflict` for a task with a command. */
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void
@@ -86,6 +94,8 @@ export interface Commands {
   putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void
   deleteGroup(id: string, force: boolean, answer: AnswerTo<null>): void
   setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void
+  /** Cordons it until it is uncordoned; after `moveAfterMs` (null: never) tasks that may be requeued are stopped and wait for another node. */
+  drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void
   /** A node that is gone for good, with nothing placed on it; else `conflict`. It may register again. */
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void
   /** The nodes that are silent now count as dead: requeues go on (protocol, "mass silence"). Harmless when nothing is frozen. */

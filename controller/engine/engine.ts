@@ -19,8 +19,10 @@ import { StoreFault } from '../ports/store.ts'
 import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, TaskChange, TaskRequest } from './commands.ts'
 import { AccessBook } from './access-book.ts'
 import { Cluster } from './cluster.ts'
-import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig, setCordon } from './cluster-commands.ts'
+import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
 import { isSettled, runCycle } from './cycle.ts'
+import { drainNode, setCordon } from './drain.ts'
+import { holdTask, releaseTask } from './holding.ts'
 import { endExpiredLeases, keepalive } from './leases.ts'
 import type { LiveNode } from './live.ts'
 import { forgiveSilence, lookAtSilence } from './liveness.ts'
@@ -30,6 +32,7 @@ import { recordOfNode, recordOfTask } from './records.ts'
 import { restore } from './recovery.ts'
 import type { RequeueFreeze } from './requeue-freeze.ts'
 import { releaseFreeze } from './requeue-freeze.ts'
+import { swapInTask, swapOutTask } from './swap-commands.ts'
 import { cancelTask, requeueTask, submitTask, updateTask } from './task-commands.ts'
 import { Turn } from './turn.ts'
 
@@ -76,7 +79,7 @@ export class Engine implements Commands {
       options.clock.at(
         at,
         () => {
-          fn()
+          fn(options.clock.now())
           this.#planCycle()
         },
         RANK_DECISION,
@@ -160,6 +163,34 @@ export class Engine implements Commands {
     )
   }
 
+  holdTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#answer(
+      this.#as(by, () => holdTask(this.cluster, id, this.#now())),
+      answer,
+    )
+  }
+
+  releaseTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#answer(
+      this.#as(by, () => releaseTask(this.cluster, id, this.#now())),
+      answer,
+    )
+  }
+
+  swapOutTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#answer(
+      this.#as(by, () => swapOutTask(this.cluster, id, this.#now())),
+      answer,
+    )
+  }
+
+  swapInTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#answer(
+      this.#as(by, () => swapInTask(this.cluster, id, this.#now())),
+      answer,
+    )
+  }
+
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
     this.#answer(keepalive(this.cluster, taskId, busy, this.#now()), answer)
   }
@@ -177,6 +208,13 @@ export class Engine implements Commands {
 
   setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void {
     this.#answer(setCordon(this.cluster, nodeId, isCordoned, this.#now()), answer)
+  }
+
+  drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void {
+    this.#answer(
+      this.#as(by, () => drainNode(this.cluster, nodeId, moveAfterMs, by, this.#now())),
+      answer,
+    )
   }
 
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void {

@@ -59,6 +59,8 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   ripeningPosition: number
   /** Its return is asked for by the probe alone: nothing has said that it wants the GPU. */
   isProbed: boolean
+  /** An operator wants it back: it asks to return until it is resident, whatever it says itself. */
+  isCalledBack: boolean
   /** A stop was ordered, the node's word is awaited: what becomes of the task then. */
   stopping: Stopping | null
   /** The message that said that it runs: absence counts in later snapshots only (R6). Null until then. */
@@ -72,10 +74,10 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
 }
 
 export interface Stopping {
-  readonly then: 'cancelled' | 'pending'
+  readonly then: 'cancelled' | 'failed' | 'pending'
   /** Why, in words. */
   readonly reason: string
-  /** What the record of the cancelled task says; null: what the node says. */
+  /** What the record of the ended task says; null: what the node says. */
   readonly endReason: string | null
 }
 
@@ -131,6 +133,8 @@ export interface LiveNode extends Mutable<Node> {
   hasEntryHolds: boolean
   /** Its queue has to be looked at in the next cycle. */
   isTouched: boolean
+  /** Runs when a drain begins to move tasks; null when none is going to. */
+  cancelDrain: CancelTimer | null
   /** When its queue is looked at again for time's sake alone. */
   wakeAt: Instant | null
   cancelWake: CancelTimer | null
@@ -196,6 +200,7 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     ripensAt: null,
     ripeningPosition: -1,
     isProbed: false,
+    isCalledBack: false,
     stopping: null,
     confirmed: null,
     isInDoubt: false,

@@ -62,8 +62,9 @@ function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): bo
   const detail = isInDoubt ? 'its server has lost its state' : 'its server is unreachable'
   // The lease ends the others; one that waits for its node may still run, and never runs again.
   const isEnded = task.spec.onNodeLoss !== 'wait'
-  if (stopping?.then === 'cancelled') finish(c, task, 'cancelled', null, stopping.endReason ?? `${stopping.reason}; ${detail}`, now)
-  else if (isEnded && !c.freeze.isFrozen) endLost(c, placement, 'node_unreachable', detail, now)
+  if (stopping !== null && stopping.then !== 'pending') {
+    finish(c, task, stopping.then, null, stopping.endReason ?? `${stopping.reason}; ${detail}`, now)
+  } else if (isEnded && !c.freeze.isFrozen) endLost(c, placement, 'node_unreachable', detail, now)
   else if (isInDoubt && !c.freeze.isFrozen) finish(c, task, 'lost', null, detail, now)
   else if (task.state === 'running' && !isInDoubt) loseSight(c, placement, now)
   else return false

@@ -79,7 +79,7 @@ export function endLost(c: Cluster, placement: LivePlacement, because: string, d
 function endStopped(c: Cluster, placement: LivePlacement, exitCode: number | null, detail: string | null, now: Instant): void {
   const { task, stopping } = placement
   if (stopping?.then === 'pending') returnToPending(c, placement, stopping.reason, now)
-  else finish(c, task, 'cancelled', exitCode, stopping?.endReason ?? detail ?? stopping?.reason ?? null, now)
+  else finish(c, task, stopping?.then ?? 'cancelled', exitCode, stopping?.endReason ?? detail ?? stopping?.reason ?? null, now)
 }
 
 /** The task wants the GPU or has run dry; a swapped-out one asks to return, or no longer does. */
@@ -87,8 +87,8 @@ export function applyWants(c: Cluster, placement: LivePlacement, wantsGpu: boole
   if (placement.startedAt === null) return
   changeWants(c, placement, wantsGpu, idleMs, now)
   if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
-  if (!wantsGpu && placement.heldGrowth === null && !placement.isProbed && placement.entry?.kind === 'swap_in')
-    dropEntry(c, placement.entry)
+  if (wantsGpu || placement.heldGrowth !== null || placement.isProbed || placement.isCalledBack) return
+  if (placement.entry?.kind === 'swap_in') dropEntry(c, placement.entry)
 }
 
 function applyFinished(
@@ -101,11 +101,16 @@ function applyFinished(
 ): void {
   const { task, stopping } = placement
   const isItsOwnEnd = outcome === 'completed' || outcome === 'failed'
-  // Whoever wanted it to run elsewhere has it finished instead; whoever cancelled it, cancelled.
-  if (stopping !== null && !(isItsOwnEnd && stopping.then === 'pending')) return endStopped(c, placement, exitCode, detail, now)
+  // Whoever wanted it to run elsewhere, or no longer, has it finished instead; whoever cancelled it, cancelled.
+  if (stopping !== null && !(isItsOwnEnd && stopping.then !== 'cancelled')) return endStopped(c, placement, exitCode, detail, now)
   if (isItsOwnEnd) return finish(c, task, outcome, exitCode, detail, now)
   if (outcome === 'stopped') return finish(c, task, 'cancelled', exitCode, detail, now)
   endLost(c, placement, outcome, detail, now)
+}
+
+/** Work is routed to it, or an operator calls it. */
+export function isWantedBack({ wantsGpu, isCalledBack }: LivePlacement): boolean {
+  return wantsGpu || isCalledBack
 }
 
 /** A swap ended, as ordered or not. */
@@ -117,7 +122,7 @@ function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEv
   if (event.because !== null && event.because !== 'woke_while_locked') backOff(c, placement, event.because, now)
   setResidency(c, placement, to, event.because, now)
   if (event.because === 'not_swappable') becomesNoswap(c, placement, now)
-  if (to === 'swapped_out' && placement.wantsGpu) askForSwapIn(c, placement, now)
+  if (to === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
 }
 
 /** Its server has found that it can't be swapped (several processes, managed memory, …); it has the last word (R12), and counts it as noswap itself. */
@@ -187,6 +192,6 @@ function applyRefusal(c: Cluster, placement: LivePlacement, command: string, res
   if (command === 'swap_in' && placement.residency === 'swapping_in') {
     backOff(c, placement, reason, now)
     setResidency(c, placement, 'swapped_out', reason, now)
-    if (placement.wantsGpu) askForSwapIn(c, placement, now)
+    if (isWantedBack(placement)) askForSwapIn(c, placement, now)
   }
 }

@@ -6,7 +6,7 @@ import type { Cluster } from './cluster.ts'
 import { askForSwapIn } from './entries.ts'
 import type { LiveNode, LivePlacement } from './live.ts'
 import { newLiveGpu } from './live.ts'
-import { applyNodeWants, confirmStart, currentPlacement, endLost } from './node-events.ts'
+import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
 import { nodeOf } from './records.ts'
 import { finish, reachAgain, setResidency } from './transitions.ts'
 
@@ -145,6 +145,7 @@ function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode 
       address: hello.address,
       ordinal: c.nextNodeOrdinal++,
       isCordoned: false,
+      drain: null,
       overcommitOverride: null,
       reserveOverrideMib: null,
       device: hello.device,
@@ -233,7 +234,7 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
     setResidency(c, placement, report.residency, null, now)
   }
   if (report.wants_gpu !== placement.wantsGpu) applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
-  if (placement.residency === 'swapped_out' && placement.wantsGpu) askForSwapIn(c, placement, now)
+  if (placement.residency === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
 }
 
 /** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */

@@ -47,6 +47,7 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     confirmed: p.confirmed,
     isInDoubt: p.isInDoubt,
     isNoswapUntold: p.isNoswapUntold,
+    isCalledBack: p.isCalledBack,
     marks: p.gpus.map((gpu) => {
       const mark = markOf(classRound(gpu, p.task.spec), p.task.spec.id)
       return mark.round < 0 ? null : { round: mark.round, lastSwapOut: mark.lastSwapOut }
@@ -61,6 +62,7 @@ export function recordOfNode(node: LiveNode): NodeRecord {
     address: node.address,
     ordinal: node.ordinal,
     isCordoned: node.isCordoned,
+    drain: node.drain,
     overcommitOverride: node.overcommitOverride,
     reserveOverrideMib: node.reserveOverrideMib,
     device: node.device,
@@ -92,6 +94,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     // Not heard since the start: no placement before its first word.
     status: 'suspect',
     isCordoned: record.isCordoned,
+    drain: record.drain,
     gpus: [],
     groups: [],
     overcommitOverride: record.overcommitOverride,
@@ -115,6 +118,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     isHostTight: false,
     hasEntryHolds: false,
     isTouched: false,
+    cancelDrain: null,
     wakeAt: null,
     cancelWake: null,
     isDirty: false,
@@ -163,6 +167,7 @@ export function placementOf(task: LiveTask, record: PlacementRecord, gpus: reado
   placement.confirmed = record.confirmed
   placement.isInDoubt = record.isInDoubt
   placement.isNoswapUntold = record.isNoswapUntold
+  placement.isCalledBack = record.isCalledBack
   record.marks.forEach((mark, i) => {
     const gpu = gpus[i]
     if (mark !== null && gpu !== undefined) classRound(gpu, task.spec).marks.set(task.spec.id, mark)

@@ -6,9 +6,12 @@ import { addPlacement } from './gpu-ledger.ts'
 import type { LiveGpu, LiveTask } from './live.ts'
 import { askForSwapIn, resumeGrowth } from './entries.ts'
 import { adoptNode } from './node-registry.ts'
+import { isWantedBack } from './node-events.ts'
+import { resumeDrain } from './drain.ts'
 import { outstandingOrders } from './orders.ts'
 import { planProbe } from './probes.ts'
 import { isInHost, nodeOf, placementOf, taskOf } from './records.ts'
+import { watchRuntime } from './runtime-limits.ts'
 import { resumeMetering } from './transitions.ts'
 
 export function restore(c: Cluster, state: StoredState, now: Instant): void {
@@ -26,6 +29,7 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
     c.nextNodeOrdinal = Math.max(c.nextNodeOrdinal, record.ordinal + 1)
   }
   for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, record, now)
+  for (const node of c.nodes.values()) resumeDrain(c, node)
   c.refreshPools()
 }
 
@@ -60,10 +64,11 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
   if (placement.startedAt === null) c.beginWait(task, now)
   resumeMetering(placement, now)
   c.ripening.update(c, placement, now)
+  watchRuntime(c, placement)
   c.recorder.turn.effects.push(...outstandingOrders(placement))
   if (placement.residency === 'resident') resumeGrowth(c, placement)
   else if (placement.residency === 'swapped_out') {
-    if (placement.wantsGpu || placement.heldGrowth !== null) askForSwapIn(c, placement, now)
+    if (isWantedBack(placement) || placement.heldGrowth !== null) askForSwapIn(c, placement, now)
     planProbe(c, placement, now)
   }
 }

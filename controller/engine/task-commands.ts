@@ -45,8 +45,9 @@ export function updateTask(c: Cluster, id: string, change: TaskChange, now: Inst
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   const isPlaced = task.placement !== null
-  if (isPlaced && (change.vramMib !== undefined || change.groups !== undefined)) {
-    return conflict(`vram_mib and groups can be changed only while the task is pending; it is ${task.state}`)
+  const { vramMib, groups, onNodeLoss } = change
+  if (isPlaced && (vramMib !== undefined || groups !== undefined || onNodeLoss !== undefined)) {
+    return conflict(`vram_mib, groups and on_node_loss can be changed only while the task is pending; it is ${task.state}`)
   }
   if (task.placement !== null && change.noswap === 1 && task.placement.noswap === 0) {
     const refusal = noswapRefusal(task.placement)
@@ -75,7 +76,9 @@ export function requeueTask(c: Cluster, id: string, confirmFenced: boolean, by: 
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   const { placement } = task
   if (placement === null) return conflict(`task ${id} is pending already`)
-  if (placement.stopping?.then === 'cancelled') return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
+  if (placement.stopping !== null && placement.stopping.then !== 'pending') {
+    return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
+  }
   if (!confirmFenced) orderStop(c, placement, { then: 'pending', reason: `requeued by ${by}`, endReason: null }, now)
   else if (task.state === 'unreachable') returnToPending(c, placement, `requeued by ${by}, fenced`, now)
   else return conflict(`task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`)
@@ -163,6 +166,7 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
     labels: change.labels ?? spec.labels,
     vramMib: change.vramMib ?? spec.vramMib,
     groups: change.groups ?? spec.groups,
+    onNodeLoss: change.onNodeLoss ?? spec.onNodeLoss,
   }
   if (placement === null) {
     if (!task.isHeld) c.enqueue(task, now)

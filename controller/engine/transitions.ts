@@ -16,6 +16,7 @@ import { askForSwapIn, dropEntry, resumeGrowth } from './entries.ts'
 import { startEffect } from './orders.ts'
 import { planProbe } from './probes.ts'
 import { setRipe } from './ripening.ts'
+import { forgetRuntime, watchRuntime } from './runtime-limits.ts'
 
 /** pending → assigned: attempt + 1, GPUs committed, `start` ordered (R2). */
 export function assign(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], when: string, now: Instant): void {
@@ -54,6 +55,7 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   placement.wantsSince = now
   endMeterChange(placement, now)
   c.ripening.update(c, placement, now)
+  watchRuntime(c, placement)
   c.recorder.taskEvent(now, 'task_started', task, placement.node.id, { attempt: placement.attempt })
 }
 
@@ -138,7 +140,7 @@ export function setResidency(c: Cluster, placement: LivePlacement, to: Residency
   endMeterChange(placement, now)
   c.ripening.update(c, placement, now)
   countSwaps(c, placement, from, to)
-  if (to === 'resident') placement.isProbed = false
+  if (to === 'resident') placement.isProbed = placement.isCalledBack = false
   else if (to === 'swapped_out') planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
   c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, {
@@ -233,6 +235,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
     c.fairness.leaves(fairnessScope(gpu, task.spec.priority === 0), task.spec.id)
     c.touchGpu(gpu)
   }
+  forgetRuntime(c, placement)
   task.servedUs += placement.servedUs
   task.computeUs += placement.computeUs
   task.placement = null

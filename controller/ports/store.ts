@@ -4,6 +4,7 @@ import type { ConfigFields } from '../domain/config.ts'
 import type { Event, EventFilter } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import type { Role } from '../domain/role.ts'
+import type { NodeDrain } from '../domain/node.ts'
 import type { Residency, TaskState } from '../domain/task.ts'
 
 /** A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch (live). */
@@ -55,13 +56,19 @@ export interface PlacementRecord {
   /** An allocation that its server holds and that is not granted yet. */
   readonly heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
   /** A stop was ordered: what becomes of the task once the node has ended it. */
-  readonly stopping: { readonly then: 'cancelled' | 'pending'; readonly reason: string; readonly endReason: string | null } | null
+  readonly stopping: {
+    readonly then: 'cancelled' | 'failed' | 'pending'
+    readonly reason: string
+    readonly endReason: string | null
+  } | null
   /** The message that confirmed the start: the node's boot counter and the message's number in it (R6). */
   readonly confirmed: { readonly bootCounter: number; readonly seq: number } | null
   /** The server has lost its state since (R6). */
   readonly isInDoubt: boolean
   /** The node may not know the noswap value yet. */
   readonly isNoswapUntold: boolean
+  /** An operator wants it back. */
+  readonly isCalledBack: boolean
   /** Per GPU held, same order: its mark in that GPU's round (swap/rounds.ts); null when it was never a victim there. */
   readonly marks: readonly ({ readonly round: number; readonly lastSwapOut: number | null } | null)[]
 }
@@ -81,6 +88,7 @@ export interface NodeRecord {
   readonly address: string
   readonly ordinal: number
   readonly isCordoned: boolean
+  readonly drain: NodeDrain | null
   readonly overcommitOverride: Percent | null
   readonly reserveOverrideMib: Mib | null
   readonly device: DeviceKind

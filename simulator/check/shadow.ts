@@ -183,6 +183,10 @@ export class Shadow {
       case 'growth_refused':
       case 'reserve_breached':
       case 'task_became_noswap':
+      case 'task_held':
+      case 'task_released':
+      case 'swap_ordered':
+      case 'node_drain':
       case 'config_changed':
       case 'node_registered':
       case 'node_status':

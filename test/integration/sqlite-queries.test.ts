@@ -102,14 +102,16 @@ describe('migrations', () => {
         .pluck()
         .all()
         .map((record) => JSON.parse(record) as unknown)
-    const quiet = { stopping: null, isInDoubt: false, isNoswapUntold: false }
+    const quiet = { stopping: null, isInDoubt: false, isNoswapUntold: false, isCalledBack: false }
     const confirmed = { bootCounter: 0, seq: 0 }
     expect(read('tasks')).toEqual([
       { id: 'a', clientWants: null, placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 }, confirmed, ...quiet } },
       { id: 'b', clientWants: null, placement: { startedAt: null, heldGrowth: null, confirmed: null, ...quiet } },
       { id: 'c', clientWants: null, placement: null },
     ])
-    expect(read('nodes')).toEqual([{ id: 'n', device: 'nvidia', signalsWanted: true, allowExec: true, leaseMs: 300_000, wasReset: false }])
+    expect(read('nodes')).toEqual([
+      { id: 'n', device: 'nvidia', signalsWanted: true, allowExec: true, leaseMs: 300_000, wasReset: false, drain: null },
+    ])
   })
 
   it('leave the file at the last good step when one fails', async () => {

@@ -33,13 +33,19 @@ describe('random worlds', () => {
     await holds(worldArb({ hasGrowth: true, hasGroups: true, hasExclusive: true, hasCommands: true }), 150, expectSound)
   })
 
+  it('keep every rule while an operator holds, releases and swaps tasks by hand, and drains nodes', async () => {
+    const flavour = { hasCommands: true, hasHands: true }
+    await holds(worldArb({ ...flavour, hasGrowth: true, hasGroups: true, hasExclusive: true }), 150, expectSound)
+    await holds(worldArb({ ...flavour, isHot: true }), 150, expectSound)
+  })
+
   it('keep every rule where all tasks are P0', async () => {
     await holds(worldArb({ priorities: [0], hasGrowth: true }), 60, expectSound)
     await holds(worldArb({ priorities: [0], isHot: true }), 60, expectSound)
   })
 
   it('do have what these rules are about', async () => {
-    const flavour = { hasGrowth: true, hasCommands: true }
+    const flavour = { hasGrowth: true, hasCommands: true, hasHands: true }
     const worlds = [
       ...fc.sample(worldArb({ ...flavour, hasGroups: true, hasExclusive: true }), { seed: SEED, numRuns: 100 }),
       ...fc.sample(worldArb({ ...flavour, isHot: true }), { seed: SEED, numRuns: 100 }),
@@ -53,7 +59,18 @@ describe('random worlds', () => {
         if (kind === 'swap_decided') count('closed round', (data['closed_rounds'] as readonly unknown[]).length)
       }
     }
-    for (const what of ['swap_decided', 'swap_in_decided', 'growth_granted', 'growth_refused', 'woke_while_locked', 'closed round']) {
+    for (const what of [
+      'task_held',
+      'task_released',
+      'swap_ordered',
+      'node_drain',
+      'swap_decided',
+      'swap_in_decided',
+      'growth_granted',
+      'growth_refused',
+      'woke_while_locked',
+      'closed round',
+    ]) {
       expect(counts.get(what) ?? 0, what).toBeGreaterThan(5)
     }
   })

@@ -101,6 +101,19 @@ export class FakeController implements ApiWorld {
         const node = this.nodes.get(nodeId)
         if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
         node.isCordoned = isCordoned
+        if (!isCordoned) node.drain = null
+        return node
+      }),
+    holdTask: (id, _by, answer) => this.#carryOut(answer, () => this.#held(id, true)),
+    releaseTask: (id, _by, answer) => this.#carryOut(answer, () => this.#held(id, false)),
+    swapOutTask: (id, _by, answer) => this.#carryOut(answer, () => this.open.get(id) ?? { code: 'not_found', what: 'task', id }),
+    swapInTask: (id, _by, answer) => this.#carryOut(answer, () => this.open.get(id) ?? { code: 'not_found', what: 'task', id }),
+    drainNode: (nodeId, moveAfterMs, by, answer) =>
+      this.#carryOut(answer, () => {
+        const node = this.nodes.get(nodeId)
+        if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
+        node.isCordoned = true
+        node.drain = { since: this.now, movesAt: moveAfterMs === null ? null : this.now + moveAfterMs, by }
         return node
       }),
     requeueTask: (id, _confirmFenced, _by, answer) =>
@@ -216,6 +229,13 @@ export class FakeController implements ApiWorld {
     queueMicrotask(() => answer(reply))
   }
 
+  #held(id: string, isHeld: boolean): Task | Refusal {
+    const task = this.open.get(id)
+    if (task === undefined) return { code: 'not_found', what: 'task', id }
+    task.isHeld = isHeld
+    return task
+  }
+
   #nextSpec(request: Parameters<Commands['submitTask']>[0]): TaskSpec {
     this.#seq += 1
     const { id, name, maxRuntimeSeconds, vramMib, ...rest } = request
@@ -278,6 +298,7 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     address: '127.0.0.1',
     status: 'up',
     isCordoned: false,
+    drain: null,
     gpus: [],
     groups: [],
     overcommitOverride: null,

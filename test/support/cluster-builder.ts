@@ -12,13 +12,16 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { TaskChange, TaskRequest } from '../../controller/engine/commands.ts'
 import { TASK_DEFAULTS } from '../../controller/engine/commands.ts'
 import { Cluster } from '../../controller/engine/cluster.ts'
-import { putConfig, putGroup, putNodeConfig, setCordon } from '../../controller/engine/cluster-commands.ts'
+import { putConfig, putGroup, putNodeConfig } from '../../controller/engine/cluster-commands.ts'
 import { runCycle } from '../../controller/engine/cycle.ts'
+import { drainNode, setCordon } from '../../controller/engine/drain.ts'
 import { explainTask } from '../../controller/engine/explain-task.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../../controller/engine/live.ts'
 import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node-events.ts'
 import { applyHello, applySnapshot, setStatus } from '../../controller/engine/node-registry.ts'
-import { cancelTask, submitTask, updateTask } from '../../controller/engine/task-commands.ts'
+import { holdTask, releaseTask } from '../../controller/engine/holding.ts'
+import { swapInTask, swapOutTask } from '../../controller/engine/swap-commands.ts'
+import { cancelTask, requeueTask, submitTask, updateTask } from '../../controller/engine/task-commands.ts'
 import { Turn } from '../../controller/engine/turn.ts'
 import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
 
@@ -30,6 +33,9 @@ export interface NodeFields {
   readonly signalsWanted?: boolean
   readonly allowExec?: boolean
 }
+
+export type Deed = 'hold' | 'release' | 'swap-out' | 'swap-in'
+const DEEDS = { hold: holdTask, release: releaseTask, 'swap-out': swapOutTask, 'swap-in': swapInTask }
 
 /** Small figures by default: no overcommit, 10 MiB of reserve, so that a test can be read. */
 export const SMALL_CONFIG: ConfigFields = { ...DEFAULT_CONFIG, safety_reserve_mib: 10 }
@@ -44,7 +50,7 @@ export class ClusterBuilder {
   /** Everything that has happened, and was ordered, so far. */
   readonly events: Event[] = []
   readonly effects: Effect[] = []
-  #timers: { readonly at: Instant; readonly fn: () => void }[] = []
+  #timers: { readonly at: Instant; readonly fn: (now: Instant) => void }[] = []
   #taskCount = 0
 
   constructor(config: Change<ConfigFields> = {}) {
@@ -160,6 +166,17 @@ export class ClusterBuilder {
     return updateTask(this.cluster, task.spec.id, change, this.now).ok
   }
 
+  /** What an operator does by hand. Answers why not; null when it was done. */
+  byHand(task: LiveTask, deed: Deed): string | null {
+    const answer = DEEDS[deed](this.cluster, task.spec.id, this.now)
+    if (answer.ok) return null
+    return answer.refusal.code === 'conflict' ? answer.refusal.detail : answer.refusal.code
+  }
+
+  drain(node: LiveNode, moveAfterMs: number | null): void {
+    drainNode(this.cluster, node.id, moveAfterMs, 'a test', this.now)
+  }
+
   cancel(task: LiveTask): void {
     cancelTask(this.cluster, task.spec.id, 'a test', this.now)
   }
@@ -174,6 +191,18 @@ export class ClusterBuilder {
 
   wantsToGrow(task: LiveTask, mib: Mib): void {
     this.#tell(task, { kind: 'allocation_wanted', mib })
+  }
+
+  /** Answers why not; null when its server is told to end it. */
+  requeue(task: LiveTask): string | null {
+    const answer = requeueTask(this.cluster, task.spec.id, false, 'a test', this.now)
+    if (answer.ok) return null
+    return answer.refusal.code === 'conflict' ? answer.refusal.detail : answer.refusal.code
+  }
+
+  /** As it was told to. */
+  stopped(task: LiveTask): void {
+    this.#tell(task, { kind: 'finished', outcome: 'stopped', exit_code: null, detail: null })
   }
 
   finished(task: LiveTask): void {
@@ -222,7 +251,7 @@ export class ClusterBuilder {
       if (due === undefined) break
       this.#timers = this.#timers.filter((timer) => timer !== due)
       this.now = Math.max(this.now, due.at)
-      due.fn()
+      due.fn(this.now)
       this.cycle()
     }
     this.now = until
@@ -280,6 +309,7 @@ export type Step =
   | { readonly do: 'noswap'; readonly pick: number; readonly noswap: NoSwap }
   | { readonly do: 'priority'; readonly pick: number; readonly priority: Priority }
   | { readonly do: 'demand'; readonly pick: number; readonly mib: Mib }
+  | { readonly do: 'by-hand'; readonly pick: number; readonly deed: Deed }
   | { readonly do: 'percent' | 'reserve'; readonly value: number }
   | { readonly do: 'node-percent' | 'node-reserve'; readonly pick: number; readonly value: number | null }
   | { readonly do: 'foreign'; readonly pick: number; readonly gpu: number; readonly mib: Mib }
@@ -312,6 +342,7 @@ const lifeArb: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('noswap' as const), pick, noswap: fc.constantFrom(0 as const, 1 as const) }),
   fc.record({ do: fc.constant('priority' as const), pick, priority }),
   fc.record({ do: fc.constant('demand' as const), pick, mib }),
+  fc.record({ do: fc.constant('by-hand' as const), pick, deed: fc.constantFrom<Deed>('hold', 'release', 'swap-out', 'swap-in') }),
 )
 
 const fleetArb: fc.Arbitrary<Step> = fc.oneof(
@@ -420,6 +451,7 @@ export function applyStep(b: ClusterBuilder, step: Step): void {
     case 'noswap':
     case 'priority':
     case 'demand':
+    case 'by-hand':
       return applyToTask(b, step)
   }
 }
@@ -452,7 +484,7 @@ function applyToNode(
 
 type TaskStep = Extract<
   Step,
-  { do: 'start' | 'refuse' | 'finish' | 'cancel' | 'wants' | 'swapped' | 'grow' | 'noswap' | 'priority' | 'demand' }
+  { do: 'start' | 'refuse' | 'finish' | 'cancel' | 'wants' | 'swapped' | 'grow' | 'noswap' | 'priority' | 'demand' | 'by-hand' }
 >
 
 function applyToTask(b: ClusterBuilder, step: TaskStep): void {
@@ -498,6 +530,11 @@ function applyToTask(b: ClusterBuilder, step: TaskStep): void {
       return among(
         (task) => !isPlaced(task),
         (task) => void b.update(task, { vramMib: step.mib }),
+      )
+    case 'by-hand':
+      return among(
+        () => true,
+        (task) => void b.byHand(task, step.deed),
       )
   }
 }

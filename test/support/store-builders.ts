@@ -67,6 +67,7 @@ export function aRunningTask(changes: Partial<TaskRecord> = {}): TaskRecord {
     confirmed: { bootCounter: 4, seq: 12 },
     isInDoubt: true,
     isNoswapUntold: true,
+    isCalledBack: true,
     marks: [null, { round: 4, lastSwapOut: 17 }],
   }
   return aTask({ state: 'running', attempt: 1, placement, ...changes })
@@ -83,6 +84,7 @@ export function aNode(changes: Partial<NodeRecord> = {}): NodeRecord {
     address: '10.0.0.1',
     ordinal: 1,
     isCordoned: false,
+    drain: { since: 1_760_000_005_000, movesAt: null, by: 'bob' },
     overcommitOverride: 0,
     reserveOverrideMib: null,
     device: 'nvidia',

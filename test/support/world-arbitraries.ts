@@ -1,7 +1,7 @@
 /** Random small worlds for property tests: few GPUs, many tasks that do not fit at once, idle spells around the idle period, and what operators do. */
 import fc from 'fast-check'
 import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { Mib, Priority } from '../../protocol/units.ts'
+import type { Mib, OnNodeLoss, Priority } from '../../protocol/units.ts'
 import type { AllocSteps, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
 import type { Command, WorldCase } from './world-builder.ts'
 import { MINUTE, node, phases, QUICK_SWAP, SLOW_SWAP, task } from './world-builder.ts'
@@ -13,6 +13,8 @@ export interface WorldFlavour {
   readonly hasGroups?: boolean
   readonly hasExclusive?: boolean
   readonly hasCommands?: boolean
+  /** The operator also holds, releases and moves tasks by hand, and drains nodes. */
+  readonly hasHands?: boolean
   /** One node, many short spells, an idle period of a minute, and slow copies: tasks wake while they are on their way. */
   readonly isHot?: boolean
   readonly maxTasks?: number
@@ -127,6 +129,9 @@ function taskFieldsArb(nodes: readonly ScenarioNode[], flavour: WorldFlavour): f
         flavour.hasGrowth === true
           ? rarely<readonly Mib[]>([], fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 2 }))
           : fc.constant([]),
+      // Those that may be requeued are moved when their node is drained.
+      ...(flavour.hasHands === true ? { onNodeLoss: fc.constantFrom<OnNodeLoss>('wait', 'requeue') } : {}),
+      ...(flavour.hasHands === true ? { maxRuntimeSeconds: rarely<number | null>(null, fc.constantFrom(60, 1800)) } : {}),
       cancelAfter: rarely<number | null>(null, fc.integer({ min: 0, max: 30 * MINUTE })),
     })
     .map(({ alloc, cancelAfter, ...fields }) => (id: string) => {
@@ -141,7 +146,10 @@ function allocOf(vramMib: Mib, steps: readonly Mib[]): AllocSteps {
 }
 
 /** Settings change while tasks run, and in the end are no stricter than in the beginning, so that whatever could start before still can. */
-function commandsArb(nodes: readonly ScenarioNode[], { hasCommands = false, hasGroups = false }: WorldFlavour): fc.Arbitrary<Command[]> {
+function commandsArb(
+  nodes: readonly ScenarioNode[],
+  { hasCommands = false, hasGroups = false, hasHands = false }: WorldFlavour,
+): fc.Arbitrary<Command[]> {
   if (!hasCommands) return fc.constant([])
   const at = fc.integer({ min: 0, max: 60 * MINUTE })
   const later = fc.integer({ min: 1, max: 40 * MINUTE })
@@ -171,6 +179,18 @@ function commandsArb(nodes: readonly ScenarioNode[], { hasCommands = false, hasG
       { at: from, group: id, nodes: members },
       { at: 100 * MINUTE, group: id, nodes: nodes.filter((each) => each.groups.includes(id)).map((each) => each.name) },
     ])
+  // In the end everybody is released, and every node takes tasks again.
+  const held = fc.tuple(at, later, taskId).map(([from, for_, which]): Command[] => [
+    { at: from, byHand: 'hold', task: which },
+    { at: from + for_, byHand: 'release', task: which },
+  ])
+  const moved = fc
+    .tuple(fc.integer({ min: 0, max: 20 * MINUTE }), taskId, fc.constantFrom('swap-out' as const, 'swap-in' as const))
+    .map(([from, which, byHand]): Command[] => [{ at: from, byHand, task: which }])
+  const drained = fc.tuple(at, later, name, fc.constantFrom(null, 0, 5 * MINUTE)).map(([from, for_, which, moveAfterMs]): Command[] => [
+    { at: from, drain: which, moveAfterMs },
+    { at: from + for_, cordon: which, isCordoned: false },
+  ])
   const one = fc.oneof(
     fc.tuple(at, config).map(([from, fields]): Command[] => [{ at: from, config: fields }]),
     fc
@@ -180,6 +200,7 @@ function commandsArb(nodes: readonly ScenarioNode[], { hasCommands = false, hasG
     cordon,
     reserve,
     ...(hasGroups ? [group] : []),
+    ...(hasHands ? [held, moved, moved, moved, drained] : []),
   )
-  return fc.array(one, { maxLength: 4 }).map((lists) => lists.flat())
+  return fc.array(one, { maxLength: hasHands ? 16 : 4 }).map((lists) => lists.flat())
 }

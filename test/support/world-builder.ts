@@ -7,7 +7,7 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { TaskChange } from '../../controller/engine/commands.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
-import type { DurationMs, GpuMode, Mib, NoSwap, Percent, Priority } from '../../protocol/units.ts'
+import type { DurationMs, GpuMode, Mib, NoSwap, Percent, Priority, OnNodeLoss } from '../../protocol/units.ts'
 import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
 import { makeSource } from '../../simulator/scenario/arrivals.ts'
 import type { AllocSteps, ScenarioNode, SimTask } from '../../simulator/scenario/scenario.ts'
@@ -60,6 +60,8 @@ export interface TaskFields {
   readonly work?: Work
   readonly alloc?: AllocSteps
   readonly cancelAt?: DurationMs | null
+  readonly onNodeLoss?: OnNodeLoss
+  readonly maxRuntimeSeconds?: number | null
 }
 
 export function task({ id, vramMib = 400, ...fields }: TaskFields): SimTask {
@@ -77,8 +79,8 @@ export function task({ id, vramMib = 400, ...fields }: TaskFields): SimTask {
       labels: {},
       owner: null,
       command: null,
-      maxRuntimeSeconds: null,
-      onNodeLoss: 'wait',
+      maxRuntimeSeconds: fields.maxRuntimeSeconds ?? null,
+      onNodeLoss: fields.onNodeLoss ?? 'wait',
     },
     work: fields.work ?? busyFor(HOUR),
     allocSteps: fields.alloc ?? [],
@@ -110,6 +112,8 @@ export type Command =
   | { readonly at: DurationMs; readonly cordon: string; readonly isCordoned: boolean }
   | { readonly at: DurationMs; readonly group: string; readonly nodes: readonly string[] }
   | { readonly at: DurationMs; readonly task: string; readonly change: TaskChange }
+  | { readonly at: DurationMs; readonly byHand: 'hold' | 'release' | 'swap-out' | 'swap-in'; readonly task: string }
+  | { readonly at: DurationMs; readonly drain: string; readonly moveAfterMs: DurationMs | null }
   /** A fault: the server process of this node dies, and is started again at once. */
   | { readonly at: DurationMs; readonly restart: string }
 
@@ -183,5 +187,21 @@ function carryOut(world: World, command: Command): void {
   else if ('group' in command) {
     const nodeIds = command.nodes.map(nodeIdFromName).sort((a, b) => (a < b ? -1 : 1))
     commands.putGroup({ id: command.group, description: '', nodeIds }, false, ignore)
-  } else commands.updateTask(command.task, command.change, ignore)
+  } else if ('drain' in command) commands.drainNode(nodeIdFromName(command.drain), command.moveAfterMs, 'test', ignore)
+  else if ('byHand' in command) doByHand(world, command.byHand, command.task)
+  else commands.updateTask(command.task, command.change, ignore)
+}
+
+function doByHand({ controller: { commands } }: World, deed: 'hold' | 'release' | 'swap-out' | 'swap-in', task: string): void {
+  const ignore = (): void => {}
+  switch (deed) {
+    case 'hold':
+      return commands.holdTask(task, 'test', ignore)
+    case 'release':
+      return commands.releaseTask(task, 'test', ignore)
+    case 'swap-out':
+      return commands.swapOutTask(task, 'test', ignore)
+    case 'swap-in':
+      return commands.swapInTask(task, 'test', ignore)
+  }
 }

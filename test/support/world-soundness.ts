@@ -52,14 +52,19 @@ function expectAgreement({ controller, servers }: World): void {
 /** Everybody who waits stands where he will be found, and everybody who may leave by now is known to. */
 function expectOrder(cluster: Cluster, now: Instant): void {
   const isAnybodyWaiting = cluster.pendingCount > 0 || cluster.queuedEntries > 0
-  for (const { spec, queue, claim, placement } of cluster.tasks.values()) {
+  for (const { spec, queue, claim, placement, isHeld } of cluster.tasks.values()) {
+    if (placement === null && isHeld) {
+      expect(queue === null && claim === null, `${spec.id} is held and stands in no queue`).toBe(true)
+      continue
+    }
     if (placement === null) {
       expect(queue !== null || claim?.owns === true, `${spec.id} waits in a queue, or owns bytes`).toBe(true)
       continue
     }
-    const { residency, heldGrowth, entry, wantsGpu, isRipe, startedAt, gpus } = placement
+    const { residency, heldGrowth, entry, wantsGpu, isCalledBack, isRipe, startedAt, gpus } = placement
     if (residency === 'resident' && heldGrowth !== null) expect(entry?.kind, `${spec.id} asks to grow`).toBe('growth')
-    if (residency === 'swapped_out' && (wantsGpu || heldGrowth !== null)) expect(entry?.kind, `${spec.id} asks to return`).toBe('swap_in')
+    if (residency === 'swapped_out' && (wantsGpu || isCalledBack || heldGrowth !== null))
+      expect(entry?.kind, `${spec.id} asks to return`).toBe('swap_in')
     const at = ripeAt(placement, cluster.policy)
     if (isAnybodyWaiting && startedAt !== null) expect(isRipe, `${spec.id} is ripe`).toBe(at !== null && at <= now)
     if (spec.gpuMode !== 'exclusive') continue

@@ -19,6 +19,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 2, name: 'records know stops, confirmations and leases', up: recordsOfLiveness },
   { version: 3, name: 'tokens and audit', up: accessTables },
   { version: 4, name: 'events are a chain', up: chainEvents },
+  { version: 5, name: 'records know wishes of operators', up: recordsOfWishes },
 ]
 
 /** What this program writes. */
@@ -113,6 +114,13 @@ async function accessTables({ schema }: Kysely<never>): Promise<void> {
     .modifyEnd(strict)
     .execute()
   await schema.createIndex('audits_of_kind').on('audits').columns(['kind', 'seq']).execute()
+}
+
+/** Records that were written before: nobody was called back, and no node was being emptied. */
+async function recordsOfWishes(db: Kysely<never>): Promise<void> {
+  await sql`update tasks set record = json_insert(record, '$.placement.isCalledBack', json('false'))
+    where is_final = 0 and json_type(record, '$.placement') = 'object'`.execute(db)
+  await sql`update nodes set record = json_insert(record, '$.drain', json('null'))`.execute(db)
 }
 
 async function firstTables(db: Kysely<never>): Promise<void> {

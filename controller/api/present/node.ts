@@ -3,7 +3,7 @@ import type { Gpu, Node } from '../../domain/node.ts'
 import { resolveOvercommit } from '../../domain/vram.ts'
 import type { Percent } from '../../../protocol/units.ts'
 import type { GpuBody, NodeBody } from '../schema/node.ts'
-import { presentInstant } from './instant.ts'
+import { presentInstant, presentInstantOrNull } from './instant.ts'
 import { sumOfVram, vramOfGpu } from './vram.ts'
 
 /** A node with its GPUs; `defaults` is the live global configuration. */
@@ -16,6 +16,7 @@ export function presentNode(node: Node, defaults: ConfigFields): NodeBody {
     address: node.address,
     status: node.status,
     cordoned: node.isCordoned,
+    drain: presentDrain(node),
     groups: node.groups,
     overcommit_vram_percent: node.overcommitOverride,
     safety_reserve_mib: node.reserveOverrideMib,
@@ -37,6 +38,12 @@ export function presentNode(node: Node, defaults: ConfigFields): NodeBody {
     registered_at: presentInstant(node.registeredAt),
     last_seen_at: presentInstant(node.lastSeenAt),
   }
+}
+
+function presentDrain({ drain, gpus }: Node): NodeBody['drain'] {
+  if (drain === null) return null
+  const tasks = new Set(gpus.flatMap((gpu) => gpu.placements))
+  return { since: presentInstant(drain.since), moves_at: presentInstantOrNull(drain.movesAt), by: drain.by, tasks_left: tasks.size }
 }
 
 function presentGpu(gpu: Gpu, overcommitPercent: Percent): GpuBody {

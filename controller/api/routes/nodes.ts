@@ -1,19 +1,22 @@
 import type { Node } from '../../domain/node.ts'
 import type { NodeConfigChange } from '../../engine/commands.ts'
 import { ask } from '../ask.ts'
+import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
-import { notFound } from '../errors.ts'
+import { invalidField, notFound } from '../errors.ts'
 import { nodeConfigEtag, requireMatch } from '../etag.ts'
 import { operation } from '../operation.ts'
 import { presentNode } from '../present/node.ts'
 import {
+  DrainQuerySchema,
   NodeConfigChangeSchema,
   NodePageSchema,
   NodePathSchema,
   NodeQuerySchema,
   NodeRef,
   type NodeConfigChangeBody,
+  type NodeQuery,
 } from '../schema/node.ts'
 
 const listNodes = operation({
@@ -69,9 +72,24 @@ const uncordonNode = operation(
   ['not_found', 'store_failed'],
 )
 
+const drainNode = operation(
+  {
+    operationId: 'drainNode',
+    role: 'operator',
+    summary: 'Empty a node: no new task, and those on it end or are moved',
+    description:
+      'The node is cordoned until it is uncordoned, which ends the drain. Tasks end in their own time; with requeue=true those with on_node_loss requeue are stopped, after_seconds from now, and wait for another node. `drain.tasks_left` says how many are left.',
+    tags: ['nodes'],
+    params: NodePathSchema,
+    querystring: DrainQuerySchema,
+    response: { 202: NodeRef },
+  },
+  ['not_found', 'store_failed'],
+)
+
 const DEFAULT_LIMIT = 200
 
-/** GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon and uncordon. */
+/** GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon, uncordon and drain. */
 export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
   const present = (node: Node) => presentNode(node, views.config().fields)
   const known = (id: string) => {
@@ -80,9 +98,9 @@ export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     return node
   }
 
-  app.get('/nodes', { schema: listNodes }, ({ query: { cursor, limit = DEFAULT_LIMIT } }) => {
+  app.get('/nodes', { schema: listNodes }, ({ query: { cursor, limit = DEFAULT_LIMIT, ...filter } }) => {
     const after = cursor === undefined ? -Infinity : readCursor(cursor)
-    const all = [...views.nodes()].sort((a, b) => a.ordinal - b.ordinal)
+    const all = [...views.nodes()].filter((node) => matches(node, filter)).sort((a, b) => a.ordinal - b.ordinal)
     const rest = all.filter((node) => node.ordinal > after)
     const items = rest.slice(0, limit)
     const last = items.at(-1)
@@ -107,6 +125,31 @@ export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     present(await ask<Node>((answer) => commands.setCordon(known(nodeId).id, isCordoned, answer)))
   app.post('/nodes/:node_id/cordon', { schema: cordonNode }, ({ params }) => setCordon(params.node_id, true))
   app.post('/nodes/:node_id/uncordon', { schema: uncordonNode }, ({ params }) => setCordon(params.node_id, false))
+
+  app.post('/nodes/:node_id/drain', { schema: drainNode }, async (request, reply) => {
+    const { requeue = false, after_seconds: afterSeconds } = request.query
+    if (afterSeconds !== undefined && !requeue) {
+      throw invalidField('/after_seconds', 'query parameter after_seconds says when tasks are requeued: it needs requeue=true')
+    }
+    const moveAfterMs = requeue ? 1000 * (afterSeconds ?? 0) : null
+    const { id } = known(request.params.node_id)
+    const node = await ask<Node>((answer) => commands.drainNode(id, moveAfterMs, signatureOf(request), answer))
+    reply.code(202)
+    return present(node)
+  })
+}
+
+function matches(node: Node, { status, group, q }: Pick<NodeQuery, 'status' | 'group' | 'q'>): boolean {
+  return (
+    (status === undefined || hasStatus(node, status)) &&
+    (group === undefined || node.groups.includes(group)) &&
+    (q === undefined || node.name.includes(q))
+  )
+}
+
+function hasStatus(node: Node, status: NonNullable<NodeQuery['status']>): boolean {
+  if (status === 'cordoned') return node.isCordoned
+  return status === 'draining' ? node.drain !== null : node.status === status
 }
 
 /** null and leaving it out both clear the percentage (specification 4, rule 3); the reserve stays when it is left out. */

@@ -54,7 +54,7 @@ const patchTask = operation(
     role: 'submitter',
     ownersOnly: true,
     summary: 'Change a task',
-    description: 'A merge patch (RFC 7396); vram_mib and groups only while it is pending.',
+    description: 'A merge patch (RFC 7396); vram_mib, groups and on_node_loss only while it is pending.',
     tags: ['tasks'],
     consumes: ['application/json', 'application/merge-patch+json'],
     params: TaskPathSchema,

@@ -1,6 +1,22 @@
 import { Type, type Static } from 'typebox'
 import { CONFIG_RULES, type FieldRule } from '../../domain/config.ts'
-import { closed, count, countOrNull, instant, integer, integerOrNull, list, mib, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
+import {
+  closed,
+  count,
+  countOrNull,
+  instant,
+  instantOrNull,
+  integer,
+  integerOrNull,
+  list,
+  mib,
+  objectOrNull,
+  oneOf,
+  page,
+  pathId,
+  refTo,
+  textOrNull,
+} from './fields.ts'
 
 /** The same range as the global value (specification 8), and null, which takes the override away. */
 function overrideOf(rule: FieldRule, description: string) {
@@ -60,6 +76,15 @@ export const NodeSchema = Type.Object(
     address: Type.String(),
     status: oneOf(['up', 'suspect', 'unreachable'], { description: 'suspect: silent, takes no new task; unreachable: its lease is over' }),
     cordoned: Type.Boolean({ description: 'An operator lets it take no new task' }),
+    drain: objectOrNull(
+      Type.Object({
+        since: instant('Begun'),
+        moves_at: instantOrNull('From then on tasks that may be requeued are moved; null: none is'),
+        by: Type.String({ description: 'Who wanted it' }),
+        tasks_left: count('Tasks that are still placed here; 0: it is drained'),
+      }),
+      'Set while an operator empties it; uncordon ends that',
+    ),
     groups: list(Type.String(), { description: 'Empty: it belongs to the common pool' }),
     overcommit_vram_percent: countOrNull('The override of this node; null: the global default applies'),
     safety_reserve_mib: countOrNull('The override of this node, for each GPU; null: the global reserve applies'),
@@ -94,6 +119,22 @@ export const NodePageSchema = page(NodeRef)
 export type NodePage = Static<typeof NodePageSchema>
 export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node') })
 export const NodeQuerySchema = closed({
+  status: Type.Optional(
+    oneOf(['up', 'suspect', 'unreachable', 'cordoned', 'draining'], {
+      description: 'Only nodes of this status, or that are cordoned or being drained',
+    }),
+  ),
+  group: Type.Optional(pathId('Only nodes of this group')),
+  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),
   cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before' })),
+})
+export type NodeQuery = Static<typeof NodeQuerySchema>
+
+/** POST /nodes/{node_id}/drain. */
+export const DrainQuerySchema = closed({
+  requeue: Type.Optional(
+    Type.Boolean({ default: false, description: 'Tasks with on_node_loss requeue are stopped and wait for another node' }),
+  ),
+  after_seconds: Type.Optional(integer(0, 604_800, { description: 'With requeue: they may end in their own time for so long (0)' })),
 })

@@ -73,6 +73,7 @@ export const TaskPatchSchema = closed(
     labels: Type.Optional(orNull(labelsOf<string | null>({ ...labelValue, type: ['string', 'null'] }))),
     vram_mib: Type.Optional(vramMib),
     groups: Type.Optional(orNull(groups)),
+    on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'])),
   },
   { minProperties: 1, examples: [{ noswap: 1 }] },
 )

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+
+const SECOND = 1000
+
+it('a growth for which host memory cannot be promised collects nothing, however long it waits', () => {
+  const b = new ClusterBuilder({ safety_reserve_mib: 0, swap_in_aging_seconds: 120, idle_swap_out_seconds: 60 })
+  b.addNode({ id: 'n', gpus: [100], hostSwapMib: 70 })
+  const [one, two] = [b.submit({ vramMib: 40 }), b.submit({ vramMib: 40 })]
+  b.settle()
+  b.wantsToGrow(one, 50)
+  b.cycle()
+  b.wantsToGrow(two, 51)
+  b.cycle()
+  b.submit({ vramMib: 5000 })
+  b.advance(200 * SECOND)
+  expect([placementOf(one).demandMib, placementOf(two).demandMib, b.node('n').collector]).toEqual([50, 40, null])
+})
+
+it('a return that backs off after a failed copy collects nothing, and is tried again when the back-off ends', () => {
+  const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 100, swap_in_aging_seconds: 1 })
+  b.addNode({ id: 'n', gpus: [100] })
+  const task = b.submit({ vramMib: 60 })
+  b.settle()
+  b.byHand(task, 'swap-out')
+  b.cycle()
+  b.swapped(task)
+  b.wants(task, true)
+  b.cycle()
+  b.swapped(task, true)
+  b.submit({ vramMib: 5000 })
+  b.cycle()
+  b.advance(29 * SECOND)
+  expect([placementOf(task).residency, b.node('n').collector]).toEqual(['swapped_out', null])
+  b.advance(SECOND)
+  expect(placementOf(task).residency).toBe('swapping_in')
+})

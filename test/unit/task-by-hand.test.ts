@@ -1,0 +1,324 @@
+import { describe, expect, it } from 'vitest'
+import type { LiveTask } from '../../controller/engine/live.ts'
+import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
+import { restore } from '../../controller/engine/recovery.ts'
+import { EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
+import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+
+const SECOND = 1000
+const IDLE_MS = 300 * SECOND
+
+/** One GPU of 100 MiB where twice as much may be promised, no reserve. */
+function oneGpu(over: ConstructorParameters<typeof ClusterBuilder>[0] = {}, hostSwapMib = 1000): ClusterBuilder {
+  const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 100, ...over })
+  b.addNode({ id: 'n', gpus: [100], hostSwapMib })
+  return b
+}
+
+/** The controller dies and starts again from what it wrote. */
+function restarted(b: ClusterBuilder): ClusterBuilder {
+  const next = new ClusterBuilder(b.cluster.config.fields)
+  next.now = b.now
+  const openTasks = b.tasks.map(recordOfTask)
+  const nodes = [...b.cluster.nodes.values()].map(recordOfNode)
+  restore(next.cluster, { ...EMPTY_STATE, openTasks, nodes }, b.now)
+  return next
+}
+
+function only(b: ClusterBuilder): LiveTask {
+  return b.tasks[0] as LiveTask
+}
+
+describe('a held task', () => {
+  it('is not placed before it is released, and later ones overtake it', () => {
+    const b = oneGpu({ placement_strategy: 'fifo' })
+    const held = b.submit({ vramMib: 60 })
+    expect(b.byHand(held, 'hold')).toBeNull()
+    const later = b.submit({ vramMib: 60 })
+    b.cycle()
+    expect([held.state, later.state]).toEqual(['pending', 'assigned'])
+    expect(b.explain(held)).toMatchObject({ primary: { reason: 'HELD' }, queuePosition: null })
+    expect(b.byHand(held, 'release')).toBeNull()
+    b.finished(later)
+    b.cycle()
+    expect(held.state).toBe('assigned')
+  })
+
+  it('lets go of the bytes that victims were leaving for', () => {
+    const b = oneGpu()
+    const idle = b.submit({ vramMib: 60 })
+    b.settle()
+    b.advance(IDLE_MS)
+    const asks = b.submit({ vramMib: 60 })
+    b.cycle()
+    expect([placementOf(idle).residency, asks.claim?.owns]).toEqual(['swapping_out', true])
+    b.byHand(asks, 'hold')
+    b.swapped(idle)
+    b.cycle()
+    expect([asks.state, asks.claim, b.gpus[0]?.owners, b.gpus[0]?.swappableMib]).toEqual(['pending', null, [], 60])
+  })
+
+  it('waits from its release on: it neither ages nor reserves for the time it was held', () => {
+    const b = oneGpu({ queue_aging_seconds: 60 })
+    const task = b.submit({ vramMib: 5000, priority: 4 })
+    b.byHand(task, 'hold')
+    b.advance(1000 * SECOND)
+    b.byHand(task, 'release')
+    b.cycle()
+    expect([task.pendingSince, task.queueClass]).toEqual([b.now, 4])
+  })
+
+  it('counts no demand, stays held over a change, and is held only once', () => {
+    const b = oneGpu()
+    const task = b.submit({ vramMib: 60 })
+    b.byHand(task, 'hold')
+    expect([b.cluster.waitingGpus, b.byHand(task, 'hold')]).toEqual([0, null])
+    b.update(task, { priority: 0 })
+    b.cycle()
+    expect([task.state, task.queue, b.events.filter(({ kind }) => kind === 'task_held').length]).toEqual(['pending', null, 1])
+    expect(only(restarted(b))).toMatchObject({ isHeld: true, queue: null })
+  })
+
+  it('is none that is placed', () => {
+    const b = oneGpu()
+    const task = b.submit({ vramMib: 60 })
+    b.settle()
+    expect(b.byHand(task, 'hold')).toBe('task t1 is running; only a pending task can be held: swap it out or requeue it')
+    expect(b.byHand(task, 'release')).toBe('task t1 is running; it is not held')
+  })
+})
+
+describe('a swap-out by hand', () => {
+  it('takes an idle task out before its idle period is over, and it stays out until it wants the GPU', () => {
+    const b = oneGpu()
+    const task = b.submit({ vramMib: 60 })
+    b.settle()
+    expect(b.byHand(task, 'swap-out')).toBeNull()
+    b.cycle()
+    expect(b.effects.at(-1)).toMatchObject({ kind: 'swap_out', taskId: 't1', generation: 1, forceActive: false })
+    b.swapped(task)
+    b.advance(10_000 * SECOND)
+    expect(placementOf(task)).toMatchObject({ residency: 'swapped_out', entry: null })
+    b.wants(task, true)
+    b.settle()
+    expect(placementOf(task)).toMatchObject({ residency: 'resident', wantsGpu: true })
+  })
+
+  it('leaves the rounds alone: nobody chose it', () => {
+    const b = oneGpu()
+    const task = b.submit({ vramMib: 60 })
+    b.settle()
+    b.byHand(task, 'swap-out')
+    b.cycle()
+    expect(b.gpus[0]?.rounds.non_p0.marks.size).toBe(0)
+  })
+
+  it('is refused with the reason, and nothing has changed', () => {
+    const b = oneGpu({}, 50)
+    const task = b.submit({ vramMib: 60 })
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 is pending: it is on no GPU')
+    b.cycle()
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 has not started yet')
+    b.settle()
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 needs 60 MiB of host memory to swap to; n has 50')
+    b.wants(task, true)
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 wants the GPU: an active task is not swapped out')
+    b.update(task, { noswap: 1 })
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 is noswap: it stays in VRAM')
+    b.silence(b.node('n'))
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 cannot be moved: its server n does not answer')
+    expect(placementOf(task).residency).toBe('resident')
+    expect(b.byHand({ spec: { id: 'nobody' } } as LiveTask, 'swap-out')).toBe('not_found')
+  })
+
+  it('waits after one that failed', () => {
+    const b = oneGpu()
+    const task = b.submit({ vramMib: 60 })
+    b.settle()
+    b.byHand(task, 'swap-out')
+    b.cycle()
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 is swapping out; only a resident one can be swapped out')
+    b.swapped(task, true)
+    expect(b.byHand(task, 'swap-out')).toBe('task t1 failed to swap a moment ago; it may be tried again in 30 s')
+    b.advance(30 * SECOND)
+    expect(b.byHand(task, 'swap-out')).toBeNull()
+  })
+})
+
+describe('a swap-in by hand', () => {
+  /** `away` was swapped out by hand; `busy` has taken its place. */
+  function oneIsAway(): { readonly b: ClusterBuilder; readonly away: LiveTask; readonly busy: LiveTask } {
+    const b = oneGpu()
+    const away = b.submit({ vramMib: 60 })
+    b.settle()
+    b.byHand(away, 'swap-out')
+    b.cycle()
+    b.swapped(away)
+    const busy = b.submit({ vramMib: 60 })
+    b.settle()
+    b.wants(busy, true)
+    return { b, away, busy }
+  }
+
+  it('waits in the queue of the node until its bytes are free, whatever the task itself says', () => {
+    const { b, away, busy } = oneIsAway()
+    expect(b.byHand(away, 'swap-in')).toBeNull()
+    b.cycle()
+    expect(b.explain(away)?.primary.reason).toBe('NO_ELIGIBLE_VICTIM')
+    b.wants(away, true)
+    b.wants(away, false)
+    expect(placementOf(away).entry?.kind).toBe('swap_in')
+    b.finished(busy)
+    b.settle()
+    expect(placementOf(away)).toMatchObject({ residency: 'resident', isCalledBack: false, entry: null })
+  })
+
+  it('is a wish that outlives the controller', () => {
+    const { b, away } = oneIsAway()
+    b.byHand(away, 'swap-in')
+    b.cycle()
+    expect(placementOf(only(restarted(b)))).toMatchObject({ isCalledBack: true, entry: { kind: 'swap_in' } })
+  })
+
+  it('is tried again when the node refuses it or its copy fails', () => {
+    const { b, away, busy } = oneIsAway()
+    b.finished(busy)
+    b.byHand(away, 'swap-in')
+    b.cycle()
+    expect(placementOf(away).residency).toBe('swapping_in')
+    b.swapped(away, true)
+    expect(placementOf(away)).toMatchObject({ residency: 'swapped_out', entry: { kind: 'swap_in' } })
+  })
+
+  it('is taken back by a swap-out, unless the task wants the GPU by now', () => {
+    const { b, away } = oneIsAway()
+    b.byHand(away, 'swap-in')
+    expect(b.byHand(away, 'swap-out')).toBeNull()
+    expect(placementOf(away)).toMatchObject({ isCalledBack: false, entry: null })
+    b.byHand(away, 'swap-in')
+    b.wants(away, true)
+    expect(b.byHand(away, 'swap-out')).toBe('task t1 is swapped out; only a resident one can be swapped out')
+  })
+
+  it('is refused for one that is not swapped out', () => {
+    const { b, busy } = oneIsAway()
+    expect(b.byHand(busy, 'swap-in')).toBe('task t2 is resident; only one that is swapped out can return')
+  })
+})
+
+describe('max_runtime_seconds', () => {
+  it('ends the attempt as failed, counted from its start, swapped out or not', () => {
+    const b = oneGpu()
+    const task = b.submit({ vramMib: 60, maxRuntimeSeconds: 100 })
+    b.advance(50 * SECOND)
+    b.settle()
+    b.byHand(task, 'swap-out')
+    b.cycle()
+    b.swapped(task)
+    b.advance(99 * SECOND)
+    expect(placementOf(task).stopping).toBeNull()
+    b.advance(SECOND)
+    expect(b.effects.at(-1)).toMatchObject({ kind: 'stop', taskId: 't1', reason: 'max_runtime_seconds (100) is over' })
+    b.stopped(task)
+    expect(task).toMatchObject({ state: 'failed', endReason: 'max_runtime_seconds (100) is over' })
+    expect(b.cluster.runtimeLimits.size).toBe(0)
+  })
+
+  it('is kept by the controller that comes after, also when it ran out meanwhile', () => {
+    const b = oneGpu()
+    b.submit({ vramMib: 60, maxRuntimeSeconds: 100 })
+    b.settle()
+    b.now += 40 * SECOND
+    const second = restarted(b)
+    second.advance(59 * SECOND)
+    expect(placementOf(only(second)).stopping).toBeNull()
+    second.advance(SECOND)
+    expect(placementOf(only(second)).stopping).toMatchObject({ then: 'failed' })
+    b.now += 1000 * SECOND
+    const third = restarted(b)
+    third.advance(0)
+    expect(placementOf(only(third)).stopping).toMatchObject({ then: 'failed' })
+  })
+
+  it('lets one that ends by itself just then end as it did, and counts each attempt anew', () => {
+    const b = oneGpu()
+    const task = b.submit({ vramMib: 60, maxRuntimeSeconds: 100 })
+    b.settle()
+    b.advance(60 * SECOND)
+    b.requeue(task)
+    b.stopped(task)
+    b.settle()
+    b.advance(60 * SECOND)
+    expect([task.attempt, placementOf(task).stopping]).toEqual([2, null])
+    b.advance(40 * SECOND)
+    b.finished(task)
+    expect(task.state).toBe('completed')
+  })
+
+  it('does not undo a cancel, and a requeue comes too late', () => {
+    const b = oneGpu()
+    const [one, two] = [b.submit({ vramMib: 30, maxRuntimeSeconds: 100 }), b.submit({ vramMib: 30, maxRuntimeSeconds: 100 })]
+    b.settle()
+    b.cancel(one)
+    b.advance(100 * SECOND)
+    b.stopped(one)
+    expect(one.state).toBe('cancelled')
+    expect(b.requeue(two)).toBe('task t2 is being stopped: max_runtime_seconds (100) is over')
+  })
+})
+
+describe('a drained node', () => {
+  const twoNodes = () => {
+    const b = new ClusterBuilder({ safety_reserve_mib: 0 })
+    for (const id of ['a', 'b']) b.addNode({ id, gpus: [100] })
+    return b
+  }
+
+  it('takes no task, and those that may be requeued go elsewhere when their time is over', () => {
+    const b = twoNodes()
+    const [moves, stays] = [b.submit({ vramMib: 40, onNodeLoss: 'requeue' }), b.submit({ vramMib: 40 })]
+    b.settle()
+    expect([placementOf(moves).node.id, placementOf(stays).node.id]).toEqual(['a', 'a'])
+    b.drain(b.node('a'), 60 * SECOND)
+    const next = b.submit({ vramMib: 20 })
+    b.settle()
+    expect(placementOf(next).node.id).toBe('b')
+    b.advance(59 * SECOND)
+    expect(placementOf(moves).stopping).toBeNull()
+    b.advance(SECOND)
+    expect([placementOf(moves).stopping?.then, placementOf(stays).stopping]).toEqual(['pending', null])
+    b.stopped(moves)
+    b.settle()
+    expect([placementOf(moves).node.id, placementOf(stays).node.id]).toEqual(['b', 'a'])
+  })
+
+  it('moves nobody unless that is asked for', () => {
+    const b = twoNodes()
+    const task = b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
+    b.settle()
+    b.drain(b.node('a'), null)
+    b.advance(100_000 * SECOND)
+    expect(placementOf(task).stopping).toBeNull()
+  })
+
+  it('is drained on by the controller that comes after', () => {
+    const b = twoNodes()
+    b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
+    b.settle()
+    b.drain(b.node('a'), 60 * SECOND)
+    const next = restarted(b)
+    expect(next.node('a')).toMatchObject({ isCordoned: true, drain: { movesAt: b.now + 60 * SECOND, by: 'a test' } })
+    next.advance(60 * SECOND)
+    expect(placementOf(only(next)).stopping?.then).toBe('pending')
+  })
+
+  it('is taken in again by uncordon, and nobody is moved any more', () => {
+    const b = twoNodes()
+    const task = b.submit({ vramMib: 40, onNodeLoss: 'requeue' })
+    b.settle()
+    b.drain(b.node('a'), 60 * SECOND)
+    b.cordon(b.node('a'), false)
+    b.advance(60 * SECOND)
+    expect([b.node('a').drain, b.node('a').isCordoned, placementOf(task).stopping]).toEqual([null, false, null])
+  })
+})
