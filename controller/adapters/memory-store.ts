@@ -7,6 +7,7 @@ import { isEventWanted, type Event } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import { isFinal, type FinalState } from '../domain/task.ts'
 import {
+  MAX_CONFIG_REVISIONS,
   StoreFault,
   type AccessRecords,
   type AuditQuery,
@@ -112,7 +113,10 @@ function commit(held: Held, batch: Batch): Promise<void> | undefined {
   for (const node of batch.nodes) held.nodes.set(node.id, node)
   for (const id of batch.deletedGroupIds) held.groups.delete(id)
   for (const group of batch.groups) held.groups.set(group.id, group)
-  if (batch.config !== null) held.configs.set(batch.config.revision, batch.config)
+  if (batch.config !== null) {
+    held.configs.set(batch.config.revision, batch.config)
+    held.configs.delete(batch.config.revision - MAX_CONFIG_REVISIONS)
+  }
   if (held.eventCapacity > 0) for (const event of batch.events) keepEvent(held, event)
   if (batch.access !== null) keepAccess(held, batch.access)
   held.marks = batch.marks
@@ -191,8 +195,13 @@ function readsOf(held: Held): StoreReads {
     finishedTasks: (query) => Promise.resolve(finishedTasks(held, query)),
     events: (query) => Promise.resolve(events(held, query)),
     eventRange: () => Promise.resolve(eventRange(held)),
-    configRevisions: (limit) => Promise.resolve(revisionsOf(held).slice(0, limit)),
     audits: (query) => Promise.resolve(audits(held, query)),
+    configRevisions: ({ before, limit }) =>
+      Promise.resolve(
+        revisionsOf(held)
+          .filter(({ revision }) => before === null || revision < before)
+          .slice(0, limit),
+      ),
   }
 }
 

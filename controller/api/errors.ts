@@ -83,7 +83,7 @@ export function invalidFields(errors: readonly ProblemError[]): ApiProblem {
   return new ApiProblem('invalid_request', errors.map((error) => error.detail).join('; '), { errors })
 }
 
-export function notFound(what: 'node' | 'task' | 'group' | 'token', id: string): ApiProblem {
+export function notFound(what: 'node' | 'task' | 'group' | 'token' | 'revision' | 'decision', id: string): ApiProblem {
   return new ApiProblem('not_found', `There is no ${what} ${JSON.stringify(id)}.`)
 }
 

@@ -28,6 +28,7 @@ import { readQueryValues } from './query-values.ts'
 import { createReadings, type Readings } from './readings.ts'
 import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
+import { configRevisionRoutes } from './routes/config-revisions.ts'
 import { configRoutes } from './routes/config.ts'
 import { eventRoutes } from './routes/events.ts'
 import { explainRoutes } from './routes/explain.ts'
@@ -139,6 +140,7 @@ function servePage(scope: FastifyInstance, uiDir: string): void {
 
 function addRoutes(app: ApiApp, api: ApiContext): void {
   configRoutes(app, api)
+  configRevisionRoutes(app, api)
   nodeRoutes(app, api)
   taskRoutes(app, api)
   taskActionRoutes(app, api)

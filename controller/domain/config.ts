@@ -40,7 +40,7 @@ export const CONFIG_RULES: { readonly [K in keyof ConfigFields]: FieldRule } = {
   placement_strategy: { kind: 'choice', choices: PLACEMENT_STRATEGIES },
   max_tasks_per_gpu: { kind: 'integer', min: 1, max: 1024, nullable: false },
   heartbeat_seconds: { kind: 'integer', min: 1, max: 60, nullable: false },
-  run_lease_seconds: { kind: 'integer', min: 5, max: 86_400, nullable: false },
+  run_lease_seconds: { kind: 'integer', min: 15, max: 86_400, nullable: false },
 }
 
 export const DEFAULT_CONFIG: ConfigFields = {

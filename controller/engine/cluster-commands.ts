@@ -3,6 +3,7 @@ import type { Instant } from '../../protocol/units.ts'
 import { checkConfig, checkConfigChange } from '../domain/config.ts'
 import type { Config, ConfigFields } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
+import type { Node } from '../domain/node.ts'
 import type { Answer, NodeConfigChange } from './commands.ts'
 import type { Cluster } from './cluster.ts'
 import { groupsNaming } from './cluster.ts'
@@ -11,14 +12,11 @@ import type { LiveNode } from './live.ts'
 import { keepLongLeases } from './node-word.ts'
 
 export function putConfig(c: Cluster, change: Partial<ConfigFields>, author: string | null, now: Instant): Answer<Config> {
-  const problems = checkConfigChange(change)
-  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
-  const before = c.config.fields
-  const fields: ConfigFields = { ...before, ...change }
-  const spanning = checkConfig(fields)
-  if (spanning.length > 0) return { ok: false, refusal: { code: 'invalid', problems: spanning } }
-  const config: Config = { fields, source: 'persisted', revision: c.config.revision + 1 }
-  keepLongLeases(c, before.run_lease_seconds, fields.run_lease_seconds)
+  const planned = plannedConfig(c.config, change)
+  if (!planned.ok) return planned
+  const config = planned.value
+  const { fields } = config
+  keepLongLeases(c, c.config.fields.run_lease_seconds, fields.run_lease_seconds)
   c.applyConfig(config, now)
   const { turn } = c.recorder
   turn.config = { revision: config.revision, at: now, author, fields }
@@ -26,11 +24,20 @@ export function putConfig(c: Cluster, change: Partial<ConfigFields>, author: str
   return { ok: true, value: config }
 }
 
+/** The configuration that the change would make, if it may be made. */
+export function plannedConfig(before: Config, change: Partial<ConfigFields>): Answer<Config> {
+  const problems = checkConfigChange(change)
+  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
+  const fields: ConfigFields = { ...before.fields, ...change }
+  const spanning = checkConfig(fields)
+  if (spanning.length > 0) return { ok: false, refusal: { code: 'invalid', problems: spanning } }
+  return { ok: true, value: { fields, source: 'persisted', revision: before.revision + 1 } }
+}
+
 export function putNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChange, now: Instant): Answer<LiveNode> {
   const node = c.nodes.get(nodeId)
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
-  if (change.overcommitPercent !== undefined) node.overcommitOverride = change.overcommitPercent
-  if (change.reserveMib !== undefined) node.reserveOverrideMib = change.reserveMib
+  Object.assign(node, overridesAfter(node, change))
   c.applyCapacity(node)
   c.assignPools(node)
   for (const pool of node.pools) pool.forgetEver()
@@ -40,6 +47,15 @@ export function putNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChan
   })
   c.recorder.dirtyNode(node)
   return { ok: true, value: node }
+}
+
+export type Overrides = Pick<Node, 'overcommitOverride' | 'reserveOverrideMib'>
+
+export function overridesAfter(before: Overrides, { overcommitPercent, reserveMib }: NodeConfigChange): Overrides {
+  return {
+    overcommitOverride: overcommitPercent === undefined ? before.overcommitOverride : overcommitPercent,
+    reserveOverrideMib: reserveMib === undefined ? before.reserveOverrideMib : reserveMib,
+  }
 }
 
 /** A node that is gone for good. */

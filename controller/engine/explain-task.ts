@@ -5,16 +5,16 @@ import type { WaitExplanation } from '../scheduler/explain.ts'
 import { explainAssigned, explainPending, explainReturn } from '../scheduler/explain.ts'
 import { placeAlone } from '../scheduler/explain-place.ts'
 import type { Queued } from '../scheduler/queue.ts'
-import type { Plan } from '../scheduler/schedule.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import { besideOthersMib, freeForMib, shortMib } from '../swap/bytes.ts'
 import { eligibleOn, nextEligibleAt } from '../swap/eligible.ts'
 import { inReturnOrder } from '../swap/resume.ts'
 import { decideEntry } from '../swap/swap.ts'
 import type { Cluster } from './cluster.ts'
-import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from './live.ts'
+import type { LiveEntry, LiveGpu, LiveTask } from './live.ts'
 import type { Pool } from './pool.ts'
 import { surveyFor } from './surveys.ts'
+import { isCovered } from './what-if.ts'
 
 /** Why the task waits, as things are now; null when it does not wait. */
 export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
@@ -52,7 +52,7 @@ function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation 
       needsExec: task.spec.command !== null,
     }),
     plan,
-    isPlanCovered: plan !== null && isCovered(c, task, plan, now),
+    isPlanCovered: plan !== null && (plan.when === 'now' || isCovered(task, plan.node, plan.gpus as readonly LiveGpu[], c.policy, now)),
     retryAtOn: (nodes: readonly Node[]) =>
       nextEligibleAt(
         nodes.flatMap((node) => node.gpus),
@@ -62,26 +62,6 @@ function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation 
       ),
     queuePosition: task.queue === null ? null : positionOf(c, queued, pool),
   })
-}
-
-/** What the cycle would find when it claims the plan's GPUs. */
-function isCovered(c: Cluster, task: LiveTask, plan: Plan, now: Instant): boolean {
-  if (plan.when === 'now') return true
-  const gpus = plan.gpus as readonly LiveGpu[]
-  const node = plan.node as LiveNode
-  const entry: LiveEntry = {
-    kind: 'placement',
-    task,
-    node,
-    gpus,
-    needMib: task.spec.vramMib,
-    askedAt: task.spec.submittedAt,
-    owns: false,
-    isCollector: false,
-    vainLook: null,
-  }
-  const { kind } = decideEntry(entry, gpus, c.policy, now, false)
-  return kind === 'swap_out' || kind === 'wait'
 }
 
 /** From 1. Tasks that can never fit are no heads and are not counted. */

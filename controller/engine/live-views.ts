@@ -11,6 +11,7 @@ import type { StoreReads } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 import type { Engine } from './engine.ts'
 import { explainTask } from './explain-task.ts'
+import { overOf, planConfig, planNodeConfig } from './impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { ClusterTotals, TaskCounts, Views } from './views.ts'
 
@@ -30,6 +31,9 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     swapJain: () => c.fairness.jain(),
     lastEventSeq: () => c.recorder.nextEventSeq - 1,
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
+    planConfig: (change) => planConfig(c, change, clock.now()),
+    planNodeConfig: (nodeId, change) => planNodeConfig(c, nodeId, change, clock.now()),
+    over: () => overOf(c),
     clusterCounters: () => clusterCounters(c, clock.now()),
     nodeCounters: (node: Node) => sumOf((node as LiveNode).gpus.map((gpu) => gpuCounters(gpu, clock.now()))),
     taskCounters: (task: Task) => taskCounters(task as LiveTask, clock.now()),

@@ -1,12 +1,14 @@
 /** What can be read of the live cluster, without a copy: the objects are read-only and change after the call returns. */
 import type { Instant, Mib } from '../../protocol/units.ts'
-import type { Config } from '../domain/config.ts'
+import type { Config, ConfigFields } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
 import type { Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
 import type { Counters } from '../metrics/counters.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
+import type { Answer, NodeConfigChange } from './commands.ts'
+import type { Over, Planned } from './impact.ts'
 
 export interface TaskCounts {
   readonly pending: number
@@ -57,6 +59,11 @@ export interface Views {
   lastEventSeq(): number
   /** Why a pending task waits, or a swapped-out one that wants the GPU; null when it does not wait. */
   explain(task: Task): WaitExplanation | null
+  /** What a change of the configuration would do; nothing is changed by asking. Refused as the change itself would be. */
+  planConfig(change: Partial<ConfigFields>): Answer<Planned<Config>>
+  planNodeConfig(nodeId: string, change: NodeConfigChange): Answer<Planned<Node>>
+  /** What is promised, or resident, beyond what is allowed, over all GPUs: a pass over them. */
+  over(): Over
   /** The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics 6). */
   clusterCounters(): Counters
   nodeCounters(node: Node): Counters

@@ -107,6 +107,9 @@ export interface NodeRecord {
   readonly gpus: readonly GpuRecord[]
 }
 
+/** A store keeps so many revisions of the configuration, the newest. */
+export const MAX_CONFIG_REVISIONS = 10_000
+
 /** One persisted configuration; the highest revision is the live one. */
 export interface ConfigRecord {
   readonly revision: number
@@ -240,6 +243,12 @@ export interface EventRange {
   readonly lastSeq: number
 }
 
+/** Revisions of the configuration, newest first; `before` is exclusive, null starts at the newest. */
+export interface RevisionQuery {
+  readonly before: number | null
+  readonly limit: number
+}
+
 /**
  * Durable state. One contract suite (test/contract/store.test.ts) runs against every implementation.
  * Faults: `load` and `commit` throw or reject with StoreFault; after a failed commit the store accepts nothing more (R10).
@@ -263,8 +272,8 @@ export interface StoreReads {
   finishedTasks(query: FinishedQuery): Promise<readonly TaskRecord[]>
   events(query: EventQuery): Promise<readonly Event[]>
   eventRange(): Promise<EventRange>
-  configRevisions(limit: number): Promise<readonly ConfigRecord[]>
   audits(query: AuditQuery): Promise<readonly AuditRecord[]>
+  configRevisions(query: RevisionQuery): Promise<readonly ConfigRecord[]>
 }
 
 /** The disk said no: full, I/O error, locked by another controller, corrupt. The message is one line for people. */

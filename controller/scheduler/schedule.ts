@@ -197,8 +197,8 @@ function* nodesInOrder(queued: Queued, queue: ShapeQueue, when: When, strategy: 
   yield* held.slice(nextHeld)
 }
 
-/** The GPUs of one node for a task on several: those where it fits now first, then by score; null when there are too few. */
-function gpusOnNode(node: Node, queued: Queued, shape: Shape, when: When, policy: Policy): readonly Gpu[] | null {
+/** The GPUs of one node for a task: those where it fits now first, then by score; null when there are too few. */
+export function gpusOnNode(node: Node, queued: Queued, shape: Shape, when: When, policy: Policy): readonly Gpu[] | null {
   const demand = searchDemandMib(queued.task.spec)
   const fitting = (w: When) => node.gpus.filter((gpu) => admissibleMib(gpu, queued, shape, w, policy) >= demand)
   const now = fitting('now').sort((a, b) => byScore(a, b, 'now', policy.strategy))

@@ -136,7 +136,7 @@ describe('any history of batches', () => {
       await store.reads.events(eventQuery({ afterSeq: 1, limit })),
       await store.reads.events(eventQuery({ taskId: 'task-1' })),
       await store.reads.eventRange(),
-      await store.reads.configRevisions(limit),
+      await store.reads.configRevisions({ before: null, limit }),
       await store.reads.task('task-2'),
     ]
   }

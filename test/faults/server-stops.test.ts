@@ -4,7 +4,7 @@ import { until } from '../support/live-cluster.ts'
 import { count, leavesTrail, startFaultCluster, submit, task, trails } from './fault-cluster.ts'
 
 const ROUNDS = count('FAULTS_SERVER_STOPS', 1)
-const LEASE_S = 5
+const LEASE_S = 15
 const TIMEOUT_MS = 60_000 + 60_000 * ROUNDS
 
 for (const signal of ['SIGSTOP', 'SIGKILL'] as const) {

@@ -9,10 +9,12 @@ import type { Gpu, Node } from '../../controller/domain/node.ts'
 import { commitLimitMib, effectiveSchedulableMib, residentCapacityMib, resolveOvercommit } from '../../controller/domain/vram.ts'
 import { isFinal, type Placement, type Task, type TaskSpec } from '../../controller/domain/task.ts'
 import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/commands.ts'
+import { overridesAfter, plannedConfig } from '../../controller/engine/cluster-commands.ts'
+import type { Impact } from '../../controller/engine/impact.ts'
 import { NOT_FROZEN } from '../../controller/engine/requeue-freeze.ts'
 import type { ClusterTotals, TaskCounts, Views } from '../../controller/engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
-import type { TaskRecord } from '../../controller/ports/store.ts'
+import type { ConfigRecord, TaskRecord } from '../../controller/ports/store.ts'
 import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
 
 export interface ApiWorld {
@@ -28,6 +30,17 @@ export const NODE_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000001'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
+const NO_FIGURES = { effectiveSchedulableMib: 0, commitLimitMib: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+const NOBODY = { count: 0, named: [] }
+
+const NO_IMPACT: Impact = {
+  total: { before: NO_FIGURES, after: NO_FIGURES },
+  nodes: NOBODY,
+  gpusOver: NOBODY,
+  residencyImpossible: NOBODY,
+  pending: { wouldFit: 0, wouldFitIds: [], infeasible: 0, infeasibleIds: [], lookedAt: 0, of: 0 },
+}
+
 /** 2026-01-02T03:04:05.678Z */
 const START = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
 
@@ -35,6 +48,8 @@ export class FakeController implements ApiWorld {
   now = START
   counters: Counters = ZERO_COUNTERS
   config: Config = { fields: DEFAULT_CONFIG, source: 'environment', revision: 0 }
+  /** Newest first. */
+  readonly configs: ConfigRecord[] = []
   readonly nodes = new Map<string, Mutable<Node>>()
   readonly groups = new Map<string, Group>()
   readonly open = new Map<string, Mutable<Task>>()
@@ -69,9 +84,10 @@ export class FakeController implements ApiWorld {
         this.finish(id, 'cancelled', `cancelled by ${by}`)
         return task
       }),
-    putConfig: (change, _author, answer) =>
+    putConfig: (change, author, answer) =>
       this.#carryOut(answer, () => {
         this.config = { fields: { ...this.config.fields, ...change }, source: 'persisted', revision: this.config.revision + 1 }
+        this.configs.unshift({ revision: this.config.revision, at: this.now, author, fields: this.config.fields })
         return this.config
       }),
     putNodeConfig: (nodeId, change, answer) =>
@@ -143,6 +159,16 @@ export class FakeController implements ApiWorld {
     counts: () => this.#counts(),
     totals: () => this.#totals(),
     explain: (task) => this.#explain(task),
+    planConfig: (change) => {
+      const planned = plannedConfig(this.config, change)
+      return planned.ok ? { ok: true, value: { value: planned.value, impact: NO_IMPACT } } : planned
+    },
+    planNodeConfig: (nodeId, change) => {
+      const node = this.nodes.get(nodeId)
+      if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
+      return { ok: true, value: { value: { ...node, ...overridesAfter(node, change) }, impact: NO_IMPACT } }
+    },
+    over: () => ({ gpuCount: 0, overCommittedMib: 0, reserveDeficitMib: 0 }),
     clusterCounters: () => this.counters,
     swapJain: () => null,
     lastEventSeq: () => this.events.at(-1)?.seq ?? 0,
@@ -168,8 +194,9 @@ export class FakeController implements ApiWorld {
         return (isNewestFirst ? found.reverse() : found).slice(0, limit)
       },
       eventRange: async () => ({ firstSeq: this.events[0]?.seq ?? this.views.lastEventSeq() + 1, lastSeq: this.views.lastEventSeq() }),
-      configRevisions: async () => [],
       audits: async () => [],
+      configRevisions: async ({ before, limit }) =>
+        this.configs.filter(({ revision }) => before === null || revision < before).slice(0, limit),
     },
   }
 

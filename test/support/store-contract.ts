@@ -61,7 +61,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await store.reads.task('task-1')).toBeNull()
       expect(await store.reads.finishedTasks(finishedQuery())).toEqual([])
       expect(await store.reads.events(eventQuery())).toEqual([])
-      expect(await store.reads.configRevisions(10)).toEqual([])
+      expect(await store.reads.configRevisions({ before: null, limit: 10 })).toEqual([])
     })
 
     it('gives back every field, also after it was closed and opened again', async () => {
@@ -140,7 +140,9 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       for (const revision of [1, 3, 2]) await put({ config: aConfig(revision) })
       await put({})
       expect((await store.load()).config).toEqual(aConfig(3))
-      expect(await store.reads.configRevisions(2)).toEqual([aConfig(3), aConfig(2)])
+      expect(await store.reads.configRevisions({ before: null, limit: 2 })).toEqual([aConfig(3), aConfig(2)])
+      expect(await store.reads.configRevisions({ before: 3, limit: 2 })).toEqual([aConfig(2), aConfig(1)])
+      expect(await store.reads.configRevisions({ before: 1, limit: 2 })).toEqual([])
     })
 
     it('keeps the marks of the last batch', async () => {

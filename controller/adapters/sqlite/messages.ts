@@ -1,5 +1,5 @@
 /** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
-import type { AuditQuery, EventQuery, EventRange, FinishedQuery } from '../../ports/store.ts'
+import type { AuditQuery, EventQuery, EventRange, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
 import type { EventRetention } from './event-log.ts'
 import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'
 
@@ -27,8 +27,8 @@ export type ReaderRequest =
   | { readonly op: 'finishedTasks'; readonly query: FinishedQuery }
   | { readonly op: 'events'; readonly query: EventQuery }
   | { readonly op: 'eventRange' }
-  | { readonly op: 'configRevisions'; readonly limit: number }
   | { readonly op: 'audits'; readonly query: AuditQuery }
+  | { readonly op: 'configRevisions'; readonly query: RevisionQuery }
 
 /** What each request is answered with. */
 export interface Answers {

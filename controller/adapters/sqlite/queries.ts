@@ -1,7 +1,7 @@
 /** The reads, each served by an index (test/integration/sqlite-queries.test.ts looks at SQLite's plans). */
 import { type Kysely, sql } from 'kysely'
 import { isFinal, type TaskState } from '../../domain/task.ts'
-import type { AuditQuery, FinishedQuery } from '../../ports/store.ts'
+import type { AuditQuery, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
 import type { ConfigRow, StoredRows } from './rows.ts'
 import type { Schema } from './schema.ts'
 
@@ -12,9 +12,9 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
     const nodes = await at.selectFrom('nodes').select('record').orderBy('ordinal').orderBy('id').execute()
     const groups = await at.selectFrom('groups').select('record').orderBy('id').execute()
     const marks = await at.selectFrom('marks').selectAll().executeTakeFirst()
-    const [config] = await configRevisions(at, 1)
     const tokens = await at.selectFrom('tokens').select('record').orderBy('created_at').orderBy('id').execute()
     const lastAudit = await at.selectFrom('audits').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
+    const [config] = await configRevisions(at, { before: null, limit: 1 })
     return {
       openTasks: openTasks.map((row) => row.record),
       nodes: nodes.map((row) => row.record),
@@ -51,8 +51,10 @@ export async function audits(db: Kysely<Schema>, query: AuditQuery): Promise<str
 }
 
 /** Newest first. */
-export async function configRevisions(db: Kysely<Schema>, limit: number): Promise<ConfigRow[]> {
-  const rows = await db.selectFrom('config_revisions').selectAll().orderBy('revision', 'desc').limit(limit).execute()
+export async function configRevisions(db: Kysely<Schema>, { before, limit }: RevisionQuery): Promise<ConfigRow[]> {
+  let query = db.selectFrom('config_revisions').selectAll()
+  if (before !== null) query = query.where('revision', '<', before)
+  const rows = await query.orderBy('revision', 'desc').limit(limit).execute()
   return rows.map((row) => [row.revision, row.at, row.author, row.fields])
 }
 

@@ -31,7 +31,7 @@ function answer(db: Kysely<Schema>, request: ReaderRequest): unknown {
     case 'eventRange':
       return eventRange(db)
     case 'configRevisions':
-      return configRevisions(db, request.limit)
+      return configRevisions(db, request.query)
     case 'audits':
       return audits(db, request.query)
   }

@@ -150,8 +150,8 @@ function readsOf(ask: Reader['ask']): StoreReads {
     finishedTasks: async (query) => (await ask({ op: 'finishedTasks', query })).map(decodeTask),
     events: async (query) => (await ask({ op: 'events', query })).map(decodeEvent),
     eventRange: () => ask({ op: 'eventRange' }),
-    configRevisions: async (limit) => (await ask({ op: 'configRevisions', limit })).map(decodeConfig),
     audits: async (query) => (await ask({ op: 'audits', query })).map(decodeAudit),
+    configRevisions: async (query) => (await ask({ op: 'configRevisions', query })).map(decodeConfig),
   }
 }
 

@@ -1,6 +1,6 @@
 /** Puts batches into the tables. The statements are Kysely's, compiled once; running them costs what better-sqlite3 costs. */
 import type Database from 'better-sqlite3'
-import { StoreFault } from '../../ports/store.ts'
+import { MAX_CONFIG_REVISIONS, StoreFault } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
 import { createAccessWriter } from './access-writer.ts'
 import { createEventLog, readChainEnds, type EventRetention } from './event-log.ts'
@@ -43,7 +43,10 @@ function write(statements: Statements, batch: BatchRows): void {
   for (const row of batch.nodes) statements.putNode.run(row)
   for (const id of batch.deletedGroupIds) statements.deleteGroup.run(id)
   for (const row of batch.groups) statements.putGroup.run(row)
-  if (batch.config !== null) statements.putConfig.run(batch.config)
+  if (batch.config !== null) {
+    statements.putConfig.run(batch.config)
+    statements.pruneConfigs.run(batch.config[0] - MAX_CONFIG_REVISIONS)
+  }
 }
 
 function fenced(epoch: number): string {
@@ -57,6 +60,7 @@ interface Statements {
   readonly putGroup: Statement
   readonly deleteGroup: Statement
   readonly putConfig: Statement
+  readonly pruneConfigs: Statement
   readonly putMarks: Statement
 }
 
@@ -85,6 +89,7 @@ function prepareAll(db: Database.Database): Statements {
     putGroup: prepare(q.replaceInto('groups').values({ id: '', record: '' })),
     deleteGroup: prepare(q.deleteFrom('groups').where('id', '=', '')),
     putConfig: prepare(q.replaceInto('config_revisions').values({ revision: 0, at: 0, author: '', fields: '' })),
+    pruneConfigs: prepare(q.deleteFrom('config_revisions').where('revision', '<=', 0)),
     putMarks: preparePutMarks(db),
   }
 }

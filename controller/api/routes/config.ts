@@ -1,11 +1,14 @@
-import type { Config } from '../../domain/config.ts'
+import type { Config, ConfigFields } from '../../domain/config.ts'
 import { ask } from '../ask.ts'
 import { callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
+import { problemOfRefusal } from '../errors.ts'
 import { configEtag, requireMatch } from '../etag.ts'
 import { operation } from '../operation.ts'
-import { presentConfig } from '../present/config.ts'
-import { ConfigChangeSchema, ConfigRef } from '../schema/config.ts'
+import { presentConfig, presentOver } from '../present/config.ts'
+import { presentImpact } from '../present/impact.ts'
+import { ChangedConfigSchema, ConfigChangeSchema, ConfigRef, type ChangedConfigBody } from '../schema/config.ts'
+import { DryRunQuerySchema } from '../schema/impact.ts'
 
 const getConfig = operation(
   {
@@ -25,10 +28,13 @@ const putConfig = operation(
     operationId: 'putConfig',
     role: 'operator',
     summary: 'Change the configuration and persist all of it',
-    description: 'Fields that are not sent stay as they are. From then on the environment has no effect.',
+    description:
+      'Fields that are not sent stay as they are. From then on the environment has no effect. Lowering a setting makes nobody leave: `over` says ' +
+      'what is over. With dry_run the configuration is answered as it would be, with its impact, and nothing is changed.',
     tags: ['configuration'],
+    querystring: DryRunQuerySchema,
     body: ConfigChangeSchema,
-    response: { 200: ConfigRef },
+    response: { 200: ChangedConfigSchema },
   },
   ['precondition_failed', 'store_failed'],
   'specification',
@@ -44,8 +50,28 @@ export function configRoutes(app: ApiApp, { commands, views }: ApiContext): void
 
   app.put('/config', { schema: putConfig }, async (request, reply) => {
     requireMatch(request.headers['if-match'], configEtag(views.config()))
-    const config = await ask<Config>((answer) => commands.putConfig(request.body, callerOf(request).name, answer))
-    reply.header('etag', configEtag(config))
-    return presentConfig(config)
+    const { etag, body } = await changeConfig({ commands, views }, request.body, callerOf(request).name, request.query.dry_run === true)
+    reply.header('etag', etag)
+    return body
   })
+}
+
+/** Carries the change out, or says what it would do; with the tag of the configuration that is live then. */
+export async function changeConfig(
+  { commands, views }: Pick<ApiContext, 'commands' | 'views'>,
+  change: Partial<ConfigFields>,
+  author: string | null,
+  isDryRun: boolean,
+): Promise<{ readonly etag: string; readonly body: ChangedConfigBody }> {
+  if (isDryRun) {
+    const planned = views.planConfig(change)
+    if (!planned.ok) throw problemOfRefusal(planned.refusal)
+    const { value, impact } = planned.value
+    const { overCommittedMib, reserveDeficitMib } = impact.total.after
+    const over = { gpuCount: impact.gpusOver.count, overCommittedMib, reserveDeficitMib }
+    const body = { ...presentConfig(value), over: presentOver(over), dry_run: true, impact: presentImpact(impact) }
+    return { etag: configEtag(views.config()), body }
+  }
+  const config = await ask<Config>((answer) => commands.putConfig(change, author, answer))
+  return { etag: configEtag(config), body: { ...presentConfig(config), over: presentOver(views.over()) } }
 }

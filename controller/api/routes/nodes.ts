@@ -4,11 +4,14 @@ import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
-import { invalidField, notFound } from '../errors.ts'
+import { invalidField, notFound, problemOfRefusal } from '../errors.ts'
 import { nodeConfigEtag, requireMatch } from '../etag.ts'
 import { operation } from '../operation.ts'
+import { presentImpact } from '../present/impact.ts'
 import { presentNode } from '../present/node.ts'
+import { DryRunQuerySchema } from '../schema/impact.ts'
 import {
+  ChangedNodeSchema,
   DrainQuerySchema,
   NodeConfigChangeSchema,
   NodePageSchema,
@@ -38,11 +41,14 @@ const putNodeConfig = operation(
     operationId: 'putNodeConfig',
     role: 'operator',
     summary: 'Set or take away the overrides of a node',
-    description: 'The whole node is answered; its ETag is that of its settings.',
+    description:
+      'The whole node is answered; its ETag is that of its settings. Lowering a setting makes nobody leave: vram.over_committed_mib and ' +
+      'reserve_deficit_mib say what is over. With dry_run the node is answered as it would be, with the impact on the cluster, and nothing is changed.',
     tags: ['nodes'],
     params: NodePathSchema,
+    querystring: DryRunQuerySchema,
     body: NodeConfigChangeSchema,
-    response: { 200: NodeRef },
+    response: { 200: ChangedNodeSchema },
   },
   ['not_found', 'precondition_failed', 'store_failed'],
   'specification',
@@ -114,8 +120,14 @@ export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     return present(node)
   })
 
-  app.put('/nodes/:node_id/config', { schema: putNodeConfig }, async ({ params, body, headers }, reply) => {
+  app.put('/nodes/:node_id/config', { schema: putNodeConfig }, async ({ params, query, body, headers }, reply) => {
     requireMatch(headers['if-match'], nodeConfigEtag(known(params.node_id)))
+    if (query.dry_run === true) {
+      const planned = views.planNodeConfig(params.node_id, nodeConfigChange(body))
+      if (!planned.ok) throw problemOfRefusal(planned.refusal)
+      reply.header('etag', nodeConfigEtag(known(params.node_id)))
+      return { ...present(planned.value.value), dry_run: true, impact: presentImpact(planned.value.impact) }
+    }
     const node = await ask<Node>((answer) => commands.putNodeConfig(params.node_id, nodeConfigChange(body), answer))
     reply.header('etag', nodeConfigEtag(node))
     return present(node)

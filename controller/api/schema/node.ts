@@ -17,6 +17,7 @@ import {
   refTo,
   textOrNull,
 } from './fields.ts'
+import { DRY_RUN_PARTS } from './impact.ts'
 
 /** The same range as the global value (specification 8), and null, which takes the override away. */
 function overrideOf(rule: FieldRule, description: string) {
@@ -114,6 +115,10 @@ export const NodeSchema = Type.Object(
 )
 export type NodeBody = Static<typeof NodeSchema>
 export const NodeRef = refTo<NodeBody>('Node')
+
+/** The answer to PUT /nodes/{node_id}/config: the node as it is now, or with `dry_run` as it would be. */
+export const ChangedNodeSchema = Type.Object({ ...NodeSchema.properties, ...DRY_RUN_PARTS })
+export type ChangedNodeBody = Static<typeof ChangedNodeSchema>
 
 export const NodePageSchema = page(NodeRef)
 export type NodePage = Static<typeof NodePageSchema>

@@ -1,0 +1,66 @@
+import type { ConfigFields } from '../../domain/config.ts'
+import type { ConfigRecord } from '../../ports/store.ts'
+import { callerOf } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { configEtag, requireMatch } from '../etag.ts'
+import { operation } from '../operation.ts'
+import { presentRevision } from '../present/config.ts'
+import { ChangedConfigSchema, RevisionPageSchema, RevisionPathSchema, RevisionQuerySchema } from '../schema/config.ts'
+import { DryRunQuerySchema } from '../schema/impact.ts'
+import { changeConfig } from './config.ts'
+
+const listRevisions = operation(
+  {
+    operationId: 'listConfigRevisions',
+    role: 'viewer',
+    summary: 'Who changed the configuration, when and how, newest first',
+    tags: ['configuration'],
+    querystring: RevisionQuerySchema,
+    response: { 200: RevisionPageSchema },
+  },
+  ['store_failed'],
+)
+
+const restoreRevision = operation(
+  {
+    operationId: 'restoreConfigRevision',
+    role: 'operator',
+    summary: 'Make a new revision that equals an earlier one',
+    description: 'Answered, refused and tried with dry_run as PUT /config is.',
+    tags: ['configuration'],
+    params: RevisionPathSchema,
+    querystring: DryRunQuerySchema,
+    response: { 200: ChangedConfigSchema },
+  },
+  ['not_found', 'precondition_failed', 'store_failed'],
+)
+
+const DEFAULT_LIMIT = 50
+
+/** GET /config/revisions, POST /config/revisions/{revision}/restore. */
+export function configRevisionRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+  app.get('/config/revisions', { schema: listRevisions }, async ({ query: { before = null, limit = DEFAULT_LIMIT } }) => {
+    // One more than is shown: each is compared with the one before it.
+    const records = await views.stored.configRevisions({ before, limit: limit + 1 })
+    const items = records.slice(0, limit).map((record, i) => presentRevision(record, predecessorOf(record, records[i + 1])))
+    const last = items.at(-1)
+    return { items, next_before: records.length > limit && last !== undefined ? last.revision : null }
+  })
+
+  app.post('/config/revisions/:revision/restore', { schema: restoreRevision }, async (request, reply) => {
+    const { params, query, headers } = request
+    const number = Number(params.revision)
+    const [record] = await views.stored.configRevisions({ before: number + 1, limit: 1 })
+    if (record?.revision !== number) throw notFound('revision', params.revision)
+    // Compared and changed in one breath: nothing is awaited in between.
+    requireMatch(headers['if-match'], configEtag(views.config()))
+    const { etag, body } = await changeConfig({ commands, views }, record.fields, callerOf(request).name, query.dry_run === true)
+    reply.header('etag', etag)
+    return body
+  })
+}
+
+function predecessorOf(record: ConfigRecord, previous: ConfigRecord | undefined): ConfigFields | null {
+  return previous?.revision === record.revision - 1 ? previous.fields : null
+}

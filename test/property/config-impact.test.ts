@@ -1,0 +1,150 @@
+/** A dry run says what the change itself then shows, on random clusters. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { presentNode } from '../../controller/api/present/node.ts'
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { Impact } from '../../controller/engine/impact.ts'
+import { overOf, planConfig, planNodeConfig } from '../../controller/engine/impact.ts'
+import type { LiveTask } from '../../controller/engine/live.ts'
+import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+
+const FILE = 'test/property/config-impact.test.ts'
+const MAX_STEPS = 60
+
+const changeArb: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
+  fc.record({ default_vram_overcommit_percent: fc.constantFrom(0, 20, 50, 300) }),
+  fc.record({ safety_reserve_mib: fc.constantFrom(0, 10, 40) }),
+  fc.record({ default_vram_overcommit_percent: fc.constantFrom(0, 100), safety_reserve_mib: fc.constantFrom(0, 60) }),
+  fc.record({ max_tasks_per_gpu: fc.constantFrom(1, 2, 64), idle_swap_out_seconds: fc.constantFrom(1, 300, 1000) }),
+  fc.record({ max_residency_seconds: fc.constantFrom(null, 60), placement_strategy: fc.constantFrom('spread', 'best_fit', 'fifo') }),
+)
+/** More than fits, so that some wait. */
+const crowdArb = stepsArb(30).map((steps) => steps.filter((step) => step.do === 'submit'))
+const nodeChangeArb = fc.record({
+  pick: fc.nat(2),
+  overcommitPercent: fc.constantFrom(null, 0, 50, 300),
+  reserveMib: fc.constantFrom(null, 0, 40),
+})
+
+describe('the dry run of a change', () => {
+  it('gives the figures that the cluster has once it is made', () => {
+    const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), changeArb, (fleet, steps, change) => {
+      const b = after(fleet, steps)
+      const { impact } = planned(planConfig(b.cluster, change, b.now))
+      b.configure(change)
+      expectFigures(b, impact)
+    })
+    holds(property, 600, FILE)
+  })
+
+  it('of a node answers the node that it then is', () => {
+    const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), nodeChangeArb, (fleet, steps, { pick, ...change }) => {
+      const b = after(fleet, steps)
+      const nodes = [...b.cluster.nodes.values()]
+      const node = nodes[pick % nodes.length] as (typeof nodes)[number]
+      const { value, impact } = planned(planNodeConfig(b.cluster, node.id, change, b.now))
+      const before = presentNode(value, b.cluster.config.fields)
+      b.configureNode(node, change)
+      expect(before).toEqual(presentNode(node, b.cluster.config.fields))
+      expectFigures(b, impact)
+    })
+    holds(property, 300, FILE)
+  })
+
+  it('names exactly the pending tasks that the change lets in, each on its own', () => {
+    const property = fc.property(fleetShapeArb, stepsArb(30), crowdArb, changeArb, (fleet, early, crowd, change) => {
+      const steps = [...early, ...crowd]
+      const b = after(fleet, steps)
+      // What waits for bytes on a node is served first, and may take the room.
+      fc.pre([...b.cluster.nodes.values()].every((node) => node.queue.every(({ kind, owns }) => kind === 'placement' && !owns)))
+      const { pending } = planned(planConfig(b.cluster, change, b.now)).impact
+      expect(pending.lookedAt).toBe(pending.of)
+      const letIn = waiting(b).filter(({ spec: { id } }) => isLetIn(alone(fleet, steps, id), id, {}) === false)
+      const expected = letIn.filter(({ spec: { id } }) => isLetIn(alone(fleet, steps, id), id, change)).map(({ spec: { id } }) => id)
+      expect(pending.wouldFitIds).toEqual(expected)
+      expect(pending.wouldFit).toBe(expected.length)
+    })
+    holds(property, 300, FILE)
+  })
+
+  it('changes nothing', () => {
+    const property = fc.property(
+      fleetShapeArb,
+      stepsArb(MAX_STEPS),
+      changeArb,
+      nodeChangeArb,
+      (fleet, steps, change, { pick, ...ofNode }) => {
+        const [asked, left] = [after(fleet, steps), after(fleet, steps)]
+        planConfig(asked.cluster, change, asked.now)
+        planNodeConfig(asked.cluster, `n${pick}`, ofNode, asked.now)
+        for (const b of [asked, left]) {
+          b.configure(change)
+          b.cycle()
+        }
+        expect(asked.events).toEqual(left.events)
+      },
+    )
+    holds(property, 200, FILE)
+  })
+})
+
+function after(fleet: FleetShape, steps: readonly Step[]): ClusterBuilder {
+  const b = buildFleet(fleet)
+  for (const step of steps) applyStep(b, step)
+  // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle on.
+  b.cycle()
+  b.cycle()
+  return b
+}
+
+/** The same cluster, in which no other task waits to be placed. */
+function alone(fleet: FleetShape, steps: readonly Step[], id: string): ClusterBuilder {
+  const b = after(fleet, steps)
+  for (const task of waiting(b)) if (task.spec.id !== id) b.cancel(task)
+  return b
+}
+
+function isLetIn(b: ClusterBuilder, id: string, change: Partial<ConfigFields>): boolean {
+  const task = b.cluster.tasks.get(id) as LiveTask
+  if (Object.keys(change).length > 0) b.configure(change)
+  b.cycle()
+  return task.placement !== null || task.claim?.owns === true
+}
+
+function waiting(b: ClusterBuilder): readonly LiveTask[] {
+  return b.tasks.filter(({ queue }) => queue !== null)
+}
+
+function expectFigures(b: ClusterBuilder, { total, nodes, gpusOver, residencyImpossible, pending }: Impact): void {
+  const { cluster } = b
+  const presented = [...cluster.nodes.values()].map((node) => presentNode(node, cluster.config.fields))
+  const sum = (name: 'effective_schedulable_mib' | 'commit_limit_mib' | 'over_committed_mib' | 'reserve_deficit_mib') =>
+    presented.reduce((mib, { vram }) => mib + vram[name], 0)
+  expect(total.after).toEqual({
+    effectiveSchedulableMib: sum('effective_schedulable_mib'),
+    commitLimitMib: sum('commit_limit_mib'),
+    overCommittedMib: sum('over_committed_mib'),
+    reserveDeficitMib: sum('reserve_deficit_mib'),
+  })
+  for (const { nodeId, after: then } of nodes.named) {
+    const node = presented.find(({ node_id: id }) => id === nodeId)
+    expect(node?.overcommit.effective_percent).toBe(then.overcommitPercent)
+    expect(node?.reserve.effective_mib).toBe(then.reserveMib)
+    expect(node?.vram.commit_limit_mib).toBe(then.commitLimitMib)
+  }
+  const over = overOf(cluster)
+  expect(gpusOver.count).toBe(over.gpuCount)
+  expect(gpusOver.named.reduce((mib, gpu) => mib + gpu.overCommittedMib, 0)).toBe(over.overCommittedMib)
+  const stuck = b.tasks.filter(
+    ({ placement }) => placement?.noswap === 0 && placement.gpus.some((gpu) => placement.demandMib > gpu.capacityMib - gpu.noswapMib),
+  )
+  expect(new Set(residencyImpossible.named.map(({ taskId }) => taskId))).toEqual(new Set(stuck.map(({ spec }) => spec.id)))
+  expect(residencyImpossible.count).toBe(stuck.length)
+  for (const id of pending.infeasibleIds) expect(cluster.isFeasible(cluster.tasks.get(id) as LiveTask)).toBe(false)
+}
+
+function planned<T>(answer: { readonly ok: true; readonly value: T } | { readonly ok: false }): T {
+  if (!answer.ok) throw new Error('the change was refused')
+  return answer.value
+}
