@@ -1,5 +1,4 @@
 /** The REST interface: requests in, commands to the engine and views of it out. Building it and listening are two things. */
-import helmet from '@fastify/helmet'
 import serveStatic from '@fastify/static'
 import swagger from '@fastify/swagger'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
@@ -93,7 +92,6 @@ export function createApi(options: ApiOptions): FastifyInstance {
   addClusterMetrics(metrics, { views, readings, fleet })
   metrics.add(buildInfo(api))
   for (const schema of [ConfigSchema, EventSchema, GroupSchema, NodeSchema, ProblemSchema, TaskSchema]) app.addSchema(schema)
-  void app.register(helmet, SECURITY_HEADERS)
   void app.register(swagger, openApiOptions(version))
   void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
   void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))
@@ -165,7 +163,7 @@ function buildInfo({ version, build, fleet }: ApiContext): ValueFamily {
 /** What every request gets: an id in its answer, query parameters that were read, and no body where none is taken. */
 function prepareRequests(app: ApiApp): void {
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id)
+    reply.headers(SECURITY_HEADERS).header('x-request-id', request.id)
     if (request.url.startsWith('/api/')) reply.header('cache-control', 'no-store')
     done()
   })
