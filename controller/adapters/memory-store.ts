@@ -21,6 +21,8 @@ import {
   type Store,
   type StoredState,
   type StoreReads,
+  type SubmissionKeyRecord,
+  type SubmissionKeyRecords,
   type TaskRecord,
   type TokenRecord,
 } from '../ports/store.ts'
@@ -47,6 +49,7 @@ export const EMPTY_STATE: StoredState = {
   groups: [],
   config: null,
   tokens: [],
+  submissionKeys: [],
   lastAuditSeq: 0,
   marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
   finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
@@ -81,6 +84,7 @@ interface Held {
   readonly tokens: Map<string, TokenRecord>
   /** By seq, in its order. */
   readonly audits: Map<number, AuditRecord>
+  readonly submissionKeys: Map<number, SubmissionKeyRecord>
   readonly retainFinished: boolean
   /** Final tasks that are counted and no longer in `tasks`. */
   readonly dropped: Record<FinalState, number>
@@ -100,6 +104,7 @@ function hold(options: MemoryStoreOptions): Held {
     lastEventSeq: initial.marks.nextEventSeq - 1,
     tokens: new Map(initial.tokens.map((token) => [token.id, token])),
     audits: new Map(),
+    submissionKeys: new Map(initial.submissionKeys.map((key) => [key.seq, key])),
     retainFinished: options.retainFinished ?? true,
     dropped: { ...initial.finishedCounts },
     marks: initial.marks,
@@ -119,6 +124,7 @@ function commit(held: Held, batch: Batch): Promise<void> | undefined {
   }
   if (held.eventCapacity > 0) for (const event of batch.events) keepEvent(held, event)
   if (batch.access !== null) keepAccess(held, batch.access)
+  if (batch.submissionKeys !== null) keepSubmissionKeys(held, batch.submissionKeys)
   held.marks = batch.marks
   return undefined
 }
@@ -143,6 +149,14 @@ function keepAccess(held: Held, { tokens, revokedTokenIds, audits }: AccessRecor
   for (const seq of held.audits.keys()) {
     if (held.audits.size <= RETAIN_AUDITS) return
     held.audits.delete(seq)
+  }
+}
+
+function keepSubmissionKeys({ submissionKeys }: Held, { added, keptFromSeq }: SubmissionKeyRecords): void {
+  for (const key of added) submissionKeys.set(key.seq, key)
+  for (const seq of submissionKeys.keys()) {
+    if (seq >= keptFromSeq) return
+    submissionKeys.delete(seq)
   }
 }
 
@@ -179,6 +193,7 @@ function stateOf(held: Held): StoredState {
     config: revisionsOf(held)[0] ?? null,
     tokens: [...held.tokens.values()].sort(byCreation),
     lastAuditSeq: [...held.audits.keys()].at(-1) ?? 0,
+    submissionKeys: [...held.submissionKeys.values()].sort(bySeq),
     marks: held.marks,
     finishedCounts,
   }
@@ -211,10 +226,12 @@ function finishedTasks(held: Held, query: FinishedQuery): TaskRecord[] {
     query.states.includes(task.state) &&
     (query.owner === null || task.owner === query.owner) &&
     (query.nameContains === null || task.name.includes(query.nameContains)) &&
-    (query.beforeSeq === null || task.seq < query.beforeSeq)
+    (query.nodeId === null || task.lastNodeId === query.nodeId) &&
+    (query.beforeSeq === null || task.seq < query.beforeSeq) &&
+    (query.afterSeq === null || task.seq > query.afterSeq)
   return [...held.tasks.values()]
     .filter(isWanted)
-    .sort((a, b) => bySeq(b, a))
+    .sort((a, b) => (query.isOldestFirst ? bySeq(a, b) : bySeq(b, a)))
     .slice(0, query.limit)
 }
 

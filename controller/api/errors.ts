@@ -21,6 +21,7 @@ export const PROBLEMS = {
   body_too_large: { status: 413, title: 'The body is too large' },
   uri_too_long: { status: 414, title: 'The path is too long' },
   unsupported_media_type: { status: 415, title: 'The body has a type that is not read here' },
+  idempotency_key_reused: { status: 422, title: 'The idempotency key stands for another request' },
   too_many_pending: { status: 429, title: 'Too many tasks are pending' },
   too_many_reads: { status: 429, title: 'Too many reads are under way' },
   too_many_streams: { status: 429, title: 'Too many readers follow something' },
@@ -98,6 +99,8 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
       return notFound(refusal.what, refusal.id)
     case 'conflict':
       return new ApiProblem('conflict', refusal.detail)
+    case 'key_reused':
+      return new ApiProblem('idempotency_key_reused', `This Idempotency-Key came with another body before; its task is ${refusal.taskId}.`)
     case 'too_many_pending':
       return tryLater('too_many_pending', `${refusal.limit} tasks are pending, which is the limit.`)
     case 'store_failed':

@@ -1,21 +1,29 @@
 /**
- * Tasks, newest submission first, from two sources that are one list to the reader: open ones in memory, final ones in the store.
- * A page starts below a submission number, so tasks that arrive meanwhile shift nothing.
+ * Tasks from two sources that are one list to the reader: open ones in memory, final ones in the store. A page begins after a position in its
+ * order, so tasks that arrive or end meanwhile shift nothing.
  */
 import { isFinal, listOf, type Task, type TaskState } from '../domain/task.ts'
 import type { TaskCounts, Views } from '../engine/views.ts'
-import type { TaskRecord } from '../ports/store.ts'
+import type { FinishedQuery, TaskRecord } from '../ports/store.ts'
 import { presentTask, presentTaskRecord } from './present/task.ts'
 import { TASK_STATES, type TaskBody, type TaskQuery } from './schema/task.ts'
+import { TASK_ORDERS, type TaskPosition, type TaskSort } from './task-order.ts'
 
-export interface TaskFilter extends Pick<TaskQuery, 'priority' | 'node' | 'group' | 'owner' | 'q'> {
+export interface TaskFilter extends Pick<TaskQuery, 'priority' | 'node' | 'group' | 'owner' | 'q' | 'label'> {
   readonly states: readonly TaskState[]
+}
+
+/** Which page: so many tasks after a position of the order; null: from its beginning. */
+export interface PageRequest {
+  readonly sort: TaskSort
+  readonly after: TaskPosition | null
+  readonly limit: number
 }
 
 export interface TaskPage {
   readonly items: readonly TaskBody[]
-  /** The submission number below which the next page starts; null on the last page. */
-  readonly nextBefore: number | null
+  /** Where the next page begins; null on the last. */
+  readonly next: TaskPosition | null
   /** null when final tasks are filtered by something the store does not count. */
   readonly total: number | null
 }
@@ -23,6 +31,10 @@ export interface TaskPage {
 /** A filter on final tasks that the store does not know is applied to at most this many of its pages, then the page ends early. */
 const STORE_PAGES = 10
 const STORE_PAGE_SIZE = 200
+/** So many open tasks are looked at before others get their turn. */
+const SLICE_TASKS = 20_000
+/** A page ends before its items take more than this as JSON; one item it always holds. */
+const PAGE_BYTES = 96 * 1024
 
 /** Which exact states a `state` parameter means: a list of the specification, an exact state, or all. */
 export function statesOf(state: TaskQuery['state']): readonly TaskState[] {
@@ -31,91 +43,157 @@ export function statesOf(state: TaskQuery['state']): readonly TaskState[] {
   return [state]
 }
 
-export async function listTasks(views: Views, filter: TaskFilter, before: number | null, limit: number): Promise<TaskPage> {
-  const ceiling = before ?? Infinity
-  const open = newestOpen(views, filter, ceiling, limit + 1)
-  const shownOpen = open.newest.map((task) => presentTask(task, views))
-  const final = await newestFinal(views, filter, ceiling, limit + 1)
-  const shown = mergeNewestFirst(shownOpen, final.newest.map(presentTaskRecord)).filter((task) => task.seq >= final.reach)
-  const items = shown.slice(0, limit)
-  const hasMore = shown.length > limit
+export async function listTasks(views: Views, filter: TaskFilter, page: PageRequest): Promise<TaskPage> {
+  const order = TASK_ORDERS[page.sort]
+  const open = await firstOpen(views, filter, page)
+  // What ended while others had their turn is the store's to show.
+  const shownOpen = open.first.filter((task) => matches(task, filter)).map((task) => presentTask(task, views))
+  const final = await firstFinal(views, filter, page)
+  const shown = merged(shownOpen, final.first.map(presentTaskRecord), order)
+  const reached = final.reach === null ? shown : shown.filter((task) => order(task, final.reach as TaskPosition) <= 0)
+  const items = withinBytes(reached.slice(0, page.limit))
+  const hasMore = reached.length > items.length
   return {
     items,
-    nextBefore: hasMore ? (items.at(-1)?.seq ?? null) : final.reach > 0 ? final.reach : null,
+    next: hasMore ? (items.at(-1) ?? null) : final.reach,
     total: totalOf(views.counts(), filter, open.total),
   }
 }
 
+// ── open tasks ────────────────────────────────────────────────────────────────
+
 interface OpenTasks {
-  /** Newest first, at most as many as asked for. */
-  readonly newest: readonly Task[]
+  /** In order, one more than the page holds at most. */
+  readonly first: readonly Task[]
   /** How many match, on all pages. */
   readonly total: number
 }
 
-function newestOpen(views: Views, filter: TaskFilter, ceiling: number, limit: number): OpenTasks {
-  if (filter.states.every(isFinal)) return { newest: [], total: 0 }
+async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<OpenTasks> {
+  if (filter.states.every(isFinal)) return { first: [], total: 0 }
+  const first = new FirstOf(sort, limit + 1)
+  const order = TASK_ORDERS[sort]
   let total = 0
-  let newest: Task[] = []
+  let looked = 0
   for (const task of views.openTasks()) {
+    looked += 1
+    if (looked % SLICE_TASKS === 0) await others()
     if (!matches(task, filter)) continue
     total += 1
-    if (task.spec.seq >= ceiling) continue
-    newest.push(task)
-    if (newest.length >= 4 * limit) newest = newest.slice(-limit)
+    if (after === null || order(task.spec, after) > 0) first.add(task)
   }
-  return { newest: newest.slice(-limit).reverse(), total }
+  return { first: first.inOrder(), total }
 }
 
-function matches(task: Task, { states, priority, node, group, owner, q }: TaskFilter): boolean {
+function others(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** The first n of an order, of any number that is offered; a few n are held at a time. */
+class FirstOf {
+  readonly #order: (a: TaskPosition, b: TaskPosition) => number
+  readonly #count: number
+  #held: Task[] = []
+  /** Whoever comes after it is not among the first. */
+  #last: Task | null = null
+
+  constructor(sort: TaskSort, count: number) {
+    this.#order = TASK_ORDERS[sort]
+    this.#count = count
+  }
+
+  add(task: Task): void {
+    if (this.#last !== null && this.#order(task.spec, this.#last.spec) > 0) return
+    this.#held.push(task)
+    if (this.#held.length < 8 * this.#count) return
+    this.#held = this.inOrder()
+    this.#last = this.#held.at(-1) ?? null
+  }
+
+  inOrder(): Task[] {
+    return this.#held.toSorted((a, b) => this.#order(a.spec, b.spec)).slice(0, this.#count)
+  }
+}
+
+function matches({ state, spec, placement }: Task, { states, priority, node, group, owner, q, label }: TaskFilter): boolean {
   return (
-    states.includes(task.state) &&
-    (priority === undefined || task.spec.priority === priority) &&
-    (node === undefined || task.placement?.node.id === node) &&
-    (group === undefined || task.spec.groups.includes(group)) &&
-    (owner === undefined || task.spec.owner === owner) &&
-    (q === undefined || task.spec.name.includes(q))
+    states.includes(state) &&
+    (priority === undefined || spec.priority === priority) &&
+    (node === undefined || placement?.node.id === node) &&
+    (group === undefined || spec.groups.includes(group)) &&
+    (owner === undefined || spec.owner === owner) &&
+    (q === undefined || spec.name.includes(q)) &&
+    (label === undefined || hasLabel(spec.labels, label))
   )
 }
 
+/** `team=vision`: that value; `team`: any. A name may hold no equals sign to be found with a value. */
+function hasLabel(labels: Readonly<Record<string, string>>, wanted: string): boolean {
+  const at = wanted.indexOf('=')
+  if (at < 0) return Object.hasOwn(labels, wanted)
+  const name = wanted.slice(0, at)
+  return Object.hasOwn(labels, name) && labels[name] === wanted.slice(at + 1)
+}
+
+// ── final tasks ───────────────────────────────────────────────────────────────
+
 interface FinalTasks {
-  readonly newest: readonly TaskRecord[]
-  /** Everything from this submission number up has been looked at; 0 when nothing is left below. */
-  readonly reach: number
+  readonly first: readonly TaskRecord[]
+  /** The order was looked through up to here; null: to its end. */
+  readonly reach: TaskPosition | null
 }
 
-async function newestFinal(views: Views, filter: TaskFilter, ceiling: number, limit: number): Promise<FinalTasks> {
+/** Newest or oldest first: the routes refuse other orders of final tasks. */
+async function firstFinal(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<FinalTasks> {
   const states = filter.states.filter(isFinal)
-  // A final task sits on no node, so a filter by node leaves none.
-  if (states.length === 0 || filter.node !== undefined) return { newest: [], reach: 0 }
-  const isSifted = filter.priority !== undefined || filter.group !== undefined
-  const pageSize = isSifted ? STORE_PAGE_SIZE : limit
-  const newest: TaskRecord[] = []
-  let beforeSeq = Number.isFinite(ceiling) ? ceiling : null
+  if (states.length === 0) return { first: [], reach: null }
+  const isOldestFirst = sort === 'oldest'
+  const isSifted = filter.priority !== undefined || filter.group !== undefined || filter.label !== undefined
+  const pageSize = isSifted ? STORE_PAGE_SIZE : limit + 1
+  const known = { states, owner: filter.owner ?? null, nameContains: filter.q ?? null, nodeId: filter.node ?? null }
+  const first: TaskRecord[] = []
+  let last: TaskPosition | null = after
   for (let pages = 0; pages < STORE_PAGES; pages += 1) {
-    const query = { states, owner: filter.owner ?? null, nameContains: filter.q ?? null, beforeSeq, limit: pageSize }
+    const seq = last?.seq ?? null
+    const bounds = isOldestFirst ? { beforeSeq: null, afterSeq: seq } : { beforeSeq: seq, afterSeq: null }
+    const query: FinishedQuery = { ...known, ...bounds, isOldestFirst, limit: pageSize }
     const records = await views.stored.finishedTasks(query)
-    newest.push(...records.filter((record) => sifts(record, filter)))
-    beforeSeq = records.at(-1)?.seq ?? beforeSeq
-    if (records.length < pageSize) return { newest: newest.slice(0, limit), reach: 0 }
-    if (newest.length >= limit) return { newest: newest.slice(0, limit), reach: 0 }
+    first.push(...records.filter((record) => sifts(record, filter)))
+    last = records.at(-1) ?? last
+    if (records.length < pageSize || first.length > limit) return { first: first.slice(0, limit + 1), reach: null }
   }
-  return { newest, reach: beforeSeq ?? 0 }
+  return { first, reach: last }
 }
 
-function sifts(record: TaskRecord, { priority, group }: TaskFilter): boolean {
-  return (priority === undefined || record.priority === priority) && (group === undefined || record.groups.includes(group))
+function sifts(record: TaskRecord, { priority, group, label }: TaskFilter): boolean {
+  return (
+    (priority === undefined || record.priority === priority) &&
+    (group === undefined || record.groups.includes(group)) &&
+    (label === undefined || hasLabel(record.labels, label))
+  )
 }
 
-/** Both lists are newest first. A task that became final between the two looks is in both: the store's word counts. */
-function mergeNewestFirst(open: readonly TaskBody[], final: readonly TaskBody[]): readonly TaskBody[] {
+// ── the page ──────────────────────────────────────────────────────────────────
+
+/** A task that became final between the two looks is in both: the store's word counts. */
+function merged(open: readonly TaskBody[], final: readonly TaskBody[], order: (a: TaskBody, b: TaskBody) => number): readonly TaskBody[] {
   const finished = new Set(final.map((task) => task.id))
-  return [...open.filter((task) => !finished.has(task.id)), ...final].sort((a, b) => b.seq - a.seq)
+  return [...open.filter((task) => !finished.has(task.id)), ...final].sort(order)
+}
+
+function withinBytes(items: readonly TaskBody[]): readonly TaskBody[] {
+  let bytes = 0
+  const end = items.findIndex((item, at) => {
+    bytes += Buffer.byteLength(JSON.stringify(item)) + 1
+    return bytes > PAGE_BYTES && at > 0
+  })
+  return end < 0 ? items : items.slice(0, end)
 }
 
 function totalOf(counts: TaskCounts, filter: TaskFilter, open: number): number | null {
   const finalStates = filter.states.filter(isFinal)
-  if (finalStates.length === 0 || filter.node !== undefined) return open
-  const isFiltered = [filter.priority, filter.group, filter.owner, filter.q].some((value) => value !== undefined)
+  if (finalStates.length === 0) return open
+  const { priority, node, group, owner, q, label } = filter
+  const isFiltered = [priority, node, group, owner, q, label].some((value) => value !== undefined)
   return isFiltered ? null : finalStates.reduce((sum, state) => sum + counts[state], open)
 }

@@ -56,6 +56,8 @@ export interface Task {
   /** Why it ended, in words; null while it has not or when there is nothing to say. */
   readonly endReason: string | null
   readonly swapOuts: number
+  /** Where its last attempt was; null when it was never placed. */
+  readonly lastNodeId: string | null
 }
 
 export interface Placement {

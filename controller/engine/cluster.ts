@@ -22,6 +22,7 @@ import { NOT_FROZEN } from './requeue-freeze.ts'
 import { Recorder } from './turn.ts'
 import { RipeningHeap } from './ripening.ts'
 import type { RuntimeLimits } from './runtime-limits.ts'
+import { SubmissionKeys } from './submission-keys.ts'
 import type { PoolHold } from './holds.ts'
 
 export interface SwapTotals {
@@ -56,6 +57,7 @@ export class Cluster implements SchedulingView {
   holdsLook: { readonly changes: number; readonly nextAt: Instant | null } = { changes: -1, nextAt: null }
   freeze: RequeueFreeze = NOT_FROZEN
   readonly leases = new LeaseBook()
+  readonly submissionKeys = new SubmissionKeys()
   /** Of attempts with `max_runtime_seconds`. */
   readonly runtimeLimits: RuntimeLimits = new Map()
   config: Config

@@ -8,6 +8,7 @@ import type { Group } from '../domain/group.ts'
 import type { Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
 import type { RequeueFreeze } from './requeue-freeze.ts'
+import type { SubmissionKey } from './submission-keys.ts'
 
 /** Why a command was not carried out. Nothing has changed then. */
 export type Refusal =
@@ -15,6 +16,8 @@ export type Refusal =
   | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group' | 'token'; readonly id: string }
   | { readonly code: 'conflict'; readonly detail: string }
   | { readonly code: 'too_many_pending'; readonly limit: number }
+  /** The idempotency key came with another body before. */
+  | { readonly code: 'key_reused'; readonly taskId: string }
   | { readonly code: 'store_failed'; readonly detail: string }
 
 export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
@@ -69,8 +72,16 @@ export interface KeptLease {
   readonly expiresAt: Instant | null
 }
 
+export interface SubmittedOnce {
+  readonly taskId: string
+  /** The key was known: this is the task that the first submission made, which may have ended by now. */
+  readonly isReplay: boolean
+}
+
 export interface Commands {
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void
+  /** The same key and body again: the same task. The same key and another body: `key_reused`. */
+  submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void
   updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void
   /** Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is durable. */
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void

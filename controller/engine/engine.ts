@@ -16,7 +16,7 @@ import { RANK_DECISION } from '../ports/clock.ts'
 import type { Random, RandomStream } from '../ports/random.ts'
 import type { Batch, Store } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
-import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, TaskChange, TaskRequest } from './commands.ts'
+import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
 import { AccessBook } from './access-book.ts'
 import { Cluster } from './cluster.ts'
 import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
@@ -33,7 +33,8 @@ import { restore } from './recovery.ts'
 import type { RequeueFreeze } from './requeue-freeze.ts'
 import { releaseFreeze } from './requeue-freeze.ts'
 import { swapInTask, swapOutTask } from './swap-commands.ts'
-import { cancelTask, requeueTask, submitTask, updateTask } from './task-commands.ts'
+import type { SubmissionKey } from './submission-keys.ts'
+import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
 import { Turn } from './turn.ts'
 
 export interface EngineOptions {
@@ -143,6 +144,10 @@ export class Engine implements Commands {
       this.#as(request.owner, () => submitTask(this.cluster, request, this.#taskIds, this.#now())),
       answer,
     )
+  }
+
+  submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void {
+    this.#answer(submitOnce(this.cluster, request, key, this.#taskIds, this.#now()), answer)
   }
 
   updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void {
@@ -418,6 +423,7 @@ export class Engine implements Commands {
       config: turn.config,
       events: turn.events,
       access: turn.access,
+      submissionKeys: turn.submissionKeys,
       marks: {
         epoch: this.#epoch,
         nextTaskSeq: this.cluster.nextTaskSeq,

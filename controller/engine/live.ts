@@ -168,6 +168,7 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     computeUs: 0,
     awayFrom: null,
     clientWants: null,
+    lastNodeId: null,
     lastEventSeq: null,
     isDirty: false,
   }

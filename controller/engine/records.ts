@@ -22,6 +22,7 @@ export function recordOfTask(task: LiveTask): TaskRecord {
     exitCode: task.exitCode,
     endReason: task.endReason,
     swapOuts: task.swapOuts,
+    lastNodeId: task.lastNodeId,
     counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
     clientWants: task.clientWants,
     placement: placement === null ? null : recordOfPlacement(placement),
@@ -144,6 +145,7 @@ export function taskOf(record: TaskRecord): LiveTask {
   task.endReason = record.endReason
   task.swapOuts = record.swapOuts
   task.clientWants = record.clientWants
+  task.lastNodeId = record.lastNodeId ?? record.placement?.nodeId ?? null
   const [, served, queue, swap, compute] = record.counters
   task.servedUs = served
   task.queueUs = queue

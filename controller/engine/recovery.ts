@@ -30,6 +30,7 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
   }
   for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, record, now)
   for (const node of c.nodes.values()) resumeDrain(c, node)
+  c.submissionKeys.restore(state.submissionKeys)
   c.refreshPools()
 }
 

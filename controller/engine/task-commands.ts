@@ -5,13 +5,14 @@ import { admit } from '../domain/vram.ts'
 import type { FieldProblem } from '../domain/config.ts'
 import type { TaskSpec } from '../domain/task.ts'
 import type { RandomStream } from '../ports/random.ts'
-import type { Answer, TaskChange, TaskRequest } from './commands.ts'
+import type { Answer, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
 import type { Cluster } from './cluster.ts'
 import type { LiveGpu, LivePlacement, LiveTask, Stopping } from './live.ts'
 import { newLiveTask } from './live.ts'
 import { dropEntry } from './entries.ts'
 import { setRipe } from './ripening.ts'
 import { stopEffect } from './orders.ts'
+import type { SubmissionKey } from './submission-keys.ts'
 import { finish, returnToPending, setNoswap } from './transitions.ts'
 
 /** More pending tasks than this are refused with "try again" (R11). */
@@ -39,6 +40,27 @@ export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, 
   c.enqueue(task, now)
   c.beginWait(task, now)
   return { ok: true, value: task }
+}
+
+/** Twice the same submission makes one task: the key is written with it. */
+export function submitOnce(
+  c: Cluster,
+  request: TaskRequest,
+  { key, body }: SubmissionKey,
+  ids: RandomStream,
+  now: Instant,
+): Answer<SubmittedOnce> {
+  const known = c.submissionKeys.find(key, now)
+  if (known !== null) {
+    const { taskId } = known
+    if (known.body !== body) return { ok: false, refusal: { code: 'key_reused', taskId } }
+    return { ok: true, value: { taskId, isReplay: true } }
+  }
+  const answer = submitTask(c, request, ids, now)
+  if (!answer.ok) return answer
+  const { id: taskId, seq } = answer.value.spec
+  c.submissionKeys.add({ seq, key, body, taskId, at: now }, c.recorder.turn)
+  return { ok: true, value: { taskId, isReplay: false } }
 }
 
 export function updateTask(c: Cluster, id: string, change: TaskChange, now: Instant): Answer<LiveTask> {

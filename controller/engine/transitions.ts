@@ -29,6 +29,7 @@ export function assign(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], whe
   const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const placement = newLivePlacement(task, gpus, demandMib, now)
   task.placement = placement
+  task.lastNodeId = placement.node.id
   for (const gpu of gpus) {
     addPlacement(gpu, placement)
     c.lessenGpu(gpu)

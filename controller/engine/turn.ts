@@ -3,7 +3,7 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Event, EventData, EventKind } from '../domain/event.ts'
 import type { Effect } from '../domain/effect.ts'
 import type { LiveNode, LiveTask } from './live.ts'
-import type { AuditRecord, ConfigRecord, TokenRecord } from '../ports/store.ts'
+import type { AuditRecord, ConfigRecord, SubmissionKeyRecord, TokenRecord } from '../ports/store.ts'
 import type { Group } from '../domain/group.ts'
 
 export class Turn {
@@ -14,6 +14,7 @@ export class Turn {
   readonly deletedGroupIds: string[] = []
   config: ConfigRecord | null = null
   readonly events: Event[] = []
+  submissionKeys: { readonly added: SubmissionKeyRecord[]; keptFromSeq: number } | null = null
   readonly effects: Effect[] = []
   /** Tokens and audit; null as long as there is nothing of them. */
   access: { readonly tokens: TokenRecord[]; readonly revokedTokenIds: string[]; readonly audits: AuditRecord[] } | null = null
@@ -44,6 +45,7 @@ export class Turn {
     for (const list of [events, effects, answers, dirtyTasks, dirtyNodes]) if (list.length > 0) list.length = 0
     this.config = null
     this.access = null
+    this.submissionKeys = null
     this.renewsEpoch = false
     this.groups.length = 0
     this.deletedGroupIds.length = 0

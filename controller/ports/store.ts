@@ -33,6 +33,8 @@ export interface TaskRecord {
   readonly exitCode: number | null
   readonly endReason: string | null
   readonly swapOuts: number
+  /** The node of its last attempt; null when it was never placed. Absent in records of ended tasks that are older than the field. */
+  readonly lastNodeId?: string | null
   /** The five counters of semantics 6, microseconds, as of the last transition. */
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
   /** Of a lease: what its client said last about wanting the GPU. */
@@ -167,6 +169,23 @@ export interface AccessRecords {
   readonly audits: readonly AuditRecord[]
 }
 
+/** A submission that came with an idempotency key. Key and body are digests: neither text is kept. */
+export interface SubmissionKeyRecord {
+  /** Of the task. */
+  readonly seq: number
+  /** Of the key and of whose it is. */
+  readonly key: string
+  readonly body: string
+  readonly taskId: string
+  readonly at: Instant
+}
+
+/** Keys that were added, and which of all are kept: those from `keptFromSeq` on. */
+export interface SubmissionKeyRecords {
+  readonly added: readonly SubmissionKeyRecord[]
+  readonly keptFromSeq: number
+}
+
 /** Counters that must never fall back after a restart. */
 export interface Marks {
   readonly epoch: number
@@ -186,6 +205,8 @@ export interface Batch {
   readonly events: readonly Event[]
   /** null: nothing of it changed. */
   readonly access: AccessRecords | null
+  /** null: none was added. */
+  readonly submissionKeys: SubmissionKeyRecords | null
   readonly marks: Marks
 }
 
@@ -197,16 +218,22 @@ export interface StoredState {
   readonly config: ConfigRecord | null
   readonly tokens: readonly TokenRecord[]
   readonly lastAuditSeq: number
+  /** By seq. */
+  readonly submissionKeys: readonly SubmissionKeyRecord[]
   readonly marks: Marks
   readonly finishedCounts: Readonly<Record<'completed' | 'failed' | 'cancelled' | 'lost', number>>
 }
 
-/** A page of final tasks, newest submission first; `beforeSeq` is exclusive, null starts at the newest. */
+/** A page of final tasks, newest submission first unless told otherwise; `beforeSeq` and `afterSeq` are exclusive, null bounds nothing. */
 export interface FinishedQuery {
   readonly states: readonly TaskState[]
   readonly owner: string | null
   readonly nameContains: string | null
+  /** The node of its last attempt. */
+  readonly nodeId: string | null
   readonly beforeSeq: number | null
+  readonly afterSeq: number | null
+  readonly isOldestFirst: boolean
   readonly limit: number
 }
 

@@ -209,7 +209,8 @@ function reasonOf(refusal: Refusal): string {
     case 'invalid':
       return `invalid: ${refusal.problems.map(({ field, detail }) => `${field} ${detail}`).join('; ')}`.slice(0, MAX_REFUSAL_LENGTH)
     case 'not_found':
-      return 'not_found'
+    case 'key_reused':
+      return refusal.code
     case 'conflict':
     case 'store_failed':
       return `${refusal.code}: ${oneLine(refusal.detail)}`.slice(0, MAX_REFUSAL_LENGTH)

@@ -51,6 +51,7 @@ export function restoreCrowdedCluster(cluster: Cluster, gpus: number): void {
     config: null,
     tokens: [],
     lastAuditSeq: 0,
+    submissionKeys: [],
     marks: { epoch: 1, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1000 },
     finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
   }

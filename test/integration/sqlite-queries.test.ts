@@ -29,6 +29,16 @@ describe('the plan of', () => {
       () => page({ owner: 'a', beforeSeq: 9, nameContains: 'x' }),
       /^SEARCH tasks USING INDEX tasks_final_by_owner \(state=\? AND owner=\? AND seq<\?\)$/,
     ],
+    [
+      'the oldest of them',
+      () => page({ isOldestFirst: true, afterSeq: 9 }),
+      /^SEARCH tasks USING INDEX tasks_final \(state=\? AND seq>\?\)$/,
+    ],
+    [
+      'a page of a node',
+      () => page({ nodeId: 'n', beforeSeq: 9 }),
+      /^SEARCH tasks USING INDEX tasks_final_by_node \(state=\? AND node_id=\? AND seq<\?\)$/,
+    ],
     ['events', () => eventsQuery(db, eventQuery(), null), /^SEARCH events USING INTEGER PRIMARY KEY \(rowid>\?\)$/],
     [
       "a task's events",

@@ -52,6 +52,7 @@ export class FakeController implements ApiWorld {
   readonly configs: ConfigRecord[] = []
   readonly nodes = new Map<string, Mutable<Node>>()
   readonly groups = new Map<string, Group>()
+  readonly keys = new Map<string, { readonly body: string; readonly taskId: string }>()
   readonly open = new Map<string, Mutable<Task>>()
   readonly final: TaskRecord[] = []
   readonly events: Event[] = []
@@ -69,6 +70,16 @@ export class FakeController implements ApiWorld {
         const task = pendingTask(this.#nextSpec(request), this.now)
         this.open.set(task.spec.id, task)
         return task
+      }),
+    submitOnce: (request, { key, body }, answer) =>
+      this.#carryOut(answer, () => {
+        const known = this.keys.get(key)
+        if (known !== undefined && known.body !== body) return { code: 'key_reused', taskId: known.taskId }
+        if (known !== undefined) return { taskId: known.taskId, isReplay: true }
+        const task = pendingTask(this.#nextSpec(request), this.now)
+        this.open.set(task.spec.id, task)
+        this.keys.set(key, { body, taskId: task.spec.id })
+        return { taskId: task.spec.id, isReplay: false }
       }),
     updateTask: (id, change, answer) =>
       this.#carryOut(answer, () => {
@@ -176,14 +187,16 @@ export class FakeController implements ApiWorld {
     taskCounters: () => ZERO_COUNTERS,
     stored: {
       task: async (id) => this.final.find((record) => record.id === id) ?? null,
-      finishedTasks: async ({ states, owner, nameContains, beforeSeq, limit }) =>
+      finishedTasks: async ({ states, owner, nameContains, nodeId, beforeSeq, afterSeq, isOldestFirst, limit }) =>
         [...this.final]
-          .sort((a, b) => b.seq - a.seq)
+          .sort((a, b) => (isOldestFirst ? a.seq - b.seq : b.seq - a.seq))
           .filter(
             (record) =>
               states.includes(record.state) &&
               (owner === null || record.owner === owner) &&
               (nameContains === null || record.name.includes(nameContains)) &&
+              (nodeId === null || record.lastNodeId === nodeId) &&
+              (afterSeq === null || record.seq > afterSeq) &&
               (beforeSeq === null || record.seq < beforeSeq),
           )
           .slice(0, limit),
@@ -216,6 +229,7 @@ export class FakeController implements ApiWorld {
     const placement = placementOf(task, node, gpus, this.now, over)
     task.state = 'running'
     task.placement = placement
+    task.lastNodeId = nodeId
     for (const gpu of gpus) {
       gpu.placements = [...gpu.placements, placement]
       gpu.swappableMib += placement.demandMib
@@ -384,6 +398,7 @@ function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
     exitCode: null,
     endReason: null,
     swapOuts: 0,
+    lastNodeId: null,
   }
 }
 

@@ -42,6 +42,7 @@ export function aTask(changes: Partial<TaskRecord> = {}): TaskRecord {
     endReason: null,
     swapOuts: 0,
     clientWants: null,
+    lastNodeId: null,
     counters: [9_007_199_254_740_991, 2, 3, 4, 5],
     placement: null,
     ...changes,
@@ -122,13 +123,24 @@ export function aBatch(changes: Partial<Batch> = {}): Batch {
     config: null,
     events: [],
     access: null,
+    submissionKeys: null,
     marks: { epoch: 1, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
     ...changes,
   }
 }
 
 export function finishedQuery(changes: Partial<FinishedQuery> = {}): FinishedQuery {
-  return { states: ['completed', 'failed', 'cancelled', 'lost'], owner: null, nameContains: null, beforeSeq: null, limit: 100, ...changes }
+  return {
+    states: ['completed', 'failed', 'cancelled', 'lost'],
+    owner: null,
+    nameContains: null,
+    nodeId: null,
+    beforeSeq: null,
+    afterSeq: null,
+    isOldestFirst: false,
+    limit: 100,
+    ...changes,
+  }
 }
 
 export function eventQuery(changes: Partial<EventQuery> = {}): EventQuery {

@@ -55,6 +55,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         config: null,
         tokens: [],
         lastAuditSeq: 0,
+        submissionKeys: [],
         marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
         finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
       })
@@ -79,6 +80,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
           config: aConfig(1),
           tokens: [],
           lastAuditSeq: 0,
+          submissionKeys: [],
           marks,
           finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
         })
@@ -223,6 +225,20 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         expect(await page({ owner: 'nobody' })).toEqual([])
       })
 
+      it('can be the oldest, and go on above a submission number', async () => {
+        expect(await page({ isOldestFirst: true, limit: 4 })).toEqual([1, 2, 3, 4])
+        expect(await page({ isOldestFirst: true, afterSeq: 4, states: ['failed'] })).toEqual([5, 8, 11])
+        expect(await page({ isOldestFirst: true, afterSeq: 12 })).toEqual([])
+      })
+
+      it('can be of one node: that of their last attempt', async () => {
+        const onNode = (seq: number, lastNodeId: string | null) => aFinalTask({ seq, lastNodeId })
+        await put({ tasks: [onNode(20, 'a'), onNode(21, 'b'), onNode(22, 'a'), aRunningTask({ seq: 23, lastNodeId: 'node-1' })] })
+        expect(await page({ nodeId: 'a' })).toEqual([22, 20])
+        expect(await page({ nodeId: 'a', beforeSeq: 22, owner: 'alice' })).toEqual([20])
+        expect(await page({ nodeId: 'node-1' })).toEqual([])
+      })
+
       it('hold whole records', async () => {
         const [newest] = await store.reads.finishedTasks(finishedQuery({ limit: 1 }))
         expect(newest).toEqual(aFinalTask({ seq: 12, state: 'lost', owner: 'bob', name: 'eval 11' }))
@@ -265,6 +281,15 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await found({ actor: 'alice', action: 'submitTask' })).toEqual([4, 2])
       expect(await found({ targetContains: '/t-3' })).toEqual([3])
       expect(await found({ since: 2000, until: 4000 })).toEqual([3, 2])
+    })
+
+    it('keeps submission keys with their tasks, from a number on', async () => {
+      const key = (seq: number) => ({ seq, key: `k${seq}`, body: `b${seq}`, taskId: `task-${seq}`, at: seq })
+      await put({ tasks: [aTask()], submissionKeys: { added: [1, 2, 3].map(key), keptFromSeq: 1 } })
+      await put({})
+      await put({ submissionKeys: { added: [key(7)], keptFromSeq: 3 } })
+      await reopen()
+      expect((await store.load()).submissionKeys).toEqual([key(3), key(7)])
     })
 
     it('finds events by position, task and node, oldest first', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { listTasks, statesOf } from '../../controller/api/task-list.ts'
+import { readTaskCursor, writeTaskCursor, type TaskPosition, type TaskSort } from '../../controller/api/task-order.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
@@ -29,15 +30,15 @@ function worldOfTasks(count: number, isFinal: (seq: number) => boolean): FakeCon
   return world
 }
 
-async function allPages(world: FakeController, filter: Parameters<typeof listTasks>[1], limit: number) {
+async function allPages(world: FakeController, filter: Parameters<typeof listTasks>[1], limit: number, sort: TaskSort = 'newest') {
   const seqs: number[] = []
   let pages = 0
-  for (let before: number | null = null; pages < 1_000;) {
-    const page = await listTasks(world.views, filter, before, limit)
+  for (let after: TaskPosition | null = null; pages < 1_000;) {
+    const page = await listTasks(world.views, filter, { sort, after, limit })
     seqs.push(...page.items.map((task) => task.seq))
     pages += 1
-    if (page.nextBefore === null) return { seqs, pages, total: page.total }
-    before = page.nextBefore
+    if (page.next === null) return { seqs, pages, total: page.total }
+    after = readTaskCursor(sort, writeTaskCursor(sort, page.next))
   }
   throw new Error('the pages never end')
 }
@@ -79,7 +80,7 @@ describe('lists of tasks', () => {
       if (first !== undefined && world.final.length === 0) world.finish(first, 'completed')
       return read(query)
     }
-    const page = await listTasks(world.views, { states: statesOf('all') }, null, 10)
+    const page = await listTasks(world.views, { states: statesOf('all') }, { sort: 'newest', after: null, limit: 10 })
     expect(page.items.map((task) => [task.seq, task.state])).toEqual([
       [3, 'pending'],
       [2, 'pending'],
@@ -87,12 +88,73 @@ describe('lists of tasks', () => {
     ])
   })
 
-  test('by node: the tasks placed there', async () => {
+  test.each([1, 9, 200])('oldest first in pages of %i, open and final mixed', async (limit) => {
+    const world = worldOfTasks(230, (seq) => seq % 3 === 0)
+    expect((await allPages(world, { states: statesOf('all') }, limit, 'oldest')).seqs).toEqual(newestFirst(230).reverse())
+    expect((await allPages(world, { states: statesOf('completed'), priority: 0 }, limit, 'oldest')).seqs).toEqual(
+      newestFirst(230, (seq) => seq % 15 === 0).reverse(),
+    )
+  })
+
+  test.each([3, 40, 200])('open ones by priority, and by name, in pages of %i', async (limit) => {
+    const world = worldOfTasks(2_000, () => false)
+    for (const task of world.open.values()) task.spec = { ...task.spec, name: `n${task.spec.seq % 7}` }
+    const oldest = newestFirst(2_000).reverse()
+    const by = (key: (seq: number) => number) => oldest.toSorted((a, b) => key(a) - key(b) || a - b)
+    expect((await allPages(world, { states: statesOf('pending') }, limit, 'priority')).seqs).toEqual(by((seq) => seq % 5))
+    expect((await allPages(world, { states: statesOf('pending') }, limit, 'name')).seqs).toEqual(by((seq) => seq % 7))
+  })
+
+  test('orders that only open tasks have are refused for others, and so is a cursor of another order', async () => {
+    const api = await apiClient(worldOfTasks(3, (seq) => seq === 1))
+    for (const query of ['sort=name', 'sort=priority&state=completed', 'sort=priority&state=all', 'sort=size']) {
+      expect(await api.send('GET', `/tasks?${query}`), query).toMatchObject({ status: 400, body: { errors: [{ pointer: '/sort' }] } })
+    }
+    const { body } = await api.send('GET', '/tasks?state=pending&sort=name&limit=1')
+    expect((await api.send('GET', `/tasks?state=pending&sort=name&cursor=${body.next_cursor}`)).body.items).toHaveLength(1)
+    for (const cursor of [`${body.next_cursor}&sort=priority`, 'x', 'W10', 'bnVsbA']) {
+      const answer = await api.send('GET', `/tasks?state=pending&cursor=${cursor}`)
+      expect(answer, cursor).toMatchObject({ status: 400, body: { errors: [{ pointer: '/cursor' }] } })
+    }
+    await api.app.close()
+  })
+
+  test('by label, with its value or with any', async () => {
+    const world = worldOfTasks(6, () => false)
+    const labels = [{ team: 'a' }, { team: 'b' }, { team: 'a=b' }, { other: 'a' }, {}, { team: 'a' }]
+    ;[...world.open.values()].forEach((task, i) => (task.spec = { ...task.spec, labels: labels[i] as Record<string, string> }))
+    for (const id of [...world.open.keys()].slice(0, 2)) world.finish(id, 'completed')
+    const found = async (label: string) => (await allPages(world, { states: statesOf('all'), label }, 10)).seqs
+    expect(await found('team')).toEqual([6, 3, 2, 1])
+    expect(await found('team=a')).toEqual([6, 1])
+    expect(await found('team=a=b')).toEqual([3])
+    expect(await found('toString')).toEqual([])
+  })
+
+  test('a page ends before it takes 100 KB, and holds one task at least', async () => {
+    const world = worldOfTasks(60, () => false)
+    for (const task of world.open.values()) {
+      const command = ['x'.repeat(task.spec.seq === 60 ? 200_000 : 10_000)]
+      task.spec = { ...task.spec, command }
+    }
+    const api = await apiClient(world)
+    const first = await api.send('GET', '/tasks?limit=200')
+    expect(first.body.items).toHaveLength(1)
+    const second = await api.send('GET', `/tasks?limit=200&cursor=${first.body.next_cursor}`)
+    expect(second.body.items.length).toBeGreaterThan(5)
+    expect(JSON.stringify(second.body).length).toBeLessThan(100_000)
+    expect(second.body.total).toBe(60)
+    await api.app.close()
+  })
+
+  test('by node: the tasks placed there, and those that ended there', async () => {
     const world = worldOfTasks(4, (seq) => seq === 4)
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
     const [first] = world.open.keys()
     world.place(String(first), NODE_ID)
-    expect(await allPages(world, { states: statesOf('all'), node: NODE_ID }, 10)).toMatchObject({ seqs: [1], total: 1 })
+    expect(await allPages(world, { states: statesOf('running'), node: NODE_ID }, 10)).toMatchObject({ seqs: [1], total: 1 })
+    world.finish(String(first), 'completed')
+    expect(await allPages(world, { states: statesOf('all'), node: NODE_ID }, 10)).toMatchObject({ seqs: [1], total: null })
   })
 })
 

@@ -93,6 +93,7 @@ function restarted(before: ClusterBuilder): ClusterBuilder {
     config,
     tokens: [],
     lastAuditSeq: 0,
+    submissionKeys: [],
     marks,
     finishedCounts,
   }

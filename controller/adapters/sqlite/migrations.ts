@@ -20,6 +20,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 3, name: 'tokens and audit', up: accessTables },
   { version: 4, name: 'events are a chain', up: chainEvents },
   { version: 5, name: 'records know wishes of operators', up: recordsOfWishes },
+  { version: 6, name: 'submission keys, ended tasks by node', up: submissionKeys },
 ]
 
 /** What this program writes. */
@@ -121,6 +122,24 @@ async function recordsOfWishes(db: Kysely<never>): Promise<void> {
   await sql`update tasks set record = json_insert(record, '$.placement.isCalledBack', json('false'))
     where is_final = 0 and json_type(record, '$.placement') = 'object'`.execute(db)
   await sql`update nodes set record = json_insert(record, '$.drain', json('null'))`.execute(db)
+}
+
+async function submissionKeys({ schema }: Kysely<never>): Promise<void> {
+  await schema
+    .createTable('submission_keys')
+    .addColumn('seq', 'integer', (column) => column.primaryKey())
+    .addColumn('key', 'text', (column) => column.notNull())
+    .addColumn('body', 'text', (column) => column.notNull())
+    .addColumn('task_id', 'text', (column) => column.notNull())
+    .addColumn('at', 'integer', (column) => column.notNull())
+    .modifyEnd(sql`strict`)
+    .execute()
+  await schema
+    .createIndex('tasks_final_by_node')
+    .on('tasks')
+    .columns(['state', 'node_id', 'seq', 'name'])
+    .where(sql.ref('is_final'), '=', 1)
+    .execute()
 }
 
 async function firstTables(db: Kysely<never>): Promise<void> {

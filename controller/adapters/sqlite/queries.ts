@@ -15,6 +15,7 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
     const tokens = await at.selectFrom('tokens').select('record').orderBy('created_at').orderBy('id').execute()
     const lastAudit = await at.selectFrom('audits').select('seq').orderBy('seq', 'desc').limit(1).executeTakeFirst()
     const [config] = await configRevisions(at, { before: null, limit: 1 })
+    const keys = await at.selectFrom('submission_keys').selectAll().orderBy('seq').execute()
     return {
       openTasks: openTasks.map((row) => row.record),
       nodes: nodes.map((row) => row.record),
@@ -22,6 +23,7 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
       config: config ?? null,
       tokens: tokens.map((row) => row.record),
       lastAuditSeq: lastAudit?.seq ?? 0,
+      submissionKeys: keys.map((row) => [row.seq, row.key, row.body, row.task_id, row.at] as const),
       marks: marks === undefined ? null : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
       finishedCounts: await finishedCountsQuery(at).execute(),
     }
@@ -39,7 +41,7 @@ export async function finishedTasks(db: Kysely<Schema>, query: FinishedQuery): P
   const pages = await Promise.all(states.map((state) => finishedTasksQuery(db, state, query).execute()))
   return pages
     .flat()
-    .sort((a, b) => b.seq - a.seq)
+    .sort((a, b) => (query.isOldestFirst ? a.seq - b.seq : b.seq - a.seq))
     .slice(0, query.limit)
     .map((row) => row.record)
 }
@@ -70,12 +72,15 @@ export function finishedCountsQuery(db: Kysely<Schema>) {
     .groupBy('state')
 }
 
-export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, { owner, nameContains, beforeSeq, limit }: FinishedQuery) {
+export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, wanted: FinishedQuery) {
+  const { owner, nameContains, nodeId, beforeSeq, afterSeq, isOldestFirst, limit } = wanted
   let query = db.selectFrom('tasks').select(['seq', 'record']).where('is_final', '=', sql.lit(1)).where('state', '=', state)
   if (owner !== null) query = query.where('owner', '=', owner)
+  if (nodeId !== null) query = query.where('node_id', '=', nodeId)
   if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
+  if (afterSeq !== null) query = query.where('seq', '>', afterSeq)
   if (nameContains !== null) query = query.where(({ fn, val }) => fn<number>('instr', ['name', val(nameContains)]), '>', 0)
-  return query.orderBy('seq', 'desc').limit(limit)
+  return query.orderBy('seq', isOldestFirst ? 'asc' : 'desc').limit(limit)
 }
 
 export function auditsQuery(db: Kysely<Schema>, { beforeSeq, actor, action, outcome, targetContains, since, until, limit }: AuditQuery) {

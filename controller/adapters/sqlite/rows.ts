@@ -14,6 +14,7 @@ import type {
   ConfigRecord,
   NodeRecord,
   StoredState,
+  SubmissionKeyRecords,
   TaskRecord,
   TokenRecord,
 } from '../../ports/store.ts'
@@ -54,6 +55,7 @@ export type AuditRow = readonly [
   target: string,
   record: string,
 ]
+export type SubmissionKeyRow = readonly [seq: number, key: string, body: string, taskId: string, at: number]
 export type MarksRow = readonly [epoch: number, nextTaskSeq: number, nextEventSeq: number, nextDecision: number]
 
 export interface AccessRows {
@@ -71,6 +73,7 @@ export interface BatchRows {
   readonly config: ConfigRow | null
   readonly events: readonly EventRow[]
   readonly access: AccessRows | null
+  readonly submissionKeys: { readonly added: readonly SubmissionKeyRow[]; readonly keptFromSeq: number } | null
   readonly marks: MarksRow
 }
 
@@ -82,6 +85,7 @@ export interface StoredRows {
   readonly config: ConfigRow | null
   readonly tokens: readonly string[]
   readonly lastAuditSeq: number
+  readonly submissionKeys: readonly SubmissionKeyRow[]
   readonly marks: MarksRow | null
   readonly finishedCounts: readonly { readonly state: string; readonly count: number }[]
 }
@@ -98,13 +102,18 @@ export function encodeBatch(batch: Batch): BatchRows {
     config: batch.config === null ? null : encodeConfig(batch.config),
     events: batch.events.map(encodeEvent),
     access: batch.access === null ? null : encodeAccess(batch.access),
+    submissionKeys: batch.submissionKeys === null ? null : encodeSubmissionKeys(batch.submissionKeys),
     marks: [epoch, nextTaskSeq, nextEventSeq, nextDecision],
   }
 }
 
 function encodeTask(task: TaskRecord): TaskRow {
-  const nodeId = task.placement === null ? null : task.placement.nodeId
+  const nodeId = (isFinal(task.state) ? task.lastNodeId : task.placement?.nodeId) ?? null
   return [task.seq, task.id, task.state, task.owner, nodeId, task.name, isFinal(task.state) ? 1 : 0, JSON.stringify(task)]
+}
+
+function encodeSubmissionKeys({ added, keptFromSeq }: SubmissionKeyRecords): NonNullable<BatchRows['submissionKeys']> {
+  return { added: added.map(({ seq, key, body, taskId, at }) => [seq, key, body, taskId, at]), keptFromSeq }
 }
 
 function encodeConfig(config: ConfigRecord): ConfigRow {
@@ -136,6 +145,7 @@ export function decodeState(rows: StoredRows): StoredState {
     config: rows.config === null ? null : decodeConfig(rows.config),
     tokens: rows.tokens.map((record) => JSON.parse(record) as TokenRecord),
     lastAuditSeq: rows.lastAuditSeq,
+    submissionKeys: rows.submissionKeys.map(([seq, key, body, taskId, at]) => ({ seq, key, body, taskId, at })),
     marks: rows.marks === null ? EMPTY_STATE.marks : decodeMarks(rows.marks),
     finishedCounts,
   }

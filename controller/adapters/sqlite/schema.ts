@@ -82,6 +82,16 @@ export interface AuditsTable {
   record: string
 }
 
+/** One row a submission that came with an idempotency key; `key` and `body` are digests. */
+export interface SubmissionKeysTable {
+  /** Of the task. */
+  seq: number
+  key: string
+  body: string
+  task_id: string
+  at: number
+}
+
 /** One row, with id 1. */
 export interface MarksTable {
   id: number
@@ -106,6 +116,7 @@ export interface Schema {
   event_chain: EventChainTable
   tokens: TokensTable
   audits: AuditsTable
+  submission_keys: SubmissionKeysTable
   marks: MarksTable
   schema_version: SchemaVersionTable
 }

@@ -47,6 +47,9 @@ function write(statements: Statements, batch: BatchRows): void {
     statements.putConfig.run(batch.config)
     statements.pruneConfigs.run(batch.config[0] - MAX_CONFIG_REVISIONS)
   }
+  if (batch.submissionKeys === null) return
+  for (const row of batch.submissionKeys.added) statements.addKey.run(row)
+  statements.forgetKeys.run(batch.submissionKeys.keptFromSeq)
 }
 
 function fenced(epoch: number): string {
@@ -61,6 +64,9 @@ interface Statements {
   readonly deleteGroup: Statement
   readonly putConfig: Statement
   readonly pruneConfigs: Statement
+  readonly addKey: Statement
+  /** Those before this number. */
+  readonly forgetKeys: Statement
   readonly putMarks: Statement
 }
 
@@ -90,6 +96,8 @@ function prepareAll(db: Database.Database): Statements {
     deleteGroup: prepare(q.deleteFrom('groups').where('id', '=', '')),
     putConfig: prepare(q.replaceInto('config_revisions').values({ revision: 0, at: 0, author: '', fields: '' })),
     pruneConfigs: prepare(q.deleteFrom('config_revisions').where('revision', '<=', 0)),
+    addKey: prepare(q.replaceInto('submission_keys').values({ seq: 0, key: '', body: '', task_id: '', at: 0 })),
+    forgetKeys: prepare(q.deleteFrom('submission_keys').where('seq', '<', 0)),
     putMarks: preparePutMarks(db),
   }
 }

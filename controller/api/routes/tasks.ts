@@ -1,14 +1,25 @@
-import type { Task } from '../../domain/task.ts'
+import type { SubmittedOnce, TaskRequest } from '../../engine/commands.ts'
+import type { SubmissionKey } from '../../engine/submission-keys.ts'
 import { ask } from '../ask.ts'
 import { callerOf, signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { readCursor, writeCursor } from '../cursor.ts'
-import { notFound } from '../errors.ts'
+import { invalidField, notFound, type ApiProblem } from '../errors.ts'
+import { isFinal, type Task } from '../../domain/task.ts'
 import { openTask } from '../open-task.ts'
 import { operation } from '../operation.ts'
 import { presentTask, presentTaskRecord } from '../present/task.ts'
-import { TaskPageSchema, TaskPatchSchema, TaskPathSchema, TaskQuerySchema, TaskRef, TaskRequestSchema } from '../schema/task.ts'
+import {
+  TaskPageSchema,
+  TaskPatchSchema,
+  TaskPathSchema,
+  TaskQuerySchema,
+  TaskRef,
+  TaskRequestSchema,
+  type TaskBody,
+} from '../schema/task.ts'
 import { listTasks as pageOfTasks, statesOf } from '../task-list.ts'
+import { readTaskCursor, writeTaskCursor, type TaskSort } from '../task-order.ts'
+import { submissionKey } from '../submission-key.ts'
 import { taskChange, taskRequest } from '../task-request.ts'
 
 const submitTask = operation(
@@ -16,19 +27,20 @@ const submitTask = operation(
     operationId: 'submitTask',
     role: 'submitter',
     summary: 'Ask for GPU time',
-    description: 'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so.',
+    description:
+      'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) the same request again is answered with the task that the first one made, and Idempotency-Replayed: true.',
     tags: ['tasks'],
     body: TaskRequestSchema,
     response: { 201: TaskRef },
   },
-  ['too_many_pending', 'store_failed'],
+  ['idempotency_key_reused', 'too_many_pending', 'store_failed'],
 )
 
 const listTasks = operation(
   {
     operationId: 'listTasks',
     role: 'viewer',
-    summary: 'Tasks, newest submission first',
+    summary: 'Tasks, newest submission first unless sorted otherwise',
     tags: ['tasks'],
     querystring: TaskQuerySchema,
     response: { 200: TaskPageSchema },
@@ -82,26 +94,42 @@ const DEFAULT_LIMIT = 50
 
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
 export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  app.post('/tasks', { schema: submitTask }, async (request, reply) => {
-    const wanted = taskRequest(request.body, callerOf(request).name)
+  const find = async (id: string): Promise<TaskBody> => {
+    const task = views.openTask(id)
+    if (task !== undefined) return presentTask(task, views)
+    const record = await views.stored.task(id)
+    if (record === null) throw notFound('task', id)
+    return presentTaskRecord(record)
+  }
+
+  const submit = async (wanted: TaskRequest, key: SubmissionKey | null): Promise<SubmittedOnce> => {
+    if (key !== null) return ask<SubmittedOnce>((answer) => commands.submitOnce(wanted, key, answer))
     const task = await ask<Task>((answer) => commands.submitTask(wanted, answer))
-    reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(task.spec.id)}`)
-    return presentTask(task, views)
+    return { taskId: task.spec.id, isReplay: false }
+  }
+
+  app.post('/tasks', { schema: submitTask }, async (request, reply) => {
+    const { body, headers } = request
+    const { name } = callerOf(request)
+    const wanted = taskRequest(body, name)
+    const key = submissionKey(headers['idempotency-key'], name, body)
+    const { taskId, isReplay } = await submit(wanted, key)
+    reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(taskId)}`)
+    if (isReplay) reply.header('idempotency-replayed', 'true')
+    return find(taskId)
   })
 
-  app.get('/tasks', { schema: listTasks }, async ({ query: { state, cursor, limit = DEFAULT_LIMIT, ...filter } }) => {
-    const before = cursor === undefined ? null : readCursor(cursor)
-    const page = await pageOfTasks(views, { ...filter, states: statesOf(state) }, before, limit)
-    const next_cursor = page.nextBefore === null ? null : writeCursor(page.nextBefore)
+  app.get('/tasks', { schema: listTasks }, async ({ query: { state, cursor, sort = 'newest', limit = DEFAULT_LIMIT, ...filter } }) => {
+    const states = statesOf(state)
+    if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
+    const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
+    const page = await pageOfTasks(views, { ...filter, states }, { sort, after, limit })
+    const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
     return { items: page.items, next_cursor, total: page.total }
   })
 
   app.get('/tasks/:task_id', { schema: getTask }, async ({ params }) => {
-    const task = views.openTask(params.task_id)
-    if (task !== undefined) return presentTask(task, views)
-    const record = await views.stored.task(params.task_id)
-    if (record === null) throw notFound('task', params.task_id)
-    return presentTaskRecord(record)
+    return find(params.task_id)
   })
 
   app.patch('/tasks/:task_id', { schema: patchTask }, async ({ params, body }) => {
@@ -115,4 +143,11 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     reply.code(202)
     return presentTask(task, views)
   })
+}
+
+function unsortable(sort: TaskSort): ApiProblem {
+  return invalidField(
+    '/sort',
+    `query parameter sort: ${sort} orders open tasks only; add state=pending or state=running, or sort by newest or oldest`,
+  )
 }

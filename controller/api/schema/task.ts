@@ -17,6 +17,7 @@ import {
   refTo,
   textOrNull,
 } from './fields.ts'
+import { TASK_CURSOR_LIMIT, TASK_SORTS } from '../task-order.ts'
 import { GroupIdSchema } from './group.ts'
 
 const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
@@ -154,6 +155,7 @@ export const TaskSchema = Type.Object(
     finished_at: instantOrNull('End'),
     exit_code: countOrNull('Of its command'),
     end_reason: textOrNull('Why it ended'),
+    last_node_id: textOrNull('The node of its last attempt; null when it was never placed, or ended before this was kept'),
     placement: objectOrNull(PlacementSchema, 'Where it sits; null while it is pending or final'),
     wait: objectOrNull(WaitSchema, 'Why it waits; null when it does not'),
     starvation_percent: StarvationSchema,
@@ -186,12 +188,21 @@ export const TaskQuerySchema = closed({
     oneOf(TASK_STATE_FILTERS, { default: 'all', description: 'A list (running, pending, completed, all) or an exact state' }),
   ),
   priority: Type.Optional(priority),
-  node: Type.Optional(pathId('Placed on this node; a final task is on none')),
+  node: Type.Optional(pathId('Placed on this node; of a final task: in its last attempt')),
   group: Type.Optional(pathId('May run in this group')),
   owner: Type.Optional(pathId('Submitted by')),
+  label: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 321, description: 'A label, by its name (team) or with its value (team=vision)' }),
+  ),
   q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
-  limit: Type.Optional(integer(1, 200, { default: 50 })),
-  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before' })),
+  sort: Type.Optional(
+    oneOf(TASK_SORTS, {
+      default: 'newest',
+      description: 'newest and oldest by submission; priority (P0 first, then oldest) and name for open tasks only',
+    }),
+  ),
+  limit: Type.Optional(integer(1, 200, { default: 50, description: 'At most so many; a page may hold fewer' })),
+  cursor: Type.Optional(Type.String({ maxLength: TASK_CURSOR_LIMIT, description: 'next_cursor of the page before' })),
 })
 export type TaskQuery = Static<typeof TaskQuerySchema>
 
