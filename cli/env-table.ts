@@ -64,6 +64,13 @@ export const ENVIRONMENT = {
     meaning: 'How much of the store they take, MiB, about',
     read: (text) => integerIn(text, 1, 1_048_576),
   },
+  expectStore: {
+    name: 'CONTROLLER_EXPECT_STORE',
+    range: 'true or false',
+    byDefault: 'false',
+    meaning: 'There must be a store in that folder: a volume that was not mounted does not look like a fresh installation',
+    read: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+  },
   natsUrls: {
     name: 'CONTROLLER_NATS_URL',
     range: 'one or more nats:// or tls:// URLs, separated by commas',

@@ -11,6 +11,7 @@ import { addNatsCommands } from './nats.ts'
 import { addProtocolCommands } from './protocol.ts'
 import { addLease, addRun } from './run.ts'
 import { addServiceCommands } from './service-commands.ts'
+import { addStoreCommands } from './store-commands.ts'
 import { addSimCommands } from './sim.ts'
 import { addTraceCommands } from './trace.ts'
 
@@ -42,6 +43,7 @@ export function programOf(setExit: SetExit): Command {
     })
   addConformance(program, setExit)
   addServiceCommands(program, setExit)
+  addStoreCommands(program, setExit)
   addTraceCommands(program, setExit)
   addNatsCommands(program)
   addProtocolCommands(program)

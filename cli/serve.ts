@@ -40,6 +40,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     retainEvents: settings.eventsMaxCount,
     retainEventsMs: settings.eventsMaxDays * DAY_MS,
     retainEventBytes: settings.eventsMaxMib * MIB_BYTES,
+    isStoreExpected: settings.isStoreExpected,
     onCommit: measured.onCommit,
     log: (line) => log.info(line),
   })
@@ -57,7 +58,12 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
       void store.close().finally(() => process.exit(1))
     },
   }
-  const fleet = nats === null ? await startSimulatedFleet(store, log, options) : await startLiveFleet(nats, store, log, options)
+  const starting = nats === null ? startSimulatedFleet(store, log, options) : startLiveFleet(nats, store, log, options)
+  const fleet = await starting.catch(async (error: unknown) => {
+    // Its threads would keep the process.
+    await store.close()
+    throw error
+  })
   const { controller } = fleet
   const disk = watchDisk(settings.dataDir)
   measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })

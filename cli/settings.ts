@@ -11,6 +11,8 @@ export interface Settings {
   readonly eventsMaxCount: number
   readonly eventsMaxDays: number
   readonly eventsMaxMib: number
+  /** There must be a store there. */
+  readonly isStoreExpected: boolean
   /** Empty: no broker. */
   readonly natsUrls: readonly string[]
   readonly defaultOvercommitPercent: Percent
@@ -40,6 +42,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
     eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),
     eventsMaxMib: valueOf(env, ENVIRONMENT.eventsMaxMib),
+    isStoreExpected: valueOf(env, ENVIRONMENT.expectStore),
     natsUrls: env[ENVIRONMENT.natsUrls.name] ? valueOf(env, ENVIRONMENT.natsUrls) : [],
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
     logLevel: valueOf(env, ENVIRONMENT.logLevel),

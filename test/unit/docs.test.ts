@@ -13,6 +13,8 @@ const PAGES = [
   'docs/protocol.md',
   'docs/operating.md',
   'docs/security.md',
+  'docs/metrics.md',
+  'docs/upgrade.md',
   'deploy/kubernetes/README.md',
   'deploy/grafana/README.md',
 ]

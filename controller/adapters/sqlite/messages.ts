@@ -9,6 +9,8 @@ export interface WorkerSettings {
   readonly busyTimeoutMs: number
   readonly retention: EventRetention
   readonly maxPages: number | null
+  /** Where there is none it must not be made. */
+  readonly isStoreExpected: boolean
 }
 
 /** The first and the last request of either thread. */

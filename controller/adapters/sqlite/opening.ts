@@ -1,13 +1,16 @@
 /** From a path to a database that may be written: directory, file, lock, pragmas, check, schema. */
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
+import { copyBeforeUpgrade } from './backup.ts'
 import { kyselyOf } from './dialect.ts'
 import { damaged } from './faults.ts'
+import { makeDirectory } from './files.ts'
+import { markStore, requireNoStoreBefore } from './identity.ts'
 import { holdLock } from './lock.ts'
 import type { WorkerSettings } from './messages.ts'
-import { migrate, schemaVersion } from './migrations.ts'
+import { migrate, SCHEMA_VERSION, schemaVersion } from './migrations.ts'
 
 /** SQLite keeps this much of the file in memory for the writer, KiB. */
 const WRITER_CACHE_KIB = 32_768
@@ -33,7 +36,7 @@ export interface OpenedForWriting {
  * @throws StoreFault, SqliteError or a file-system error; nothing is left open then.
  */
 export async function openForWriting(settings: WorkerSettings): Promise<OpenedForWriting> {
-  const isNew = prepareFile(settings.path)
+  const isNew = prepareFile(settings)
   const path = realpathSync(settings.path)
   const lock = holdLock(path, settings.busyTimeoutMs)
   let db: Database.Database | undefined
@@ -43,13 +46,17 @@ export async function openForWriting(settings: WorkerSettings): Promise<OpenedFo
   }
   try {
     db = new Database(path, { timeout: settings.busyTimeoutMs })
-    await inspect(db, path)
+    const schema = await inspect(db, path)
+    if (schema === 0 && !isNew) requireNoStoreBefore(settings.path, settings.isStoreExpected)
+    const copy = schema > 0 && schema < SCHEMA_VERSION ? copyBeforeUpgrade(db, path, schema) : null
     setUp(db, path, settings.maxPages)
     const migrated = await migrate(kyselyOf(db), path, Date.now())
+    markStore(settings.path, new Date())
     // What a crash left in the log goes into the file now, so that the log does not grow from crash to crash.
     db.pragma('wal_checkpoint(truncate)')
     const lines = isNew ? [`made ${path}`] : []
     if (migrated.from !== migrated.to) lines.push(`${path}: schema ${migrated.from} → ${migrated.to}`)
+    if (copy !== null) lines.push(`${copy} is the store as it was before`)
     return { db, lines, close }
   } catch (error) {
     close()
@@ -67,7 +74,8 @@ export function openForReading(settings: WorkerSettings): Database.Database {
 }
 
 /** @returns whether the file was made just now. */
-function prepareFile(path: string): boolean {
+function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
+  if (!existsSync(path)) requireNoStoreBefore(path, isStoreExpected)
   makeDirectory(dirname(path))
   if (existsSync(path)) {
     if (statSync(path).isDirectory()) throw new StoreFault(`${path} is a directory and should be the store's file: move it away`)
@@ -78,29 +86,13 @@ function prepareFile(path: string): boolean {
   return true
 }
 
-/** A directory that was just made survives a power failure only when its parent is on disk too. */
-function makeDirectory(directory: string): void {
-  const firstMade = mkdirSync(directory, { recursive: true, mode: 0o700 })
-  if (firstMade === undefined) return
-  for (let made = directory; made.length >= firstMade.length; made = dirname(made)) syncDirectory(dirname(made))
-}
-
-function syncDirectory(directory: string): void {
-  const handle = openSync(directory, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
-}
-
-/** Reads only: a file that is damaged, foreign or too new stays as it is. */
-async function inspect(db: Database.Database, path: string): Promise<void> {
+/** Reads only: a file that is damaged, foreign or too new stays as it is. Says which step its schema stands at. */
+async function inspect(db: Database.Database, path: string): Promise<number> {
   db.pragma('trusted_schema = off')
   db.pragma(`cache_size = -${WRITER_CACHE_KIB}`)
   const found = db.pragma('quick_check(1)', { simple: true })
   if (found !== 'ok') throw new StoreFault(damaged(path, `(quick_check: ${String(found)})`))
-  await schemaVersion(kyselyOf(db), path)
+  return schemaVersion(kyselyOf(db), path)
 }
 
 function setUp(db: Database.Database, path: string, maxPages: number | null): void {

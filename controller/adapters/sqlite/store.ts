@@ -26,6 +26,8 @@ export interface SqliteStoreOptions {
   readonly retainEventsMs?: number
   /** The file grows to so many pages of 4 KiB at most; past that the disk counts as full. Default: no limit. */
   readonly maxPages?: number
+  /** There must be a store already: none is made (default false). */
+  readonly isStoreExpected?: boolean
   /** Told what happened to the file: made, migrated. */
   readonly log?: (line: string) => void
   /** Told of each transaction: how long it took from here until it was durable, and how many batches it held. */
@@ -88,7 +90,8 @@ function settingsOf(options: SqliteStoreOptions): WorkerSettings {
   requireWhole('busyTimeoutMs', busyTimeoutMs, 0)
   if (maxPages !== undefined) requireWhole('maxPages', maxPages, 1)
   const retention = retentionOf(options)
-  return { path: resolve(path ?? join(dataDir ?? '', STORE_FILE)), busyTimeoutMs, retention, maxPages: maxPages ?? null }
+  const file = resolve(path ?? join(dataDir ?? '', STORE_FILE))
+  return { path: file, busyTimeoutMs, retention, maxPages: maxPages ?? null, isStoreExpected: options.isStoreExpected ?? false }
 }
 
 function retentionOf({ retainEvents = RETAIN_EVENTS, retainEventBytes, retainEventsMs }: SqliteStoreOptions): EventRetention {

@@ -1,0 +1,75 @@
+/**
+ * Is the file whole, and does what it says fit together? Reads only, as of one instant; a controller may run and write meanwhile.
+ * An earlier schema than this program's is fine; a later one cannot be judged.
+ */
+import Database from 'better-sqlite3'
+import { StoreFault } from '../../ports/store.ts'
+import { kyselyOf } from './dialect.ts'
+import { faultOf } from './faults.ts'
+import { migrate, MIGRATIONS, schemaVersion } from './migrations.ts'
+import { MAX_TOLD, recordProblems } from './verify-records.ts'
+
+export interface Verdict {
+  readonly schema: number
+  readonly epoch: number
+  readonly tasks: number
+  readonly events: number
+  readonly nodes: number
+  /** Empty: all is well. One line each. */
+  readonly problems: readonly string[]
+}
+
+/** @throws StoreFault, one line, when it cannot be read at all, is none of ours, or comes from a newer version. */
+export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<Verdict> {
+  let db: Database.Database | undefined
+  try {
+    db = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
+    db.pragma('trusted_schema = off')
+    db.exec('begin')
+    return await verdictOf(db, path)
+  } catch (error) {
+    throw faultOf(error, path)
+  } finally {
+    db?.close()
+  }
+}
+
+async function verdictOf(db: Database.Database, path: string): Promise<Verdict> {
+  const pages = db.pragma(`integrity_check(${MAX_TOLD})`) as readonly { readonly integrity_check: string }[]
+  const damage = pages.map((row) => row.integrity_check).filter((text) => text !== 'ok')
+  if (damage.length > 0) return { schema: 0, epoch: 0, tasks: 0, events: 0, nodes: 0, problems: damage.map((text) => `damaged: ${text}`) }
+  const schema = await schemaVersion(kyselyOf(db), path)
+  if (schema === 0) throw new StoreFault(`${path} is empty: no store was ever made there`)
+  const structure = await structureProblems(db, schema)
+  const count = (table: string): number => db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
+  if (structure.length > 0) return { schema, epoch: 0, tasks: 0, events: 0, nodes: 0, problems: structure }
+  return {
+    schema,
+    epoch: db.prepare<[], number>('select epoch from marks').pluck().get() ?? 0,
+    tasks: count('tasks'),
+    events: count('events'),
+    nodes: count('nodes'),
+    problems: recordProblems(db),
+  }
+}
+
+/** What its steps made must be there as they made it; what somebody has added beside it is his own affair. */
+async function structureProblems(db: Database.Database, schema: number): Promise<readonly string[]> {
+  const fresh = new Database(':memory:')
+  try {
+    await migrate(kyselyOf(fresh), ':memory:', 0, MIGRATIONS.slice(0, schema))
+    const found = new Map(objectsOf(db))
+    return objectsOf(fresh).flatMap(([name, sql]) => {
+      const has = found.get(name)
+      if (has === undefined) return [`schema: ${name} is missing`]
+      return has === sql ? [] : [`schema: ${name} is not as version ${schema} made it`]
+    })
+  } finally {
+    fresh.close()
+  }
+}
+
+function objectsOf(db: Database.Database): readonly (readonly [name: string, sql: string | null])[] {
+  const rows = db.prepare<[], { name: string; type: string; sql: string | null }>('select name, type, sql from sqlite_schema').all()
+  return rows.map(({ name, type, sql }) => [`${type} ${name}`, sql])
+}

@@ -1,0 +1,117 @@
+/**
+ * Every store that an earlier program left is taken over, rows and all. The fixtures are what those programs wrote, frozen; between them
+ * the numbered steps lead to every schema there ever was.
+ */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { MAX_UPGRADE_COPIES } from '../../controller/adapters/sqlite/backup.ts'
+import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
+import { migrate, MIGRATIONS, SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
+import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
+import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
+import { createController } from '../../controller/controller.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+
+const FIXTURES = join(import.meta.dirname, '../fixtures')
+const WRITTEN = readdirSync(FIXTURES)
+  .flatMap((name) => /^store-schema-(\d+)\.sql$/.exec(name)?.[1] ?? [])
+  .map(Number)
+  .sort((a, b) => a - b)
+const EARLIER = Array.from({ length: SCHEMA_VERSION - 1 }, (_, i) => i + 1)
+const folder = temporaryFolder()
+
+/** A store of that schema, from the nearest fixture before it. */
+async function storeOf(schema: number, name: string): Promise<string> {
+  const path = join(folder, `${name}.db`)
+  const fixture = WRITTEN.findLast((version) => version <= schema) as number
+  const db = new Database(path)
+  db.exec(readFileSync(join(FIXTURES, `store-schema-${fixture}.sql`), 'utf8'))
+  await migrate(kyselyOf(db), path, 0, MIGRATIONS.slice(0, schema))
+  db.close()
+  return path
+}
+
+function rowsOf(path: string): Readonly<Record<string, number>> {
+  const db = new Database(path, { readonly: true })
+  const counts = db.prepare<[], { state: string; count: number }>('select state, count(*) as count from tasks group by state').all()
+  db.close()
+  return Object.fromEntries(counts.map(({ state, count }) => [state, count]))
+}
+
+async function upgraded(path: string): Promise<readonly string[]> {
+  const lines: string[] = []
+  const store = createSqliteStore({ path, log: (line) => lines.push(line) })
+  await store.load().finally(() => store.close())
+  return lines
+}
+
+describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => {
+  it('is copied, then brought up to date, and a controller goes on with all that was in it', async () => {
+    const path = await storeOf(schema, `upgrade-${schema}`)
+    const before = rowsOf(path)
+    expect((await verifyStore(path)).problems).toEqual([])
+    const copy = `${path}.before-schema-${schema + 1}`
+    expect(await upgraded(path)).toEqual([`${path}: schema ${schema} → ${SCHEMA_VERSION}`, `${copy} is the store as it was before`])
+    expect(await verifyStore(copy)).toMatchObject({ schema, problems: [] })
+    expect(rowsOf(copy)).toEqual(before)
+
+    const clock = new VirtualClock(1_800_000_000_000)
+    const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+    const store = createSqliteStore({ path })
+    const controller = createController({ clock, bus, store, random: createSeededRandom('upgrade') })
+    await controller.start()
+    const { views } = controller
+    const { pending, running, completed } = views.counts()
+    expect({ pending, running, completed }).toEqual(before)
+    expect(views.config()).toMatchObject({ source: 'persisted', fields: { default_vram_overcommit_percent: 40 } })
+    expect([...views.groups()]).toMatchObject([{ id: 'a100', nodeIds: [] }])
+    const lease = [...views.openTasks()].find(({ spec }) => spec.name === 'fixture lease')
+    expect(lease).toMatchObject({ spec: { labels: { team: 'vision' }, command: null } })
+    const finished = await views.stored.finishedTasks({ states: ['completed'], owner: null, nameContains: null, beforeSeq: null, limit: 9 })
+    expect(finished).toHaveLength(completed)
+    await controller.stop()
+    expect(await verifyStore(path)).toMatchObject({ schema: SCHEMA_VERSION, problems: [] })
+  })
+})
+
+describe('an upgrade', () => {
+  it('does not begin when the copy cannot be made: the store stays as it was', async () => {
+    const path = await storeOf(1, 'no-copy')
+    mkdirSync(`${path}.before-schema-2`)
+    await expect(upgraded(path)).rejects.toThrow(/no-copy\.db/)
+    expect((await verifyStore(path)).schema).toBe(1)
+  })
+
+  it('can be taken back: the copy is what the earlier program had', async () => {
+    const path = await storeOf(1, 'back')
+    await upgraded(path)
+    copyFileSync(`${path}.before-schema-2`, path)
+    expect((await verifyStore(path)).schema).toBe(1)
+    expect(await upgraded(path)).toContain(`${path}: schema 1 → ${SCHEMA_VERSION}`)
+  })
+
+  it('leaves the newest few of the copies', async () => {
+    const path = await storeOf(1, 'copies')
+    for (let i = 0; i < MAX_UPGRADE_COPIES + 1; i++) {
+      writeFileSync(`${path}.before-schema-${100 + i}`, '')
+      utimesSync(`${path}.before-schema-${100 + i}`, 1_000 + i, 1_000 + i)
+    }
+    await upgraded(path)
+    const left = readdirSync(folder).filter((name) => name.startsWith('copies.db.before-schema-'))
+    expect(left).toHaveLength(MAX_UPGRADE_COPIES)
+    expect(existsSync(`${path}.before-schema-2`)).toBe(true)
+    expect(existsSync(`${path}.before-schema-100`)).toBe(false)
+  })
+
+  it('makes no copy of a store that is new or up to date', async () => {
+    const path = join(folder, 'fresh.db')
+    expect(await upgraded(path)).toEqual([`made ${path}`, `${path}: schema 0 → ${SCHEMA_VERSION}`])
+    expect(await upgraded(path)).toEqual([])
+    expect(readdirSync(folder).filter((name) => name.startsWith('fresh.db.before'))).toEqual([])
+  })
+})

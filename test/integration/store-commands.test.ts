@@ -1,0 +1,246 @@
+/** Backup, restore and verify, as an operator calls them. */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { createSqliteStore, STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
+import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
+import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
+import { headroom, temporaryFolder } from '../support/headroom-command.ts'
+import { getJson, putJson, serve } from '../support/served.ts'
+import { aBatch, aConfig, aFinalTask, aNode, anEvent, aRunningTask, aTask } from '../support/store-builders.ts'
+
+const folder = temporaryFolder()
+let count = 0
+
+/** A store with something of everything, closed again. */
+async function aStore(): Promise<{ readonly dataDir: string; readonly path: string }> {
+  const dataDir = join(folder, `data-${(count += 1)}`)
+  const store = createSqliteStore({ dataDir })
+  const running = aRunningTask({ seq: 3 })
+  const gpus = [0, 1, 2, 3].map((index) => ({ index, model: 'H100', physicalMib: 81_559, foreignMib: 0, roundNonP0: 0, roundP0: 0 }))
+  await store.commit(
+    aBatch({
+      tasks: [aTask({ seq: 1 }), aFinalTask({ seq: 2 }), running],
+      nodes: [aNode({ gpus })],
+      groups: [{ id: 'a100', nodeIds: ['node-1'] } as never],
+      config: aConfig(1),
+      events: [anEvent(1), anEvent(2)],
+      marks: { epoch: 7, nextTaskSeq: 4, nextEventSeq: 3, nextDecision: 9 },
+    }),
+  )
+  await store.close()
+  return { dataDir, path: join(dataDir, STORE_FILE) }
+}
+
+function change(path: string, sql: string): void {
+  const db = new Database(path)
+  db.exec(sql)
+  db.close()
+}
+
+const oneLine = expect.stringMatching(/^[^\n]+\n$/) as unknown
+
+describe('headroom verify', { timeout: 60_000 }, () => {
+  it('finds a store well, and says what it holds', async () => {
+    const { dataDir } = await aStore()
+    const { code, stdout, stderr } = await headroom(['verify', '--data-dir', dataDir])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/: well; schema \d+, epoch 7, 3 tasks, 1 nodes, 2 events\n$/)
+  })
+
+  it('ends with 1 and names what is wrong, each on its line', async () => {
+    const { path } = await aStore()
+    change(path, 'delete from nodes; delete from events where seq = 1; update marks set next_task_seq = 2')
+    change(path, "insert into events (seq, at, kind, data) values (9, 1, 'x', '{}')")
+    const { code, stdout, stderr } = await headroom(['verify', path])
+    expect(code).toBe(1)
+    expect(stderr).toEqual(oneLine)
+    expect(stdout.trim().split('\n')).toEqual([
+      'marks: the next task is 2, and there is a task 3',
+      'marks: the next event is 3, and there is an event 9',
+      'task task-3: it is placed on node node-1, which there is not',
+      'events: 6 of 2 to 9 are missing',
+    ])
+  })
+
+  it.each([
+    ["update tasks set state = 'failed' where seq = 1", /task task-1: its state is not that of its record/],
+    [
+      "update tasks set state = 'running', record = json_set(record, '$.state', 'running') where seq = 1",
+      /a task has a node exactly while it is placed/,
+    ],
+    ['update tasks set is_final = 1 where seq = 1', /it counts as final and is not/],
+    ["update tasks set record = '{' where seq = 2", /task task-2: its record is no JSON/],
+    ["update tasks set record = json_set(record, '$.seq', 8) where seq = 2", /its record is of another task/],
+    [
+      "update tasks set record = json_set(record, '$.placement.gpus', json('[0,5]')) where seq = 3",
+      /placed on GPUs \[0,5\] of node node-1, which has 4/,
+    ],
+    ["update nodes set record = json_set(record, '$.id', 'x')", /node node-1: its record is of another node/],
+    [
+      "update config_revisions set fields = json_set(fields, '$.heartbeat_seconds', 99)",
+      /configuration 1: heartbeat_seconds must be an integer from 1 to 60/,
+    ],
+    ['delete from marks', /marks: there are none/],
+    ['drop index tasks_open', /schema: index tasks_open is missing/],
+    ['alter table nodes add column x text', /schema: table nodes is not as version \d+ made it/],
+  ])('sees: %s', async (sql, problem) => {
+    const { path } = await aStore()
+    change(path, sql)
+    const { problems } = await verifyStore(path)
+    expect(problems.join('\n')).toMatch(problem)
+  })
+
+  it('tells a damaged file, another database, a later schema and nothing at all apart', async () => {
+    const { path } = await aStore()
+    truncateSync(path, 3 * 4096)
+    await expect(verifyStore(path).then(({ problems }) => problems.join())).rejects.toThrow(/damaged/)
+    const other = join(folder, 'other.db')
+    change(other, 'create table t (x)')
+    await expect(verifyStore(other)).rejects.toThrow(/a database of something else/)
+    const later = (await aStore()).path
+    change(later, "insert into schema_version values (999, 'later', 1)")
+    await expect(verifyStore(later)).rejects.toThrow(/written by a newer Headroom/)
+    writeFileSync(join(folder, 'empty.db'), '')
+    await expect(verifyStore(join(folder, 'empty.db'))).rejects.toThrow(/no store was ever made there/)
+    const { code, stderr } = await headroom(['verify', join(folder, 'none.db')])
+    expect([code, stderr]).toEqual([2, oneLine])
+  })
+})
+
+describe('headroom backup', { timeout: 60_000 }, () => {
+  it('copies a store while its controller runs and writes; the copy is whole, closed to others, and the controller goes on', async () => {
+    const data = join(folder, 'running')
+    const served = await serve(data)
+    await putJson(`${served.url}/api/v1/config`, { default_vram_overcommit_percent: 41 })
+    let written = 0
+    let isWriting = true
+    const writing = (async () => {
+      while (isWriting) {
+        expect((await putJson(`${served.url}/api/v1/config`, { reservation_after_seconds: 1 + (written += 1) })).status).toBe(200)
+      }
+    })()
+    const copies = join(folder, 'copies')
+    mkdirSync(copies)
+    const { code, stdout } = await headroom(['backup', copies], { env: { CONTROLLER_DATA_DIR: data } })
+    isWriting = false
+    await writing
+    expect(code).toBe(0)
+    expect(written).toBeGreaterThan(1)
+    const [name = ''] = readdirSync(copies)
+    expect(stdout).toContain(join(copies, name))
+    expect((statSync(join(copies, name)).mode & 0o777).toString(8)).toBe('600')
+    expect((await verifyStore(join(copies, name))).problems).toEqual([])
+    expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
+    served.process.kill('SIGTERM')
+    expect(await served.ended).toBe(0)
+  })
+
+  it('keeps as many copies in a folder as it is told, the newest', async () => {
+    const { dataDir } = await aStore()
+    const copies = join(folder, 'rotated')
+    mkdirSync(copies)
+    for (const day of ['01', '02', '03']) writeFileSync(join(copies, `headroom-2026-01-${day}T00-00-00-000Z.db`), '')
+    writeFileSync(join(copies, 'mine.db'), '')
+    expect((await headroom(['backup', copies, '--data-dir', dataDir, '--keep', '2'])).stdout).toMatch(/, 2 older removed\n$/)
+    const left = readdirSync(copies).sort((a, b) => (a < b ? -1 : 1))
+    expect(left).toEqual(['headroom-2026-01-03T00-00-00-000Z.db', expect.stringMatching(/^headroom-2\d{3}/), 'mine.db'])
+  })
+
+  it.each([
+    [['backup', 'FOLDER/b.db', '--data-dir', '/nowhere'], /there is no store at/],
+    [['backup', 'FOLDER/exists.db', '--data-dir', 'DATA'], /is there already/],
+    [['backup', 'FOLDER/nofolder/', '--data-dir', 'DATA'], /there is no folder/],
+    [['backup', 'FOLDER/b.db', '--data-dir', 'DATA', '--keep', '3'], /--keep goes with a folder/],
+    [['restore', 'FOLDER/none.db', '--data-dir', 'DATA'], /there is no file/],
+  ])('is refused in one line when it cannot be meant: %j', async (args, why) => {
+    const { dataDir } = await aStore()
+    writeFileSync(join(folder, 'exists.db'), '')
+    const { code, stderr } = await headroom(args.map((each) => each.replace('FOLDER', folder).replace('DATA', dataDir)))
+    expect([code, stderr]).toEqual([2, oneLine])
+    expect(stderr).toMatch(why)
+  })
+})
+
+describe('headroom restore', { timeout: 90_000 }, () => {
+  it('brings back what was there, with an epoch that servers obey, and puts aside what came after', async () => {
+    const { dataDir, path } = await aStore()
+    const copy = join(folder, 'restore.db')
+    expect((await headroom(['backup', copy, '--data-dir', dataDir])).code).toBe(0)
+    change(path, "update nodes set record = json_set(record, '$.name', 'later')")
+    const refused = await headroom(['restore', copy, '--data-dir', dataDir])
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/with --force it is put aside and replaced\n$/)])
+    const { code, stdout } = await headroom(['restore', copy, '--data-dir', dataDir, '--force'])
+    expect(code).toBe(0)
+    const aside = /what was there is now (\S+)/.exec(stdout)?.[1] ?? ''
+    expect(JSON.stringify(await loaded(aside))).toContain('later')
+    const restored = await loaded(path)
+    expect(JSON.stringify(restored)).not.toContain('later')
+    expect(restored.marks.epoch).toBe(7 + 1_000_000)
+    expect((await verifyStore(path)).problems).toEqual([])
+  })
+
+  it('brings back a store that is gone with its folder, and a controller starts on it', async () => {
+    const { dataDir } = await aStore()
+    const copy = join(folder, 'gone.db')
+    await headroom(['backup', copy, '--data-dir', dataDir])
+    rmSync(dataDir, { recursive: true })
+    expect((await headroom(['restore', copy, '--data-dir', dataDir])).code).toBe(0)
+    const served = await serve(dataDir, { CONTROLLER_EXPECT_STORE: 'true' })
+    expect(await getJson(`${served.url}/api/v1/tasks/task-3`)).toMatchObject({ id: 'task-3' })
+    served.process.kill('SIGKILL')
+  })
+
+  it('touches nothing for a backup that is not well', async () => {
+    const { path } = await aStore()
+    const { path: bad } = await aStore()
+    change(bad, 'delete from nodes')
+    const before = statSync(path)
+    await expect(restoreStore({ backup: bad, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })).rejects.toThrow(
+      /is not restored: task task-3: it is placed on node node-1/,
+    )
+    expect(statSync(path)).toMatchObject({ ino: before.ino, size: before.size })
+  })
+
+  it('waits for no controller: it says that one has the store', async () => {
+    const { path } = await aStore()
+    const backup = join(folder, 'copy-of-running.db')
+    copyFileSync(path, backup)
+    const store = createSqliteStore({ path })
+    await store.load()
+    await expect(restoreStore({ backup, path, isForced: true, at: new Date(0), busyTimeoutMs: 0 })).rejects.toThrow(
+      /in use by another controller/,
+    )
+    await store.close()
+  })
+})
+
+describe('a store that was lost', () => {
+  it('does not look like a fresh installation: one line says how to begin anew', async () => {
+    const { dataDir, path } = await aStore()
+    for (const lose of [() => rmSync(path), () => writeFileSync(path, '')]) {
+      lose()
+      await expect(loaded(path)).rejects.toThrow(
+        /is gone or empty, and there was a store before: restore a backup .* remove .*headroom\.db\.id$/,
+      )
+    }
+    rmSync(`${path}.id`)
+    expect((await loaded(path)).openTasks).toEqual([])
+    expect(existsSync(join(dataDir, `${STORE_FILE}.id`))).toBe(true)
+  })
+
+  it('with its volume is told by who expects it; nothing is made', async () => {
+    const dataDir = join(folder, 'unmounted')
+    const { code, stderr } = await headroom(['serve'], {
+      env: { CONTROLLER_DATA_DIR: dataDir, CONTROLLER_EXPECT_STORE: 'true', CONTROLLER_HTTP_PORT: '0' },
+    })
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^headroom: there is no store at .*CONTROLLER_EXPECT_STORE.*\n$/)])
+    expect(existsSync(dataDir)).toBe(false)
+  })
+})
+
+async function loaded(path: string) {
+  const store = createSqliteStore({ path, busyTimeoutMs: 0 })
+  return store.load().finally(() => store.close())
+}
