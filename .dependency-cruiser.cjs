@@ -1,6 +1,6 @@
 /**
  * Which folder may import which. The chain, from left to right; each part may use what stands before it:
- *   protocol → controller/domain → scheduler, swap, metrics (never each other) → engine → wire, api → adapters → controller.ts → cli
+ *   protocol → controller/domain → scheduler, swap, metrics (never each other) → engine → series, wire, api → adapters → controller.ts → cli
  * Imports of types count as well. `new URL('./worker.ts', import.meta.url)` is not seen here.
  */
 
@@ -16,6 +16,8 @@ const METRICS = '^controller/metrics/'
 const DEVICE = '^gpu-server/core/device\\.ts$'
 const DECIDERS = '^controller/(scheduler|swap|metrics)/'
 const ENGINE = '^controller/engine/'
+/** How the cluster did over time: samples the engine's views. */
+const SERIES = '^controller/series/'
 
 /** Simulator files that put a whole world together; only they see the controller, its memory store and the GPU server's core. */
 const COMPOSITION = '^simulator/(world|run|sweep|replay|live|served-fleet)\\.ts$'
@@ -48,8 +50,9 @@ module.exports = {
     mayImport('swap', '^controller/swap/', [PROTOCOL, DOMAIN]),
     mayImport('metrics', '^controller/metrics/', [PROTOCOL, DOMAIN]),
     mayImport('engine', ENGINE, [PROTOCOL, DOMAIN, PORTS, DECIDERS]),
+    mayImport('series', SERIES, [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
     mayImport('wire', '^controller/wire/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
-    mayImport('api', '^controller/api/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
+    mayImport('api', '^controller/api/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE, SERIES]),
     mayImport('adapters', '^controller/adapters/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE, '^controller/(wire|api)/']),
     mayImport('controller', '^controller/', [PROTOCOL]),
     mayImport('gpu-server-core', '^gpu-server/core/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
@@ -81,7 +84,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(domain|scheduler|swap|metrics|engine|ports|wire)|gpu-server/core)/',
+      '^(protocol|controller/(domain|scheduler|swap|metrics|engine|ports|series|wire)|gpu-server/core)/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [

@@ -15,7 +15,7 @@ export async function startLiveFleet(
   nats: NatsSettings,
   store: Store,
   log: Logger,
-  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents'>,
+  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents' | 'series'>,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()
   const refusals = createRepeatedLog(log, () => clock.now())

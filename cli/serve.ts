@@ -1,9 +1,11 @@
 /** `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated fleet as long as none is configured. */
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import type { Logger } from 'pino'
 import { createApi } from '../controller/api/server.ts'
+import { createSeriesFiles } from '../controller/adapters/series-files.ts'
 import { SCHEMA_VERSION } from '../controller/adapters/sqlite/migrations.ts'
 import { createSqliteStore } from '../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../controller/controller.ts'
@@ -46,6 +48,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   })
   const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
   const options: ControllerOptions = {
+    series: { archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }) },
     onEvents: (events) => {
       measured.onEvents(events)
       logEvents(events)
@@ -71,6 +74,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     commands: controller.commands,
     views: controller.views,
     logs: controller.logs,
+    series: controller.series,
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION },
     metrics: measured.metrics,

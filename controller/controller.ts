@@ -12,8 +12,10 @@ import type { Views } from './engine/views.ts'
 import type { Bus } from './ports/bus.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Random } from './ports/random.ts'
+import type { SeriesArchive } from './ports/series-archive.ts'
 import type { Store } from './ports/store.ts'
 import type { TaskLogs } from './ports/task-logs.ts'
+import { Series } from './series/series.ts'
 import { listenToClients } from './wire/client-requests.ts'
 import { Freshness } from './wire/freshness.ts'
 import { listenToNodes } from './wire/inbound.ts'
@@ -38,6 +40,8 @@ export interface ControllerOptions {
   readonly initialConfig?: Partial<ConfigFields>
   /** Simulation only: heartbeats that change nothing are not enacted; leases of nodes and of tasks, and freshness, hold between faults. */
   readonly areHeartbeatsElided?: boolean
+  /** Samples how the cluster does over time, by the clock; `archive`: where that outlives the process. Left out: nothing is sampled. */
+  readonly series?: { readonly archive: SeriesArchive | null }
   /** Every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
   /** A message that was refused: which node or client it claimed to be from (null: nobody we know), and why. */
@@ -50,6 +54,7 @@ export interface Controller {
   readonly engine: Engine
   readonly commands: Commands
   readonly views: Views
+  readonly series: Series
   readonly logs: TaskLogs
   readonly messages: MessageCounts
   /** Commands to nodes that are not answered yet. */
@@ -89,42 +94,37 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
   const views = createViews(engine, clock, store.reads)
+  const series = new Series(views)
   const tally = new MessageTally()
   const onRefused = (senderId: string | null, reason: RefusedReason): void => {
     tally.refused[reason] += 1
     options.onRefused?.(senderId, reason)
   }
-  let stopListening: () => void = () => {}
-  let stopHearingClients: () => void = () => {}
-  let stopWatching: () => void = () => {}
+  let stops: readonly (() => void)[] = []
   return {
     engine,
     commands: engine,
     views,
+    series,
     logs: createTaskLogs(bus, envelope),
     messages: tally,
     outboundDepth: () => outbound.depth(),
     async start() {
       await engine.start()
       boot.counter = engine.epoch
-      stopListening = listenToNodes({
-        engine,
-        bus,
-        clock,
-        freshness,
-        envelope,
-        onHeard: (nodeId) => outbound.heard(nodeId),
-        onRefused,
-        onLate: () => (tally.late += 1),
-      })
-      stopHearingClients = listenToClients({ commands: engine, views, bus, envelope, onRefused })
-      stopWatching = isElided ? () => {} : watchSilence(engine, clock)
+      const nodes = { engine, bus, clock, freshness, envelope, onRefused, onLate: () => (tally.late += 1) }
+      stops = [
+        listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
+        listenToClients({ commands: engine, views, bus, envelope, onRefused }),
+        isElided ? () => {} : watchSilence(engine, clock),
+        () => series.stop(),
+      ]
+      if (options.series !== undefined) await series.start(clock, options.series.archive)
     },
     async stop() {
-      stopListening()
-      stopHearingClients()
-      stopWatching()
+      for (const stop of stops) stop()
       outbound.close()
+      await options.series?.archive?.close()
       await store.close()
     },
   }

@@ -5,7 +5,7 @@ import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Metrics } from './prometheus/metrics.ts'
-import type { Readings } from './readings.ts'
+import type { Series } from '../series/series.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
 export type ApiApp = FastifyInstance<
@@ -33,7 +33,8 @@ export interface Build {
 export interface ApiContext {
   readonly commands: Commands
   readonly views: Views
-  readonly readings: Readings
+  /** How the cluster did over time. */
+  readonly series: Series
   /** What tasks write; null: there are no GPU servers to ask. */
   readonly logs: TaskLogs | null
   readonly version: string

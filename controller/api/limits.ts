@@ -11,3 +11,9 @@ export const ID_LIMIT = 200
 
 /** How long a request may take to arrive, body included. */
 export const REQUEST_TIMEOUT_MS = 30_000
+
+/** The most points of a series in one answer. */
+export const MAX_POINTS = 5_000
+
+/** The most values in one answer of /series: scopes × names × points. Some 2 MB of JSON. */
+export const MAX_SERIES_VALUES = 200_000

@@ -12,6 +12,7 @@ import fastify, {
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
+import { Series } from '../series/series.ts'
 import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { declareOpenToAll, requireDeclaredRoles } from './declared-roles.ts'
@@ -24,7 +25,6 @@ import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
 import { gauges, Metrics } from './prometheus/metrics.ts'
 import { readQueryValues } from './query-values.ts'
-import { createReadings, type Readings } from './readings.ts'
 import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
 import { configRevisionRoutes } from './routes/config-revisions.ts'
@@ -38,6 +38,7 @@ import { membershipRoutes } from './routes/memberships.ts'
 import { metricsRoutes } from './routes/metrics.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
+import { seriesRoutes } from './routes/series.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { summaryRoutes } from './routes/summary.ts'
 import { taskActionRoutes } from './routes/task-actions.ts'
@@ -62,8 +63,8 @@ export interface ApiOptions {
   readonly fleet?: 'simulated' | 'live'
   /** No timer is set then, and request ids are counted instead of drawn. */
   readonly inVirtualTime?: boolean
-  /** Readings of the cluster's counters; a caller that ticks them itself gives its own. */
-  readonly readings?: Readings
+  /** What is sampled of the cluster; without it nobody does, and /summary counts from the first time it was asked. */
+  readonly series?: Series
   /** What tasks write; without it nobody can be asked. */
   readonly logs?: TaskLogs
   /** What /metrics shows besides the cluster and the requests: figures of whoever composes this. */
@@ -72,13 +73,10 @@ export interface ApiOptions {
   readonly readiness?: () => readonly ReadinessCheck[]
 }
 
-/** While it listens, the server takes a reading this often, so that /summary knows the last minute when the first page opens. */
-const READING_EVERY_MS = 5_000
-
 export function createApi(options: ApiOptions): FastifyInstance {
-  const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], readings = createReadings(views), logs = null } = options
+  const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], series = new Series(views), logs = null } = options
   const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
-  const api: ApiContext = { commands, views, readings, logs, version, build, metrics, fleet, readiness }
+  const api: ApiContext = { commands, views, series, logs, version, build, metrics, fleet, readiness }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   const paths = new KnownPaths()
 
@@ -89,7 +87,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   replyWithProblems(app as unknown as FastifyInstance, paths)
   prepareRequests(app)
   if (options.inVirtualTime !== true) recordRequests(app, metrics)
-  addClusterMetrics(metrics, { views, readings, fleet })
+  addClusterMetrics(metrics, { views, series, fleet })
   metrics.add(buildInfo(api))
   for (const schema of [ConfigSchema, EventSchema, GroupSchema, NodeSchema, ProblemSchema, TaskSchema]) app.addSchema(schema)
   void app.register(swagger, openApiOptions(version))
@@ -97,7 +95,6 @@ export function createApi(options: ApiOptions): FastifyInstance {
   void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))
   void app.register(async (scope: ApiApp) => metricsRoutes(scope, api, 'AtRoot'))
   if (uiDir !== undefined) void app.register(async (scope) => servePage(scope as unknown as FastifyInstance, uiDir))
-  if (options.inVirtualTime !== true) takeReadingsWhileListening(app, readings)
   return app as unknown as FastifyInstance
 }
 
@@ -150,6 +147,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   eventRoutes(app, api)
   recoveryRoutes(app, api)
   summaryRoutes(app, api)
+  seriesRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')
   openApiRoutes(app)
@@ -172,19 +170,6 @@ function prepareRequests(app: ApiApp): void {
     readQueryValues(request.query as Record<string, unknown>, schema?.querystring ?? {})
     if (schema?.body === undefined) requireNoBody(request.body)
     else requireBody(request.body)
-    done()
-  })
-}
-
-function takeReadingsWhileListening(app: ApiApp, readings: Readings): void {
-  let timer: NodeJS.Timeout | undefined
-  app.addHook('onListen', (done) => {
-    readings.take()
-    timer = setInterval(() => readings.take(), READING_EVERY_MS).unref()
-    done()
-  })
-  app.addHook('onClose', (_app, done) => {
-    clearInterval(timer)
     done()
   })
 }

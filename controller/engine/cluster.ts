@@ -1,5 +1,5 @@
 /** Everything the engine remembers, and the upkeep of its indexes. Changed only by the functions of this folder. */
-import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
+import type { Instant, Microseconds } from '../../protocol/units.ts'
 import type { Config, Policy } from '../domain/config.ts'
 import { policyOf } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
@@ -13,7 +13,9 @@ import type { SchedulingView } from '../scheduler/schedule.ts'
 import type { CancelTimer } from '../ports/clock.ts'
 import { deriveFigures } from './figures.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
-import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
+import { GroupWaits } from './group-waits.ts'
+import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
+import { newSwapTotals } from './live.ts'
 import { LeaseBook } from './lease-book.ts'
 import { PendingQueue } from './pending-queue.ts'
 import { Pool } from './pool.ts'
@@ -24,13 +26,6 @@ import { RipeningHeap } from './ripening.ts'
 import type { RuntimeLimits } from './runtime-limits.ts'
 import { SubmissionKeys } from './submission-keys.ts'
 import type { PoolHold } from './holds.ts'
-
-export interface SwapTotals {
-  swapOuts: number
-  swapIns: number
-  swappedOutMib: Mib
-  swappedInMib: Mib
-}
 
 export class Cluster implements SchedulingView {
   readonly nodes = new Map<string, LiveNode>()
@@ -47,7 +42,7 @@ export class Cluster implements SchedulingView {
   readonly refusedTasks = new Set<LiveTask>()
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessBook()
-  readonly swapTotals: SwapTotals = { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
+  readonly swapTotals: SwapTotals = newSwapTotals()
   /** Grows with every change of a GPU or node that a placement could depend on. */
   changes = 0
   /** Grows with every task that joins or leaves a pending queue. */
@@ -69,9 +64,12 @@ export class Cluster implements SchedulingView {
   queuedEntries = 0
   /** Runs a function at an instant and then a cycle; set by the engine. */
   wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer
-  /** GPUs asked for by tasks whose wait counts as demand, and that demand so far. */
+  /** Tasks whose wait counts as demand, the GPUs they ask for, and that demand so far. */
+  waitingTasks = 0
   waitingGpus = 0
   queueUs: Microseconds = 0
+  /** The same of tasks that target groups, group by group. */
+  readonly groupWaits = new GroupWaits()
   readonly #queues = new Map<string, PendingQueue>()
   readonly #touchedNodes: LiveNode[] = []
   /** All nodes in the order of their ids. */
@@ -285,15 +283,21 @@ export class Cluster implements SchedulingView {
     task.isFeasible = this.isFeasible(task)
     if (!task.isFeasible || task.waitCountedFrom !== null) return
     this.settleQueue(now)
-    this.waitingGpus += task.spec.gpuCount
+    const { gpuCount, groups } = task.spec
+    this.waitingGpus += gpuCount
+    this.waitingTasks += 1
+    if (groups.length > 0) this.groupWaits.begin(groups, gpuCount, now)
     task.waitCountedFrom = now
   }
 
   endWait(task: LiveTask, now: Instant): void {
     if (task.waitCountedFrom === null) return
     this.settleQueue(now)
-    this.waitingGpus -= task.spec.gpuCount
-    task.queueUs += (now - task.waitCountedFrom) * 1000 * task.spec.gpuCount
+    const { gpuCount, groups } = task.spec
+    this.waitingGpus -= gpuCount
+    this.waitingTasks -= 1
+    if (groups.length > 0) this.groupWaits.end(groups, gpuCount, now)
+    task.queueUs += (now - task.waitCountedFrom) * 1000 * gpuCount
     task.waitCountedFrom = null
   }
 

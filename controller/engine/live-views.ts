@@ -3,7 +3,7 @@ import { ZERO_COUNTERS, sumOf } from '../metrics/counters.ts'
 import type { Counters } from '../metrics/counters.ts'
 import { settle } from '../metrics/meter.ts'
 import { effectiveSchedulableMib, resolveOvercommit } from '../domain/vram.ts'
-import type { Node } from '../domain/node.ts'
+import type { Gpu, Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -13,7 +13,7 @@ import type { Engine } from './engine.ts'
 import { explainTask } from './explain-task.ts'
 import { overOf, planConfig, planNodeConfig } from './impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
-import type { ClusterTotals, TaskCounts, Views } from './views.ts'
+import type { ClusterTotals, TaskCounts, Views, WaitCounts } from './views.ts'
 
 export function createViews(engine: Engine, clock: Clock, stored: StoreReads): Views {
   const c = engine.cluster
@@ -36,6 +36,10 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     over: () => overOf(c),
     clusterCounters: () => clusterCounters(c, clock.now()),
     nodeCounters: (node: Node) => sumOf((node as LiveNode).gpus.map((gpu) => gpuCounters(gpu, clock.now()))),
+    gpuCounters: (gpu: Gpu) => gpuCounters(gpu as LiveGpu, clock.now()),
+    waits: (groupId) => waitsOf(c, groupId, clock.now()),
+    nodeSwaps: (node: Node) => (node as LiveNode).swaps,
+    gpuSwaps: (gpu: Gpu) => (gpu as LiveGpu).swaps,
     taskCounters: (task: Task) => taskCounters(task as LiveTask, clock.now()),
     stored,
   }
@@ -64,6 +68,14 @@ export function gpuCounters(gpu: LiveGpu, now: Instant): Counters {
   const { servedUs: served, swapUs: swap, computeUs: compute, busyUs: busy } = gpu.meter
   return { demand: served + swap + compute, served, queue: 0, swap, compute, busy }
 }
+
+function waitsOf(c: Cluster, groupId: string | undefined, now: Instant): WaitCounts {
+  if (groupId !== undefined) return c.groupWaits.of(groupId, now) ?? NOBODY_WAITED
+  c.settleQueue(now)
+  return { tasks: c.waitingTasks, queueUs: c.queueUs }
+}
+
+const NOBODY_WAITED: WaitCounts = { tasks: 0, queueUs: 0 }
 
 function taskCounters(task: LiveTask, now: Instant): Counters {
   const { placement } = task

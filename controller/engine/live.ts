@@ -97,6 +97,18 @@ export interface VainLook {
   readonly spec: TaskSpec
 }
 
+/** Swaps that have ended, and the bytes they moved; grow only. */
+export interface SwapTotals {
+  swapOuts: number
+  swapIns: number
+  swappedOutMib: Mib
+  swappedInMib: Mib
+}
+
+export function newSwapTotals(): SwapTotals {
+  return { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
+}
+
 export interface LiveGpu extends Mutable<Gpu> {
   node: LiveNode
   placements: LivePlacement[]
@@ -106,6 +118,8 @@ export interface LiveGpu extends Mutable<Gpu> {
   exclusiveTask: LiveTask | null
   rounds: GpuRounds
   meter: GpuMeter
+  /** Of its tasks, one on several GPUs included: each GPU sees its swap, and its own bytes. */
+  readonly swaps: SwapTotals
   /** Its two classes in the book of fairness. */
   readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
   /** How often its books, or what stands in them, changed. */
@@ -127,6 +141,7 @@ export interface LiveNode extends Mutable<Node> {
   snapshotSeq: number
   word: NodeWord
   pools: Pool[]
+  readonly swaps: SwapTotals
   /** Its tasks could be promised more host memory than it has. */
   isHostTight: boolean
   /** Aged entries of its queue hold some of its GPUs. */
@@ -236,6 +251,7 @@ export function newLiveGpu(node: LiveNode, index: number, model: string, physica
     exclusiveTask: null,
     rounds: newGpuRounds(),
     meter: newGpuMeter(now),
+    swaps: newSwapTotals(),
     fairnessScopes: { p0: `${node.id}/${index}/p0`, nonP0: `${node.id}/${index}/non_p0` },
     bookChanges: 0,
     isStale: false,

@@ -5,7 +5,7 @@ import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 import { markOf } from '../swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './live.ts'
 import { newNodeWord } from './node-word.ts'
-import { newLiveGpu, newLivePlacement, newLiveTask } from './live.ts'
+import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './live.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {
   const { spec, placement } = task
@@ -116,6 +116,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     snapshotSeq: 0,
     word: newNodeWord(record.leaseMs, record.wasReset, now),
     pools: [],
+    swaps: newSwapTotals(),
     isHostTight: false,
     hasEntryHolds: false,
     isTouched: false,

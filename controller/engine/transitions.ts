@@ -10,7 +10,7 @@ import { forgetTask } from '../swap/rounds.ts'
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
 import { addPlacement, changeNoswap, changeResidency, growPlacement, refreshLargestSwappable, removePlacement } from './gpu-ledger.ts'
-import type { LiveGpu, LivePlacement, LiveTask } from './live.ts'
+import type { LiveGpu, LivePlacement, LiveTask, SwapTotals } from './live.ts'
 import { newLivePlacement } from './live.ts'
 import { askForSwapIn, dropEntry, resumeGrowth } from './entries.ts'
 import { startEffect } from './orders.ts'
@@ -251,15 +251,25 @@ function countHostMemory(placement: LivePlacement, from: Residency, to: Residenc
 }
 
 function countSwaps(c: Cluster, placement: LivePlacement, from: Residency, to: Residency): void {
-  const mib = placement.demandMib * placement.gpus.length
+  const { node, gpus, demandMib } = placement
   if (from === 'swapping_out' && to === 'swapped_out') {
-    c.swapTotals.swapOuts += 1
-    c.swapTotals.swappedOutMib += mib
     placement.task.swapOuts += 1
+    for (const totals of [c.swapTotals, node.swaps]) countSwapOut(totals, demandMib * gpus.length)
+    for (const gpu of gpus) countSwapOut(gpu.swaps, demandMib)
   } else if (from === 'swapping_in' && to === 'resident') {
-    c.swapTotals.swapIns += 1
-    c.swapTotals.swappedInMib += mib
+    for (const totals of [c.swapTotals, node.swaps]) countSwapIn(totals, demandMib * gpus.length)
+    for (const gpu of gpus) countSwapIn(gpu.swaps, demandMib)
   }
+}
+
+function countSwapOut(totals: SwapTotals, mib: Mib): void {
+  totals.swapOuts += 1
+  totals.swappedOutMib += mib
+}
+
+function countSwapIn(totals: SwapTotals, mib: Mib): void {
+  totals.swapIns += 1
+  totals.swappedInMib += mib
 }
 
 /** Settles the placement's GPUs before its part in the sharing changes. */

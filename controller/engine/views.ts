@@ -1,8 +1,8 @@
 /** What can be read of the live cluster, without a copy: the objects are read-only and change after the call returns. */
-import type { Instant, Mib } from '../../protocol/units.ts'
+import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
 import type { Config, ConfigFields } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
-import type { Node } from '../domain/node.ts'
+import type { Gpu, Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
 import type { Counters } from '../metrics/counters.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
@@ -41,6 +41,20 @@ export interface ClusterTotals {
   readonly swappedInMibTotal: Mib
 }
 
+/** Swaps that have ended since the controller started, and the bytes they moved. */
+export interface SwapCounts {
+  readonly swapOuts: number
+  readonly swapIns: number
+  readonly swappedOutMib: Mib
+  readonly swappedInMib: Mib
+}
+
+/** Tasks that wait for their start and whose wait counts as demand (semantics 6), and that demand so far. */
+export interface WaitCounts {
+  readonly tasks: number
+  readonly queueUs: Microseconds
+}
+
 export interface Views {
   now(): Instant
   config(): Config
@@ -67,6 +81,11 @@ export interface Views {
   /** The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics 6). */
   clusterCounters(): Counters
   nodeCounters(node: Node): Counters
+  gpuCounters(gpu: Gpu): Counters
+  /** Of the cluster; of a group: of tasks that target it, each counted in every group it names. */
+  waits(groupId?: string): WaitCounts
+  nodeSwaps(node: Node): SwapCounts
+  gpuSwaps(gpu: Gpu): SwapCounts
   taskCounters(task: Task): Counters
   readonly stored: StoreReads
 }

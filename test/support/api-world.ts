@@ -12,7 +12,7 @@ import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engin
 import { overridesAfter, plannedConfig } from '../../controller/engine/cluster-commands.ts'
 import type { Impact } from '../../controller/engine/impact.ts'
 import { NOT_FROZEN } from '../../controller/engine/requeue-freeze.ts'
-import type { ClusterTotals, TaskCounts, Views } from '../../controller/engine/views.ts'
+import type { ClusterTotals, SwapCounts, TaskCounts, Views } from '../../controller/engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
 import type { ConfigRecord, TaskRecord } from '../../controller/ports/store.ts'
 import type { WaitExplanation } from '../../controller/scheduler/explain.ts'
@@ -44,9 +44,14 @@ const NO_IMPACT: Impact = {
 /** 2026-01-02T03:04:05.678Z */
 const START = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
 
+const NO_SWAPS = { swapOuts: 0, swapIns: 0, swappedOutMib: 0, swappedInMib: 0 }
+
 export class FakeController implements ApiWorld {
   now = START
+  /** The cluster's. */
   counters: Counters = ZERO_COUNTERS
+  /** Of the first node. */
+  swaps: SwapCounts = NO_SWAPS
   config: Config = { fields: DEFAULT_CONFIG, source: 'environment', revision: 0 }
   /** Newest first. */
   readonly configs: ConfigRecord[] = []
@@ -184,6 +189,10 @@ export class FakeController implements ApiWorld {
     swapJain: () => null,
     lastEventSeq: () => this.events.at(-1)?.seq ?? 0,
     nodeCounters: () => ZERO_COUNTERS,
+    gpuCounters: ({ node, index }) => (node.ordinal === 0 && index === 0 ? withoutQueue(this.counters) : ZERO_COUNTERS),
+    waits: () => ({ tasks: 0, queueUs: this.counters.queue }),
+    nodeSwaps: ({ ordinal }) => (ordinal === 0 ? this.swaps : NO_SWAPS),
+    gpuSwaps: () => NO_SWAPS,
     taskCounters: () => ZERO_COUNTERS,
     stored: {
       task: async (id) => this.final.find((record) => record.id === id) ?? null,
@@ -326,6 +335,11 @@ export class FakeController implements ApiWorld {
       swappedInMibTotal: 0,
     }
   }
+}
+
+/** All that runs is counted on the first GPU. */
+function withoutQueue(counters: Counters): Counters {
+  return { ...counters, demand: counters.demand - counters.queue, queue: 0 }
 }
 
 function isRefusal(value: unknown): value is Refusal {

@@ -85,16 +85,6 @@ describe('the server', () => {
     await expect(fetch(`${url}/livez`)).rejects.toThrow()
   })
 
-  test('takes a first reading when it begins to listen, so that a summary soon knows the last second', async () => {
-    const world = new FakeController()
-    await world.addNode({ id: 'n', gpus: 1, physicalMib: 1000 })
-    const app = createApi({ commands: world.commands, views: world.views, version: '0' })
-    await app.listen({ port: 0, host: '127.0.0.1' })
-    world.now += 1_000
-    expect((await app.inject('/api/v1/summary')).json().window).toMatchObject({ seconds: 1 })
-    await app.close()
-  })
-
   test('tells a request by an id that is in the answer', async () => {
     const world = new FakeController()
     const app = createApi({ commands: world.commands, views: world.views, version: '0' })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
-import { createReadings } from '../../controller/api/readings.ts'
+import { Series } from '../../controller/series/series.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
@@ -117,28 +117,31 @@ describe('GET /summary', () => {
   })
 })
 
-describe('readings', () => {
-  test('forget what is older than the window, but for one to count from', () => {
-    const world = new FakeController()
+describe('the last minute', () => {
+  test('begins at the last reading that is at least as old, and ends now', async () => {
+    const world = await oneNode()
     const start = world.now
-    const readings = createReadings(world.views)
-    expect(readings.window()).toBeNull()
+    const series = new Series(world.views)
+    expect(series.lastMinute()).toBeNull()
     for (let second = 0; second <= 200; second += 1) {
       world.now = start + second * 1_000
-      grow(world, { busy: 1 })
-      readings.take()
+      grow(world, { busy: 1_000 })
+      series.take()
     }
-    expect(readings.window()).toMatchObject({ from: start + 140_000, to: start + 200_000, counters: { busy: 60 } })
+    // The test begins at :05.678, so the tenth second after each full ten is the first that takes a reading.
+    const from = start + 135_000
+    const busy = (200 - 135) * 1_000
+    expect(series.lastMinute()).toMatchObject({ from, to: start + 200_000, counters: { busy }, knownUs: 2 * 65_000_000 })
   })
 
-  test('taken in the same second count once', () => {
-    const world = new FakeController()
-    const readings = createReadings(world.views)
-    readings.take()
-    const from = world.now
-    world.now += 900
-    readings.take()
-    world.now += 200
-    expect(readings.window()).toMatchObject({ from, to: from + 1_100 })
+  test('counts a node only while it is heard', async () => {
+    const world = await oneNode()
+    const series = new Series(world.views)
+    series.take()
+    const node = world.nodes.get(NODE_ID)
+    if (node !== undefined) node.status = 'suspect'
+    world.now += 5_000
+    grow(world, { busy: 5_000_000 })
+    expect(series.lastMinute()).toMatchObject({ counters: { busy: 0 }, knownUs: 0 })
   })
 })

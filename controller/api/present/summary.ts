@@ -1,7 +1,7 @@
 /** The cluster on one page: how many tasks, how much VRAM, and how well the GPUs serve what is wanted of them. */
 import type { Views } from '../../engine/views.ts'
-import { starvationPercent, utilizationPercent } from '../../metrics/starvation.ts'
-import type { ReadingWindow } from '../readings.ts'
+import { starvationPercent } from '../../metrics/starvation.ts'
+import type { SeriesWindow } from '../../series/recent-window.ts'
 import type { SummaryBody } from '../schema/summary.ts'
 import { presentInstant } from './instant.ts'
 
@@ -9,7 +9,7 @@ export interface SummarySources {
   readonly views: Views
   readonly fleet: SummaryBody['fleet']
   /** null when no two readings are far enough apart yet. */
-  readonly window: ReadingWindow | null
+  readonly window: SeriesWindow | null
   readonly pendingByReason: SummaryBody['pending_by_reason']
 }
 
@@ -25,7 +25,7 @@ export function presentSummary({ views, fleet, window, pendingByReason }: Summar
     vram: presentVram(views),
     overcommit: presentOvercommit(views),
     swaps: { outs: totals.swapOuts, ins: totals.swapIns, out_mib: totals.swappedOutMibTotal, in_mib: totals.swappedInMibTotal },
-    ...presentPercentages(window, totals.gpusUp),
+    ...presentPercentages(window),
     starvation_compute_is_estimate: fleet === 'live',
   }
 }
@@ -66,7 +66,7 @@ type Percentages = Pick<
 
 const NO_WINDOW = 'The first reading was just taken; the percentages are about the time between two.'
 
-function presentPercentages(window: ReadingWindow | null, gpusUp: number): Percentages {
+function presentPercentages(window: SeriesWindow | null): Percentages {
   if (window === null) {
     return {
       window: null,
@@ -76,7 +76,7 @@ function presentPercentages(window: ReadingWindow | null, gpusUp: number): Perce
       starvation_unknown_because: NO_WINDOW,
     }
   }
-  const utilization = utilizationPercent(window.counters, window.to - window.from, gpusUp)
+  const utilization = window.knownUs === 0 ? null : (100 * window.counters.busy) / window.knownUs
   return {
     window: { from: presentInstant(window.from), to: presentInstant(window.to), seconds: (window.to - window.from) / 1000 },
     utilization_percent: utilization,

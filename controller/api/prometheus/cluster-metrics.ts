@@ -3,8 +3,8 @@ import type { Node } from '../../domain/node.ts'
 import type { TaskState } from '../../domain/task.ts'
 import { resolveOvercommit } from '../../domain/vram.ts'
 import type { Views } from '../../engine/views.ts'
-import type { Counters } from '../../metrics/counters.ts'
-import type { Readings } from '../readings.ts'
+import type { SeriesWindow } from '../../series/recent-window.ts'
+import type { Series } from '../../series/series.ts'
 import type { Sample } from './exposition.ts'
 import { byLabel, counted, counters, gauge, gauges, type Metrics } from './metrics.ts'
 import { createPendingSample } from './pending-sample.ts'
@@ -19,28 +19,25 @@ const PRIORITIES = [0, 1, 2, 3, 4] as const
 
 export interface ClusterSources {
   readonly views: Views
-  readonly readings: Readings
+  readonly series: Series
   /** Of a simulated fleet heartbeats that change nothing are not sent, so that their age says nothing. */
   readonly fleet: 'simulated' | 'live'
 }
 
-export function addClusterMetrics(metrics: Metrics, { views, readings, fleet }: ClusterSources): void {
-  addSharing(metrics, views, readings)
+export function addClusterMetrics(metrics: Metrics, { views, series, fleet }: ClusterSources): void {
+  addSharing(metrics, views, series)
   addTasks(metrics, views)
   addVram(metrics, views)
   addNodes(metrics, views, fleet)
 }
 
-function addSharing(metrics: Metrics, views: Views, readings: Readings): void {
-  const inWindow = (figure: (window: Counters, seconds: number) => number): number | null => {
-    readings.take()
-    const window = readings.window()
-    return window === null ? null : figure(window.counters, (window.to - window.from) / 1000)
+function addSharing(metrics: Metrics, views: Views, series: Series): void {
+  const inWindow = (figure: (window: SeriesWindow) => number | null): number | null => {
+    series.take()
+    const window = series.lastMinute()
+    return window === null ? null : figure(window)
   }
-  const utilization = (): number | null => {
-    const { gpusUp } = views.totals()
-    return gpusUp === 0 ? null : inWindow(({ busy }, seconds) => busy / (seconds * US_PER_S * gpusUp))
-  }
+  const utilization = (): number | null => inWindow(({ counters, knownUs }) => (knownUs === 0 ? null : counters.busy / knownUs))
   metrics.add(
     gauge(
       'headroom_gpu_utilization_ratio',
@@ -53,7 +50,7 @@ function addSharing(metrics: Metrics, views: Views, readings: Readings): void {
       ['scope', 'part'],
       function* () {
         for (const part of ['queue', 'swap', 'compute'] as const) {
-          const value = inWindow((window) => (window.demand === 0 ? 0 : window[part] / window.demand))
+          const value = inWindow(({ counters }) => (counters.demand === 0 ? 0 : counters[part] / counters.demand))
           if (value !== null) yield { labels: ['cluster', part], value }
         }
       },

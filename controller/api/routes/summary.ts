@@ -13,10 +13,10 @@ const getSummary = operation({
 })
 
 /** GET /summary. */
-export function summaryRoutes(app: ApiApp, { views, fleet, readings }: ApiContext): void {
+export function summaryRoutes(app: ApiApp, { views, fleet, series }: ApiContext): void {
   const pendingReasons = createPendingReasons(views)
   app.get('/summary', { schema: getSummary }, () => {
-    readings.take()
-    return presentSummary({ views, fleet, window: readings.window(), pendingByReason: pendingReasons() })
+    series.take()
+    return presentSummary({ views, fleet, window: series.lastMinute(), pendingByReason: pendingReasons() })
   })
 }

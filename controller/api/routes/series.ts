@@ -1,0 +1,51 @@
+import type { ApiApp, ApiContext } from '../context.ts'
+import { invalidField } from '../errors.ts'
+import { MAX_SERIES_VALUES } from '../limits.ts'
+import { operation } from '../operation.ts'
+import { presentSeries } from '../present/series.ts'
+import { SeriesQuerySchema, SeriesSchema } from '../schema/series.ts'
+import { seriesQueryOf } from '../series-request.ts'
+import type { Grid, SeriesQuery } from '../../series/query.ts'
+
+const getSeries = operation(
+  {
+    operationId: 'getSeries',
+    summary: 'Utilization, starvation, VRAM, queue and swaps over time, as columns on one x',
+    tags: ['summary'],
+    role: 'viewer',
+    querystring: SeriesQuerySchema,
+    response: { 200: SeriesSchema },
+  },
+  ['store_failed'],
+)
+
+/** How many changes of the configuration are marked: the latest. */
+const MAX_CHANGES = 100
+
+/** GET /series. */
+export function seriesRoutes(app: ApiApp, { views, series }: ApiContext): void {
+  app.get('/series', { schema: getSeries }, async ({ query: sent }, reply) => {
+    const query = seriesQueryOf(sent, views)
+    const grid = series.grid(query)
+    refuseTooMuch(query, grid)
+    const answer = series.answer(query)
+    const to = grid.from + grid.points * grid.stepMs
+    const changes = (await views.stored.configRevisions({ before: null, limit: MAX_CHANGES })).filter(
+      ({ at }) => at >= grid.from && at < to,
+    )
+    // Of long columns of numbers a serialiser made of the schema takes several times as long.
+    reply.type('application/json; charset=utf-8').serializer(JSON.stringify)
+    return presentSeries(answer, changes)
+  })
+}
+
+function refuseTooMuch({ names, scopes }: SeriesQuery, { points }: Grid): void {
+  const lines = names.length * scopes.length
+  if (lines * points <= MAX_SERIES_VALUES) return
+  const most = Math.floor(MAX_SERIES_VALUES / lines)
+  const advice = most > 0 ? `with these scopes and names max_points must be at most ${most}` : 'ask for fewer scopes or names'
+  throw invalidField(
+    '/max_points',
+    `${scopes.length} scopes × ${names.length} names × ${points} points are more than ${MAX_SERIES_VALUES} values; ${advice}`,
+  )
+}

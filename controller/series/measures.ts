@@ -1,0 +1,109 @@
+/** What can be asked for, and how each figure is made of the sums of an interval (semantics 6; docs/metrics.md has the formulas). */
+import { starvationPercent } from '../metrics/starvation.ts'
+import { COLUMN, type ColumnName } from './columns.ts'
+import type { TableKind } from './retention.ts'
+
+export type Unit = 'percent' | 'MiB' | 'tasks' | 'swaps'
+
+/** Sums of an interval, by column. */
+type Sums = (column: ColumnName) => number
+
+export interface Measure {
+  readonly unit: Unit
+  readonly meaning: string
+  /** The columns it is made of. */
+  readonly columns: readonly ColumnName[]
+  /** What it can be asked of. */
+  readonly kinds: readonly TableKind[]
+  /** null: not known. */
+  of(sums: Sums): number | null
+}
+
+const EVERYWHERE: readonly TableKind[] = ['cluster', 'group', 'node', 'gpu']
+const WITH_A_QUEUE: readonly TableKind[] = ['cluster', 'group']
+
+export const MEASURES = {
+  utilization_percent: {
+    unit: 'percent',
+    meaning: 'Time in which at least one kernel ran, of the time of the GPUs that were heard',
+    columns: ['busy', 'known'],
+    kinds: EVERYWHERE,
+    of: (sums) => (sums('known') === 0 ? null : (100 * sums('busy')) / sums('known')),
+  },
+  starvation_percent: starvation('total', '(demand − served) / demand; the sum of its three parts'),
+  starvation_queue_percent: starvation(
+    'queue',
+    'The part of demand that has not started; 0 of a node or GPU, where nobody queues for a start',
+  ),
+  starvation_swap_percent: starvation('swap', 'The part of demand that has started and is not resident'),
+  starvation_compute_percent: starvation('compute', 'The part of demand that is resident and shares the GPU; an estimate on real GPUs'),
+  vram_physical_mib: vram('What the GPUs have', ['physical']),
+  vram_used_mib: vram('Resident and foreign together', ['resident', 'foreign']),
+  vram_resident_mib: vram('Held by tasks', ['resident']),
+  vram_foreign_mib: vram('Held by processes that no GPU server started', ['foreign']),
+  vram_committed_mib: vram('Promised to placed tasks, resident or swapped out', ['committed']),
+  vram_effective_schedulable_mib: vram('Physical VRAM × (1 + overcommit percentage / 100), GPU by GPU', ['effective']),
+  vram_commit_limit_mib: vram('What may be promised in all', ['limit']),
+  vram_swapped_mib: vram('Demand of the tasks that are swapped out', ['swapped']),
+  tasks_pending: level('Pending tasks', 'pending', WITH_A_QUEUE),
+  tasks_waiting: level('Tasks that wait for their start and could be placed: what queue starvation is about', 'waiting', WITH_A_QUEUE),
+  vram_queue_length: level('Returns, growths and placements that wait for bytes in the queues of nodes', 'entries', [
+    'cluster',
+    'group',
+    'node',
+  ]),
+  swap_outs: moved('swaps', 'Swap-outs that ended in the interval', 'swapOuts'),
+  swap_ins: moved('swaps', 'Swap-ins that ended in the interval', 'swapIns'),
+  swap_out_mib: moved('MiB', 'What they moved out', 'outMib'),
+  swap_in_mib: moved('MiB', 'What they moved in', 'inMib'),
+} as const satisfies Readonly<Record<string, Measure>>
+
+export type MeasureName = keyof typeof MEASURES
+export const MEASURE_NAMES = Object.keys(MEASURES) as readonly MeasureName[]
+
+function starvation(part: 'total' | 'queue' | 'swap' | 'compute', meaning: string): Measure {
+  return {
+    unit: 'percent',
+    meaning,
+    columns: ['known', 'served', 'queue', 'swap', 'compute'],
+    kinds: EVERYWHERE,
+    of: (sums) => {
+      if (sums('known') === 0) return null
+      const [served, queue, swap, compute] = [sums('served'), sums('queue'), sums('swap'), sums('compute')]
+      return starvationPercent({ demand: served + queue + swap + compute, served, queue, swap, compute, busy: 0 })[part]
+    },
+  }
+}
+
+/** A level is the mean of its readings. */
+function vram(meaning: string, columns: readonly ColumnName[]): Measure {
+  return {
+    unit: 'MiB',
+    meaning,
+    columns: ['vramReadings', ...columns],
+    kinds: EVERYWHERE,
+    of: (sums) => (sums('vramReadings') === 0 ? null : columns.reduce((sum, column) => sum + sums(column), 0) / sums('vramReadings')),
+  }
+}
+
+function level(meaning: string, column: ColumnName, kinds: readonly TableKind[]): Measure {
+  return {
+    unit: 'tasks',
+    meaning,
+    columns: ['readings', column],
+    kinds,
+    of: (sums) => (sums('readings') === 0 ? null : sums(column) / sums('readings')),
+  }
+}
+
+function moved(unit: Unit, meaning: string, column: ColumnName): Measure {
+  return {
+    unit,
+    meaning,
+    columns: ['readings', column],
+    kinds: EVERYWHERE,
+    of: (sums) => (sums('readings') === 0 ? null : sums(column)),
+  }
+}
+
+export const placesOf = (columns: Iterable<ColumnName>): readonly number[] => [...columns].map((column) => COLUMN[column])

@@ -1,0 +1,76 @@
+/** The rows of one table at one resolution: a bounded number and a bounded number of bytes; the oldest go first. */
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { Row } from './row.ts'
+
+export interface TierLimits {
+  readonly slotMs: DurationMs
+  readonly maxRows: number
+  readonly maxBytes: number
+}
+
+export class Tier {
+  readonly slotMs: DurationMs
+  readonly #maxRows: number
+  readonly #maxBytes: number
+  readonly #rows: Row[] = []
+  #bytes = 0
+
+  constructor({ slotMs, maxRows, maxBytes }: TierLimits) {
+    this.slotMs = slotMs
+    this.#maxRows = maxRows
+    this.#maxBytes = maxBytes
+  }
+
+  get first(): Row | undefined {
+    return this.#rows[0]
+  }
+
+  get last(): Row | undefined {
+    return this.#rows.at(-1)
+  }
+
+  get length(): number {
+    return this.#rows.length
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Rows come in the order of time; one that does not is left out. */
+  push(row: Row): boolean {
+    if (row.at <= (this.last?.at ?? -Infinity)) return false
+    this.#rows.push(row)
+    this.#bytes += row.bytes
+    while (this.#rows.length > this.#maxRows || (this.#bytes > this.#maxBytes && this.#rows.length > 1)) {
+      this.#bytes -= (this.#rows.shift() as Row).bytes
+    }
+    return true
+  }
+
+  /** A row that was kept: what was written later holds, whatever the clock said before. */
+  restore(row: Row): void {
+    for (let last = this.last; last !== undefined && last.at >= row.at; last = this.last) {
+      this.#rows.pop()
+      this.#bytes -= last.bytes
+    }
+    this.push(row)
+  }
+
+  /** Rows that begin in [from, to). */
+  rows(from: Instant, to: Instant): readonly Row[] {
+    return this.#rows.slice(this.#placeOf(from), this.#placeOf(to))
+  }
+
+  /** Of the first row that does not begin before `at`. */
+  #placeOf(at: Instant): number {
+    let low = 0
+    let high = this.#rows.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#rows[middle] as Row).at < at) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
