@@ -16,6 +16,7 @@ import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
+import { finishedQuery } from '../support/store-builders.ts'
 
 const FIXTURES = join(import.meta.dirname, '../fixtures')
 const WRITTEN = readdirSync(FIXTURES)
@@ -72,7 +73,7 @@ describe.each(EARLIER)('a store of schema %i', { timeout: 60_000 }, (schema) => 
     expect([...views.groups()]).toMatchObject([{ id: 'a100', nodeIds: [] }])
     const lease = [...views.openTasks()].find(({ spec }) => spec.name === 'fixture lease')
     expect(lease).toMatchObject({ spec: { labels: { team: 'vision' }, command: null } })
-    const finished = await views.stored.finishedTasks({ states: ['completed'], owner: null, nameContains: null, beforeSeq: null, limit: 9 })
+    const finished = await views.stored.finishedTasks(finishedQuery({ states: ['completed'] }))
     expect(finished).toHaveLength(completed)
     await controller.stop()
     expect(await verifyStore(path)).toMatchObject({ schema: SCHEMA_VERSION, problems: [] })
