@@ -2,8 +2,10 @@
  * The store of a simulation: it commits at once and keeps references. A simulated controller that crashes starts again from the
  * same store with `load`, so `close` ends nothing here.
  */
+import { isDecisionWanted } from './decision-pick.ts'
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
 import { isEventWanted, type Event } from '../domain/event.ts'
+import type { Decision } from '../domain/decision.ts'
 import type { Group } from '../domain/group.ts'
 import { isFinal, type FinalState } from '../domain/task.ts'
 import {
@@ -14,6 +16,7 @@ import {
   type AuditRecord,
   type Batch,
   type ConfigRecord,
+  type DecisionQuery,
   type EventQuery,
   type EventRange,
   type FinishedQuery,
@@ -32,6 +35,8 @@ export interface MemoryStoreOptions {
   readonly retainFinished?: boolean
   /** How many of the newest events are kept (default 10,000; 0 keeps none). */
   readonly retainEvents?: number
+  /** How many of the newest decisions are kept (default 0: nobody writes them down). */
+  readonly retainDecisions?: number
   /** Ask for no records of tasks and nodes: a simulation that never restarts its controller (default false). */
   readonly isForgetful?: boolean
   /** What the store holds before the first commit (default: nothing). */
@@ -63,6 +68,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const held = hold(options)
   return {
     isForgetful: options.isForgetful ?? false,
+    keepsDecisions: (options.retainDecisions ?? 0) > 0,
     load: () => Promise.resolve(stateOf(held)),
     commit: (batch) => commit(held, batch),
     reads: readsOf(held),
@@ -78,6 +84,9 @@ interface Held {
   /** The event with number seq sits at seq % capacity: numbers have no gaps, so the newest overwrite the oldest. */
   readonly events: Event[]
   readonly eventCapacity: number
+  /** Oldest first. */
+  readonly decisions: Decision[]
+  readonly decisionCapacity: number
   /** Earlier ones were there before this store. */
   readonly floorEventSeq: number
   lastEventSeq: number
@@ -99,6 +108,8 @@ function hold(options: MemoryStoreOptions): Held {
     groups: new Map(initial.groups.map((group) => [group.id, group])),
     configs: new Map(initial.config === null ? [] : [[initial.config.revision, initial.config]]),
     events: [],
+    decisions: [],
+    decisionCapacity: options.retainDecisions ?? 0,
     eventCapacity: options.retainEvents ?? RETAIN_EVENTS,
     floorEventSeq: initial.marks.nextEventSeq,
     lastEventSeq: initial.marks.nextEventSeq - 1,
@@ -125,6 +136,7 @@ function commit(held: Held, batch: Batch): Promise<void> | undefined {
   if (held.eventCapacity > 0) for (const event of batch.events) keepEvent(held, event)
   if (batch.access !== null) keepAccess(held, batch.access)
   if (batch.submissionKeys !== null) keepSubmissionKeys(held, batch.submissionKeys)
+  if (held.decisionCapacity > 0 && batch.decisions.length > 0) keepDecisions(held, batch.decisions)
   held.marks = batch.marks
   return undefined
 }
@@ -163,6 +175,16 @@ function keepSubmissionKeys({ submissionKeys }: Held, { added, keptFromSeq }: Su
 function keepEvent(held: Held, event: Event): void {
   held.events[event.seq % held.eventCapacity] = event
   held.lastEventSeq = event.seq
+}
+
+function keepDecisions(held: Held, decisions: readonly Decision[]): void {
+  held.decisions.push(...decisions)
+  if (held.decisions.length > held.decisionCapacity) held.decisions.splice(0, held.decisions.length - held.decisionCapacity)
+}
+
+function decisions(held: Held, query: DecisionQuery): Decision[] {
+  const found = held.decisions.filter((decision) => isDecisionWanted(query, decision))
+  return (query.afterNumber === null ? found.reverse() : found).slice(0, query.limit)
 }
 
 const bySeq = (a: { readonly seq: number }, b: { readonly seq: number }) => a.seq - b.seq
@@ -210,6 +232,8 @@ function readsOf(held: Held): StoreReads {
     finishedTasks: (query) => Promise.resolve(finishedTasks(held, query)),
     events: (query) => Promise.resolve(events(held, query)),
     eventRange: () => Promise.resolve(eventRange(held)),
+    decision: (number) => Promise.resolve(held.decisions.find((decision) => decision.number === number) ?? null),
+    decisions: (query) => Promise.resolve(decisions(held, query)),
     audits: (query) => Promise.resolve(audits(held, query)),
     configRevisions: ({ before, limit }) =>
       Promise.resolve(

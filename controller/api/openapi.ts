@@ -23,6 +23,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         { name: 'nodes', description: 'GPU nodes and their settings' },
         { name: 'tasks', description: 'GPU execution requests' },
         { name: 'groups', description: 'Named sets of nodes' },
+        { name: 'decisions', description: 'What was decided, and from what' },
         { name: 'events', description: 'What happened, in order' },
         { name: 'summary', description: 'The cluster on one page' },
         { name: 'service', description: 'Health, version, this document' },

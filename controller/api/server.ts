@@ -29,6 +29,7 @@ import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
 import { configRevisionRoutes } from './routes/config-revisions.ts'
 import { configRoutes } from './routes/config.ts'
+import { decisionRoutes } from './routes/decisions.ts'
 import { eventRoutes } from './routes/events.ts'
 import { explainRoutes } from './routes/explain.ts'
 import { groupRoutes } from './routes/groups.ts'
@@ -44,6 +45,7 @@ import { summaryRoutes } from './routes/summary.ts'
 import { taskActionRoutes } from './routes/task-actions.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { ConfigSchema } from './schema/config.ts'
+import { DecisionSchema } from './schema/decision.ts'
 import { EventSchema } from './schema/event.ts'
 import { GroupSchema } from './schema/group.ts'
 import { NodeSchema } from './schema/node.ts'
@@ -89,7 +91,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   if (options.inVirtualTime !== true) recordRequests(app, metrics)
   addClusterMetrics(metrics, { views, series, fleet })
   metrics.add(buildInfo(api))
-  for (const schema of [ConfigSchema, EventSchema, GroupSchema, NodeSchema, ProblemSchema, TaskSchema]) app.addSchema(schema)
+  for (const schema of [ConfigSchema, DecisionSchema, EventSchema, GroupSchema, NodeSchema, ProblemSchema, TaskSchema])
+    app.addSchema(schema)
   void app.register(swagger, openApiOptions(version))
   void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
   void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))
@@ -140,6 +143,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   taskRoutes(app, api)
   taskActionRoutes(app, api)
   explainRoutes(app, api)
+  decisionRoutes(app, api)
   leaseRoutes(app, api)
   logRoutes(app, api)
   groupRoutes(app, api)

@@ -7,6 +7,8 @@ import type { Node } from '../domain/node.ts'
 import { nextPlacement } from '../scheduler/schedule.ts'
 import { nextLiftAt, queueClass } from '../scheduler/queue.ts'
 import type { Cluster } from './cluster.ts'
+import type { Considered } from './decision-log.ts'
+import { consideredFor } from './decision-log.ts'
 import type { LiveGpu, LiveTask } from './live.ts'
 import { updateEntryHolds, updatePoolHolds } from './holds.ts'
 import { askForPlacement } from './entries.ts'
@@ -70,8 +72,9 @@ function placePending(c: Cluster, now: Instant): boolean {
   for (let plan = nextPlacement(c); plan !== null; plan = nextPlacement(c)) {
     const task = plan.task as LiveTask
     const gpus = plan.gpus as readonly LiveGpu[]
-    if (plan.when === 'now') assign(c, task, gpus, 'now', now)
-    else if (!claimAfterSwap(c, task, gpus, now)) avoid(c, task, plan.node)
+    const considered = consideredFor(c, plan)
+    if (plan.when === 'now') assign(c, task, gpus, 'now', now, considered)
+    else if (!claimAfterSwap(c, task, gpus, considered, now)) avoid(c, task, plan.node)
     isPlacing = isPlacing || task.queue === null
     c.refreshPools()
   }
@@ -79,9 +82,9 @@ function placePending(c: Cluster, now: Instant): boolean {
 }
 
 /** The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it waits on. */
-function claimAfterSwap(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], now: Instant): boolean {
+function claimAfterSwap(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], considered: Considered | null, now: Instant): boolean {
   const isThere = task.claim !== null && task.claim.gpus.length === gpus.length && task.claim.gpus.every((gpu) => gpus.includes(gpu))
-  return claim(c, isThere && task.claim !== null ? task.claim : askForPlacement(c, task, gpus, task.spec.vramMib), now)
+  return claim(c, isThere && task.claim !== null ? task.claim : askForPlacement(c, task, gpus, task.spec.vramMib), considered, now)
 }
 
 /** `queue_aging_seconds`: lifts those whose time has come; answers the next instant. */

@@ -94,6 +94,7 @@ export class Engine implements Commands {
     })
     this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.recorder.isForgetful = options.store.isForgetful === true
+    this.cluster.recorder.keepsDecisions = options.store.keepsDecisions === true
   }
 
   get epoch(): number {
@@ -422,6 +423,7 @@ export class Engine implements Commands {
       deletedGroupIds: turn.deletedGroupIds,
       config: turn.config,
       events: turn.events,
+      decisions: turn.decisions,
       access: turn.access,
       submissionKeys: turn.submissionKeys,
       marks: {

@@ -12,6 +12,8 @@ import { decideEntry } from '../swap/swap.ts'
 import { couldEverBeResident, inReturnOrder, nextCollector } from '../swap/resume.ts'
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
+import type { Considered } from './decision-log.ts'
+import { noteGrowth, noteGrowthRefused, noteLoneSwapOut, noteSwapIn, noteSwapOut } from './decision-log.ts'
 import { dropEntry, letGo, own } from './entries.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, VainLook } from './live.ts'
 import { assign, grow, setResidency } from './transitions.ts'
@@ -45,7 +47,7 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
       return own(c, entry)
     case 'swap_out':
       own(c, entry)
-      enactSwapOut(c, entry, decision, now)
+      enactSwapOut(c, entry, decision, null, now)
       return true
     case 'not_covered':
       if (makeRoomOfCollector(c, entry, now)) return true
@@ -101,17 +103,25 @@ function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean {
     const mib = placement.demandMib + needMib
     placement.heldGrowth = null
     grow(c, placement, mib, now)
+    noteGrowth(c, placement, entry, needMib, now)
     c.recorder.turn.effects.push({ kind: 'grant', ...addressOf(placement), mib, reason: null })
     return true
   }
   c.recorder.taskEvent(now, 'swap_in_decided', task, placement.node.id, { waited_ms: now - entry.askedAt, mib: needMib })
+  noteSwapIn(c, entry, now)
   c.recorder.turn.effects.push({ kind: 'swap_in', ...addressOf(placement), generation: placement.generation, forceActive: false })
   setResidency(c, placement, 'swapping_in', null, now)
   return true
 }
 
 /** Marks the victims, closes rounds, and orders the swap-outs. */
-function enactSwapOut(c: Cluster, entry: LiveEntry, decision: Extract<EntryDecision, { kind: 'swap_out' }>, now: Instant): void {
+function enactSwapOut(
+  c: Cluster,
+  entry: LiveEntry,
+  decision: Extract<EntryDecision, { kind: 'swap_out' }>,
+  considered: Considered | null,
+  now: Instant,
+): void {
   const { choice } = decision
   const number = c.recorder.nextDecision++
   enactRound(
@@ -128,7 +138,9 @@ function enactSwapOut(c: Cluster, entry: LiveEntry, decision: Extract<EntryDecis
     closed_rounds: choice.closedRounds.map((closed) => ({ gpu: closed.gpu, class: closed.class })),
     missing: decision.shortages.map((short) => ({ gpu: short.gpu, mib: short.missingMib, candidates: short.candidates.length })),
   }
+  const causedBy = entry.task.lastEventSeq
   c.recorder.taskEvent(now, 'swap_decided', entry.task, entry.node.id, data)
+  noteSwapOut(c, entry, decision, { number, considered, causedBy }, now)
   for (const victim of choice.victims) {
     const placement = c.tasks.get(victim.id)?.placement
     if (placement === null || placement === undefined) throw new Error(`broken invariant: victim ${victim.id} is not placed`)
@@ -162,14 +174,14 @@ export function orderSwapOut(c: Cluster, placement: LivePlacement, forEntry: Liv
 }
 
 /** Claims the bytes of a placement that the victims in `decision` will free. */
-export function claim(c: Cluster, entry: LiveEntry, now: Instant): boolean {
+export function claim(c: Cluster, entry: LiveEntry, considered: Considered | null, now: Instant): boolean {
   const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
   if (decision.kind !== 'swap_out' && decision.kind !== 'wait') {
     dropEntry(c, entry)
     return false
   }
   own(c, entry)
-  if (decision.kind === 'swap_out') enactSwapOut(c, entry, decision, now)
+  if (decision.kind === 'swap_out') enactSwapOut(c, entry, decision, considered, now)
   return true
 }
 
@@ -209,7 +221,10 @@ export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void
     if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)
     else if (!couldEverBeResident(entry)) refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
     else if (!isPromisedHostMemory(entry)) refuseGrowth(c, entry, placement, 'SWAP_SPACE_EXHAUSTED', now)
-    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) orderSwapOut(c, placement, null, now)
+    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) {
+      orderSwapOut(c, placement, null, now)
+      noteLoneSwapOut(c, placement, 'return_grown', now)
+    }
   }
 }
 
@@ -223,6 +238,7 @@ function refuseGrowth(c: Cluster, entry: LiveEntry, placement: LivePlacement, re
   placement.heldGrowth = null
   dropEntry(c, entry)
   c.recorder.taskEvent(now, 'growth_refused', placement.task, placement.node.id, { attempt: placement.attempt, reason })
+  noteGrowthRefused(c, entry, reason, now)
   c.recorder.turn.effects.push({ kind: 'refuse_growth', ...addressOf(placement), mib: placement.demandMib, reason })
 }
 

@@ -2,6 +2,7 @@
 import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
 import type { Answer } from './commands.ts'
+import { noteLoneSwapOut } from './decision-log.ts'
 import { askForSwapIn, dropEntry } from './entries.ts'
 import type { LivePlacement, LiveTask } from './live.ts'
 import { orderSwapOut } from './node-queue.ts'
@@ -22,6 +23,7 @@ export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
   const refusal = refusalToLeave(placement, now)
   if (refusal !== null) return conflict(`task ${id} ${refusal}`)
   tell(c, placement, 'out', now)
+  noteLoneSwapOut(c, placement, 'operator', now)
   orderSwapOut(c, placement, null, now)
   return { ok: true, value: task }
 }

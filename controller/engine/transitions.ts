@@ -9,6 +9,8 @@ import { besideNoswapMib, hasHostRoomToGrow } from '../scheduler/feasible.ts'
 import { forgetTask } from '../swap/rounds.ts'
 import { fairnessScope } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
+import type { Considered } from './decision-log.ts'
+import { noteGrowth, notePlacement } from './decision-log.ts'
 import { addPlacement, changeNoswap, changeResidency, growPlacement, refreshLargestSwappable, removePlacement } from './gpu-ledger.ts'
 import type { LiveGpu, LivePlacement, LiveTask, SwapTotals } from './live.ts'
 import { newLivePlacement } from './live.ts'
@@ -19,7 +21,14 @@ import { setRipe } from './ripening.ts'
 import { forgetRuntime, watchRuntime } from './runtime-limits.ts'
 
 /** pending → assigned: attempt + 1, GPUs committed, `start` ordered (R2). */
-export function assign(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], when: string, now: Instant): void {
+export function assign(
+  c: Cluster,
+  task: LiveTask,
+  gpus: readonly LiveGpu[],
+  when: string,
+  now: Instant,
+  considered: Considered | null = null,
+): void {
   c.dequeue(task)
   if (task.claim !== null) dropEntry(c, task.claim)
   c.pendingCount -= 1
@@ -36,7 +45,9 @@ export function assign(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], whe
   }
   const node = placement.node
   const indexes = gpus.map((gpu) => gpu.index)
+  const causedBy = task.lastEventSeq
   c.recorder.taskEvent(now, 'task_placed', task, node.id, { attempt: task.attempt, gpus: indexes, demand_mib: demandMib, when })
+  notePlacement(c, placement, considered, when, causedBy)
   c.recorder.turn.effects.push(startEffect(placement))
 }
 
@@ -163,6 +174,7 @@ function askForReturnGrown(c: Cluster, placement: LivePlacement, now: Instant): 
     hasHostRoomToGrow(placement.gpus, heldGrowth.mib - demandMib, placement.noswap === 1)
   if (heldGrowth.mib > demandMib && isPossible) {
     grow(c, placement, heldGrowth.mib, now)
+    noteGrowth(c, placement, null, heldGrowth.mib - demandMib, now)
     c.recorder.turn.effects.push({
       kind: 'grant',
       nodeId: placement.node.id,

@@ -1,6 +1,7 @@
 /** What has happened since the last commit: it goes down as one batch, and only then do its messages leave and its answers go out (R1). */
 import type { Instant } from '../../protocol/units.ts'
 import type { Event, EventData, EventKind } from '../domain/event.ts'
+import type { Decision } from '../domain/decision.ts'
 import type { Effect } from '../domain/effect.ts'
 import type { LiveNode, LiveTask } from './live.ts'
 import type { AuditRecord, ConfigRecord, SubmissionKeyRecord, TokenRecord } from '../ports/store.ts'
@@ -15,6 +16,8 @@ export class Turn {
   config: ConfigRecord | null = null
   readonly events: Event[] = []
   submissionKeys: { readonly added: SubmissionKeyRecord[]; keptFromSeq: number } | null = null
+  /** Each has an event among `events`. */
+  readonly decisions: Decision[] = []
   readonly effects: Effect[] = []
   /** Tokens and audit; null as long as there is nothing of them. */
   access: { readonly tokens: TokenRecord[]; readonly revokedTokenIds: string[]; readonly audits: AuditRecord[] } | null = null
@@ -43,6 +46,7 @@ export class Turn {
   clear(): void {
     const { events, effects, answers, dirtyTasks, dirtyNodes } = this
     for (const list of [events, effects, answers, dirtyTasks, dirtyNodes]) if (list.length > 0) list.length = 0
+    if (this.decisions.length > 0) this.decisions.length = 0
     this.config = null
     this.access = null
     this.submissionKeys = null
@@ -63,6 +67,8 @@ export class Recorder {
   turn = new Turn()
   /** The store keeps no tasks and nodes: nobody writes down which changed. */
   isForgetful = false
+  /** The store keeps decisions: they are written down. */
+  keepsDecisions = false
   nextEventSeq = 1
   nextDecision = 1
   /** Whose command is being carried out; null: nobody's. */

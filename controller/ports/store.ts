@@ -1,6 +1,7 @@
 import type { DeviceKind } from '../../protocol/messages.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
+import type { Decision, DecisionKind } from '../domain/decision.ts'
 import type { Event, EventFilter } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import type { Role } from '../domain/role.ts'
@@ -203,6 +204,8 @@ export interface Batch {
   readonly deletedGroupIds: readonly string[]
   readonly config: ConfigRecord | null
   readonly events: readonly Event[]
+  /** Empty unless the store keeps decisions. */
+  readonly decisions: readonly Decision[]
   /** null: nothing of it changed. */
   readonly access: AccessRecords | null
   /** null: none was added. */
@@ -270,6 +273,17 @@ export interface EventRange {
   readonly lastSeq: number
 }
 
+/** A page of decisions. `afterNumber`: oldest first, above it; else newest first, below `beforeNumber` (null: from the newest). */
+export interface DecisionQuery {
+  readonly afterNumber: number | null
+  readonly beforeNumber: number | null
+  /** It is about this task, or this task leaves by it. */
+  readonly taskId: string | null
+  readonly nodeId: string | null
+  readonly kind: DecisionKind | null
+  readonly limit: number
+}
+
 /** Revisions of the configuration, newest first; `before` is exclusive, null starts at the newest. */
 export interface RevisionQuery {
   readonly before: number | null
@@ -284,6 +298,8 @@ export interface Store {
   load(): Promise<StoredState>
   /** It keeps no tasks and nodes, so that nobody has to make records of them (a simulation without crashes). */
   readonly isForgetful?: boolean
+  /** It keeps decisions, a bounded number of them; a store that does not saves the engine writing them down. */
+  readonly keepsDecisions?: boolean
   /**
    * Makes the batch durable, whole or not at all. `undefined` says that it is durable already (memory store);
    * a promise resolves when it is. Batches become durable in the order of the calls.
@@ -300,6 +316,8 @@ export interface StoreReads {
   events(query: EventQuery): Promise<readonly Event[]>
   eventRange(): Promise<EventRange>
   audits(query: AuditQuery): Promise<readonly AuditRecord[]>
+  decision(number: number): Promise<Decision | null>
+  decisions(query: DecisionQuery): Promise<readonly Decision[]>
   configRevisions(query: RevisionQuery): Promise<readonly ConfigRecord[]>
 }
 

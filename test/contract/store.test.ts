@@ -12,7 +12,7 @@ import { aBatch, aConfig, aFinalTask, aNode, anEvent, aTask, eventQuery, finishe
 import { storeContract, type StorePlace } from '../support/store-contract.ts'
 
 storeContract('the memory store', () => {
-  const store = createMemoryStore()
+  const store = createMemoryStore({ retainDecisions: 8 })
   return { open: () => store, remove: () => Promise.resolve() }
 })
 
@@ -21,7 +21,7 @@ storeContract('the SQLite store', sqlitePlace)
 function sqlitePlace(): StorePlace {
   const dataDir = mkdtempSync(join(tmpdir(), 'headroom-store-'))
   return {
-    open: () => createSqliteStore({ dataDir }),
+    open: () => createSqliteStore({ dataDir, retainDecisions: 8 }),
     remove: () => Promise.resolve(rmSync(dataDir, { recursive: true })),
   }
 }

@@ -3,6 +3,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { kyselyOf } from '../../controller/adapters/sqlite/dialect.ts'
 import { MIGRATIONS, migrate } from '../../controller/adapters/sqlite/migrations.ts'
+import { decisionsSql } from '../../controller/adapters/sqlite/decision-log.ts'
 import { eventsQuery } from '../../controller/adapters/sqlite/event-queries.ts'
 import { finishedCountsQuery, finishedTasksQuery, openTasksQuery } from '../../controller/adapters/sqlite/queries.ts'
 import { eventQuery, finishedQuery } from '../support/store-builders.ts'
@@ -62,6 +63,22 @@ describe('the plan of', () => {
     ],
   ])('%s follows its index and sorts nothing', async (_, query, plan) => {
     expect(await planOf(query())).toMatch(plan)
+  })
+
+  it.each([
+    ['decisions', {}, /^SCAN d$/],
+    ['later decisions', { beforeNumber: 9 }, /^SEARCH d USING INTEGER PRIMARY KEY \(rowid<\?\)$/],
+    [
+      "a task's decisions",
+      { taskId: 't', nodeId: 'n', kind: 'swap_out', afterNumber: 9 },
+      /^SEARCH t USING PRIMARY KEY \(task_id=\? AND number>\?\); SEARCH d USING INTEGER PRIMARY KEY \(rowid=\?\)$/,
+    ],
+    ["a node's decisions", { nodeId: 'n', kind: 'swap_out' }, /^SEARCH d USING INDEX decisions_of_node \(node_id=\?\)$/],
+    ['decisions of a kind', { kind: 'swap_out', beforeNumber: 9 }, /^SEARCH d USING INDEX decisions_of_kind \(kind=\? AND number<\?\)$/],
+  ] as const)('%s follows its index and sorts nothing', async (_, changes, plan) => {
+    const all = { afterNumber: null, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 50 }
+    const { sql, values } = decisionsSql({ ...all, ...changes })
+    expect(await planOf({ compile: () => ({ sql, parameters: values }) })).toMatch(plan)
   })
 
   function page(changes: Parameters<typeof finishedQuery>[0]) {

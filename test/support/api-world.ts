@@ -4,6 +4,8 @@
  */
 import { DEFAULT_CONFIG, type Config, type ConfigFields } from '../../controller/domain/config.ts'
 import { isEventWanted, type Event, type EventKind } from '../../controller/domain/event.ts'
+import { isDecisionWanted } from '../../controller/adapters/decision-pick.ts'
+import type { Decision } from '../../controller/domain/decision.ts'
 import type { Group } from '../../controller/domain/group.ts'
 import type { Gpu, Node } from '../../controller/domain/node.ts'
 import { commitLimitMib, effectiveSchedulableMib, residentCapacityMib, resolveOvercommit } from '../../controller/domain/vram.ts'
@@ -53,6 +55,8 @@ export class FakeController implements ApiWorld {
   /** Of the first node. */
   swaps: SwapCounts = NO_SWAPS
   config: Config = { fields: DEFAULT_CONFIG, source: 'environment', revision: 0 }
+  /** Newest first. */
+  readonly decisions: Decision[] = []
   /** Newest first. */
   readonly configs: ConfigRecord[] = []
   readonly nodes = new Map<string, Mutable<Node>>()
@@ -217,6 +221,8 @@ export class FakeController implements ApiWorld {
       },
       eventRange: async () => ({ firstSeq: this.events[0]?.seq ?? this.views.lastEventSeq() + 1, lastSeq: this.views.lastEventSeq() }),
       audits: async () => [],
+      decision: async (number) => this.decisions.find((decision) => decision.number === number) ?? null,
+      decisions: async (query) => this.decisions.filter((decision) => isDecisionWanted(query, decision)).slice(0, query.limit),
       configRevisions: async ({ before, limit }) =>
         this.configs.filter(({ revision }) => before === null || revision < before).slice(0, limit),
     },

@@ -7,6 +7,7 @@ import type { NodeEvent } from '../../protocol/messages.ts'
 import type { Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import type { Decision } from '../../controller/domain/decision.ts'
 import type { Effect } from '../../controller/domain/effect.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type { TaskChange, TaskRequest } from '../../controller/engine/commands.ts'
@@ -50,6 +51,8 @@ export class ClusterBuilder {
   /** Everything that has happened, and was ordered, so far. */
   readonly events: Event[] = []
   readonly effects: Effect[] = []
+  /** Empty unless the recorder is told to keep them. */
+  readonly decisions: Decision[] = []
   #timers: { readonly at: Instant; readonly fn: (now: Instant) => void }[] = []
   #taskCount = 0
 
@@ -240,6 +243,7 @@ export class ClusterBuilder {
     this.cluster.recorder.turn = new Turn()
     this.events.push(...turn.events)
     this.effects.push(...turn.effects)
+    this.decisions.push(...turn.decisions)
     return turn.events
   }
 

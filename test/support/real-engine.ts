@@ -1,4 +1,4 @@
-import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import { createMemoryStore, type MemoryStoreOptions } from '../../controller/adapters/memory-store.ts'
 import { Engine } from '../../controller/engine/engine.ts'
 import { createViews } from '../../controller/engine/live-views.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
@@ -17,8 +17,8 @@ const clock: Clock = {
 }
 
 /** The real engine over a store in memory. */
-export async function realEngine(): Promise<ApiContractWorld> {
-  const store = createMemoryStore()
+export async function realEngine(options: MemoryStoreOptions = {}): Promise<ApiContractWorld> {
+  const store = createMemoryStore(options)
   const quiet = { send: () => {}, onEvents: () => {}, onFault: () => {}, initialConfig: {}, taskLeaseMs: null }
   const engine = new Engine({ clock, random: createSeededRandom('api'), store, ...quiet })
   await engine.start()

@@ -1,5 +1,6 @@
 /** Records, batches and queries for tests of stores: complete, with every odd value that JSON or SQL might spoil. */
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import type { Decision } from '../../controller/domain/decision.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type {
   AuditQuery,
@@ -113,6 +114,35 @@ export function anEvent(seq: number, changes: Partial<Event> = {}): Event {
   return { seq, at: 1_760_000_000_000 + seq, kind: 'task_placed', taskId: null, nodeId: null, causedBy: null, by: null, data, ...changes }
 }
 
+/** Of a time at which nothing is too old yet. */
+export function aDecision(number: number, changes: Partial<Decision> = {}): Decision {
+  return {
+    number,
+    at: 4_000_000_000_000 + number,
+    kind: 'placement',
+    rule: 'fits_now',
+    taskId: `task-${number}`,
+    taskName: 'train "Ω"',
+    nodeId: 'node-1',
+    nodeName: 'a100-1',
+    gpus: [0, 3],
+    sentence: 'It fits.',
+    causedBy: null,
+    strategy: 'best_fit',
+    gpusConsidered: [{ nodeId: 'node-1', nodeName: 'a100-1', gpu: 0, key1: -5, key2: 7, isChosen: true }],
+    hasMoreGpus: true,
+    victimIds: [],
+    missing: [],
+    candidates: [],
+    candidatesLeftOut: 0,
+    swapNumber: null,
+    waitedMs: 12,
+    others: [],
+    othersLeftOut: 0,
+    ...changes,
+  }
+}
+
 export function aBatch(changes: Partial<Batch> = {}): Batch {
   return {
     tasks: [],
@@ -122,6 +152,7 @@ export function aBatch(changes: Partial<Batch> = {}): Batch {
     deletedGroupIds: [],
     config: null,
     events: [],
+    decisions: [],
     access: null,
     submissionKeys: null,
     marks: { epoch: 1, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },

@@ -1,10 +1,20 @@
 /** What every store does, whatever it is made of. test/contract/store.test.ts runs it against each of them. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { TaskState } from '../../controller/domain/task.ts'
-import { StoreFault, type AuditQuery, type Batch, type EventQuery, type FinishedQuery, type Store } from '../../controller/ports/store.ts'
+import type { Decision } from '../../controller/domain/decision.ts'
+import {
+  StoreFault,
+  type AuditQuery,
+  type Batch,
+  type DecisionQuery,
+  type EventQuery,
+  type FinishedQuery,
+  type Store,
+} from '../../controller/ports/store.ts'
 import {
   aBatch,
   aConfig,
+  aDecision,
   anAudit,
   aToken,
   auditQuery,
@@ -22,6 +32,8 @@ export interface StorePlace {
   open(): Store
   remove(): Promise<void>
 }
+
+const ALL_DECISIONS: DecisionQuery = { afterNumber: null, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 100 }
 
 const seqs = (found: readonly { readonly seq: number }[]) => found.map((each) => each.seq)
 const ids = (found: readonly { readonly id: string }[]) => found.map((each) => each.id)
@@ -327,6 +339,42 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
       expect(await store.reads.eventRange()).toEqual({ firstSeq: 1, lastSeq: 0 })
       await put({ events: [1, 2, 3].map((seq) => anEvent(seq)) })
       expect(await store.reads.eventRange()).toEqual({ firstSeq: 1, lastSeq: 3 })
+    })
+
+    it('finds decisions by number, task, victim, node and kind, from either end', async () => {
+      const about = (number: number): Partial<Decision> => ({
+        taskId: number % 2 === 0 ? 'even' : 'odd',
+        nodeId: number % 3 === 0 ? 'third' : 'other',
+        ...(number === 5 ? { kind: 'swap_out', victimIds: ['even', 'leaves'] } : {}),
+      })
+      await put({ decisions: [1, 2, 3].map((number) => aDecision(number, about(number))) })
+      await put({ decisions: [4, 5, 6].map((number) => aDecision(number, about(number))) })
+      const found = async (changes: Partial<DecisionQuery>) =>
+        (await store.reads.decisions({ ...ALL_DECISIONS, ...changes })).map(({ number }) => number)
+      expect(await found({})).toEqual([6, 5, 4, 3, 2, 1])
+      expect(await found({ beforeNumber: 5, limit: 2 })).toEqual([4, 3])
+      expect(await found({ afterNumber: 2, limit: 2 })).toEqual([3, 4])
+      expect(await found({ taskId: 'even' })).toEqual([6, 5, 4, 2])
+      expect(await found({ taskId: 'leaves', nodeId: 'other', kind: 'swap_out' })).toEqual([5])
+      expect(await found({ taskId: 'even', afterNumber: 4 })).toEqual([5, 6])
+      expect(await found({ nodeId: 'third', beforeNumber: 6 })).toEqual([3])
+      expect(await found({ nodeId: 'third', kind: 'placement' })).toEqual([6, 3])
+      expect(await found({ kind: 'swap_out' })).toEqual([5])
+      expect(await found({ kind: 'placement', afterNumber: 3 })).toEqual([4, 6])
+      expect(await found({ taskId: 'unknown' })).toEqual([])
+      expect(await store.reads.decision(5)).toEqual(aDecision(5, about(5)))
+      expect(await store.reads.decision(7)).toBeNull()
+    })
+
+    it('keeps the newest decisions, over a restart, too', async () => {
+      const numbers = async (taskId: string | null) =>
+        (await store.reads.decisions({ ...ALL_DECISIONS, taskId })).map(({ number }) => number).toReversed()
+      await put({ decisions: [1, 2, 3, 4, 5, 6].map((number) => aDecision(10 * number, { taskId: 't' })) })
+      await reopen()
+      await put({ decisions: [7, 8, 9, 10].map((number) => aDecision(10 * number)) })
+      expect(await numbers(null)).toEqual([30, 40, 50, 60, 70, 80, 90, 100])
+      expect(await numbers('t')).toEqual([30, 40, 50, 60])
+      expect(await store.reads.decision(20)).toBeNull()
     })
   })
 }

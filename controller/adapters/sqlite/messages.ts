@@ -1,5 +1,6 @@
 /** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
-import type { AuditQuery, EventQuery, EventRange, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
+import type { AuditQuery, DecisionQuery, EventQuery, EventRange, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
+import type { DecisionRetention } from './decision-log.ts'
 import type { EventRetention } from './event-log.ts'
 import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'
 
@@ -8,6 +9,7 @@ export interface WorkerSettings {
   readonly path: string
   readonly busyTimeoutMs: number
   readonly retention: EventRetention
+  readonly decisionRetention: DecisionRetention
   readonly maxPages: number | null
   /** Where there is none it must not be made. */
   readonly isStoreExpected: boolean
@@ -29,6 +31,8 @@ export type ReaderRequest =
   | { readonly op: 'finishedTasks'; readonly query: FinishedQuery }
   | { readonly op: 'events'; readonly query: EventQuery }
   | { readonly op: 'eventRange' }
+  | { readonly op: 'decision'; readonly number: number }
+  | { readonly op: 'decisions'; readonly query: DecisionQuery }
   | { readonly op: 'audits'; readonly query: AuditQuery }
   | { readonly op: 'configRevisions'; readonly query: RevisionQuery }
 
@@ -42,6 +46,8 @@ export interface Answers {
   readonly finishedTasks: readonly string[]
   readonly events: readonly EventRow[]
   readonly eventRange: EventRange
+  readonly decision: string | null
+  readonly decisions: readonly string[]
   readonly configRevisions: readonly ConfigRow[]
   readonly audits: readonly string[]
   readonly close: null

@@ -21,6 +21,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 4, name: 'events are a chain', up: chainEvents },
   { version: 5, name: 'records know wishes of operators', up: recordsOfWishes },
   { version: 6, name: 'submission keys, ended tasks by node', up: submissionKeys },
+  { version: 7, name: 'decisions', up: decisionTables },
 ]
 
 /** What this program writes. */
@@ -115,6 +116,29 @@ async function accessTables({ schema }: Kysely<never>): Promise<void> {
     .modifyEnd(strict)
     .execute()
   await schema.createIndex('audits_of_kind').on('audits').columns(['kind', 'seq']).execute()
+}
+
+async function decisionTables({ schema }: Kysely<never>): Promise<void> {
+  await schema
+    .createTable('decisions')
+    .addColumn('number', 'integer', (column) => column.primaryKey())
+    .addColumn('at', 'integer', (column) => column.notNull())
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('node_id', 'text', (column) => column.notNull())
+    .addColumn('record', 'text', (column) => column.notNull())
+    .modifyEnd(sql`strict`)
+    .execute()
+  await schema.createIndex('decisions_of_node').on('decisions').columns(['node_id', 'number']).execute()
+  await schema.createIndex('decisions_of_kind').on('decisions').columns(['kind', 'number']).execute()
+  // Whom each is about, and who leaves by it.
+  await schema
+    .createTable('decision_tasks')
+    .addColumn('task_id', 'text', (column) => column.notNull())
+    .addColumn('number', 'integer', (column) => column.notNull())
+    .addPrimaryKeyConstraint('decision_tasks_key', ['task_id', 'number'] as never)
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
+  await schema.createIndex('decision_tasks_by_number').on('decision_tasks').column('number').execute()
 }
 
 /** Records that were written before: nobody was called back, and no node was being emptied. */

@@ -1,6 +1,8 @@
 /** The thread that reads, through a connection of its own: a long search delays no commit, and a commit delays no page. */
 import { parentPort, workerData } from 'node:worker_threads'
+import type Database from 'better-sqlite3'
 import type { Kysely } from 'kysely'
+import { readDecision, readDecisions } from './decision-log.ts'
 import { kyselyOf } from './dialect.ts'
 import type { ReaderRequest, WorkerSettings } from './messages.ts'
 import { openForReading } from './opening.ts'
@@ -15,10 +17,10 @@ if (parentPort === null) throw new Error('reader-worker runs in a worker thread'
 serve<ReaderRequest>(parentPort, settings.path, () => {
   const database = openForReading(settings)
   const db = kyselyOf(database)
-  return { lines: [], answer: (request) => answer(db, request), close: () => database.close() }
+  return { lines: [], answer: (request) => answer(database, db, request), close: () => database.close() }
 })
 
-function answer(db: Kysely<Schema>, request: ReaderRequest): unknown {
+function answer(database: Database.Database, db: Kysely<Schema>, request: ReaderRequest): unknown {
   switch (request.op) {
     case 'load':
       return loadRows(db)
@@ -30,6 +32,10 @@ function answer(db: Kysely<Schema>, request: ReaderRequest): unknown {
       return events(db, request.query)
     case 'eventRange':
       return eventRange(db)
+    case 'decision':
+      return readDecision(database, request.number)
+    case 'decisions':
+      return readDecisions(database, request.query)
     case 'configRevisions':
       return configRevisions(db, request.query)
     case 'audits':

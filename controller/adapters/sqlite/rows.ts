@@ -18,6 +18,7 @@ import type {
   TaskRecord,
   TokenRecord,
 } from '../../ports/store.ts'
+import { encodeDecision, type DecisionRow } from './decision-log.ts'
 import { EMPTY_STATE } from '../memory-store.ts'
 
 /** The values of one row, in the order of the columns that writer.ts names. */
@@ -72,6 +73,7 @@ export interface BatchRows {
   readonly deletedGroupIds: readonly string[]
   readonly config: ConfigRow | null
   readonly events: readonly EventRow[]
+  readonly decisions: readonly DecisionRow[]
   readonly access: AccessRows | null
   readonly submissionKeys: { readonly added: readonly SubmissionKeyRow[]; readonly keptFromSeq: number } | null
   readonly marks: MarksRow
@@ -101,6 +103,7 @@ export function encodeBatch(batch: Batch): BatchRows {
     deletedGroupIds: batch.deletedGroupIds,
     config: batch.config === null ? null : encodeConfig(batch.config),
     events: batch.events.map(encodeEvent),
+    decisions: batch.decisions.map(encodeDecision),
     access: batch.access === null ? null : encodeAccess(batch.access),
     submissionKeys: batch.submissionKeys === null ? null : encodeSubmissionKeys(batch.submissionKeys),
     marks: [epoch, nextTaskSeq, nextEventSeq, nextDecision],

@@ -92,6 +92,21 @@ export interface SubmissionKeysTable {
   at: number
 }
 
+/** One row a decision; `record` holds the whole Decision as JSON. */
+export interface DecisionsTable {
+  number: number
+  at: number
+  kind: string
+  node_id: string
+  record: string
+}
+
+/** Whom a decision is about, and who leaves by it. */
+export interface DecisionTasksTable {
+  task_id: string
+  number: number
+}
+
 /** One row, with id 1. */
 export interface MarksTable {
   id: number
@@ -117,6 +132,8 @@ export interface Schema {
   tokens: TokensTable
   audits: AuditsTable
   submission_keys: SubmissionKeysTable
+  decisions: DecisionsTable
+  decision_tasks: DecisionTasksTable
   marks: MarksTable
   schema_version: SchemaVersionTable
 }

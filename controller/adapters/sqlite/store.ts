@@ -5,6 +5,7 @@
 import { join, resolve } from 'node:path'
 import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue, type CommitQueue } from './commit-queue.ts'
+import { decodeDecision } from './decision-log.ts'
 import type { EventRetention } from './event-log.ts'
 import { oneLine } from './faults.ts'
 import type { ReaderRequest, WorkerSettings, WriterRequest } from './messages.ts'
@@ -24,6 +25,10 @@ export interface SqliteStoreOptions {
   readonly retainEventBytes?: number
   /** From how long ago (default: no limit). */
   readonly retainEventsMs?: number
+  /** How many of the newest decisions are kept (default 200,000). */
+  readonly retainDecisions?: number
+  /** From how long ago (default 30 days). */
+  readonly retainDecisionsMs?: number
   /** The file grows to so many pages of 4 KiB at most; past that the disk counts as full. Default: no limit. */
   readonly maxPages?: number
   /** There must be a store already: none is made (default false). */
@@ -43,6 +48,8 @@ export const STORE_FILE = 'headroom.db'
 
 const BUSY_TIMEOUT_MS = 2000
 const RETAIN_EVENTS = 1_000_000
+const RETAIN_DECISIONS = 200_000
+const RETAIN_DECISIONS_MS = 30 * 86_400_000
 
 type Reader = WorkerLink<ReaderRequest>
 
@@ -68,6 +75,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
     load: async () => decodeState(await ask({ op: 'load' })),
     commit: (batch) => commit(queue, batch),
     queueDepth: () => queue.depth(),
+    keepsDecisions: true,
     reads: readsOf(ask),
     close: () => (closed ??= close(settings.path, queue, threads)),
   }
@@ -86,12 +94,20 @@ function timed(write: Write, onCommit: SqliteStoreOptions['onCommit']): Write {
 
 function settingsOf(options: SqliteStoreOptions): WorkerSettings {
   const { dataDir, path, busyTimeoutMs = BUSY_TIMEOUT_MS, maxPages } = options
+  const { retainDecisions = RETAIN_DECISIONS, retainDecisionsMs = RETAIN_DECISIONS_MS } = options
   if ((dataDir === undefined) === (path === undefined)) throw new TypeError('a SQLite store needs either dataDir or path')
   requireWhole('busyTimeoutMs', busyTimeoutMs, 0)
   if (maxPages !== undefined) requireWhole('maxPages', maxPages, 1)
-  const retention = retentionOf(options)
-  const file = resolve(path ?? join(dataDir ?? '', STORE_FILE))
-  return { path: file, busyTimeoutMs, retention, maxPages: maxPages ?? null, isStoreExpected: options.isStoreExpected ?? false }
+  requireWhole('retainDecisions', retainDecisions, 1)
+  requireWhole('retainDecisionsMs', retainDecisionsMs, 1)
+  return {
+    path: resolve(path ?? join(dataDir ?? '', STORE_FILE)),
+    busyTimeoutMs,
+    retention: retentionOf(options),
+    decisionRetention: { maxDecisions: retainDecisions, maxAgeMs: retainDecisionsMs },
+    maxPages: maxPages ?? null,
+    isStoreExpected: options.isStoreExpected ?? false,
+  }
 }
 
 function retentionOf({ retainEvents = RETAIN_EVENTS, retainEventBytes, retainEventsMs }: SqliteStoreOptions): EventRetention {
@@ -153,6 +169,11 @@ function readsOf(ask: Reader['ask']): StoreReads {
     finishedTasks: async (query) => (await ask({ op: 'finishedTasks', query })).map(decodeTask),
     events: async (query) => (await ask({ op: 'events', query })).map(decodeEvent),
     eventRange: () => ask({ op: 'eventRange' }),
+    decision: async (number) => {
+      const record = await ask({ op: 'decision', number })
+      return record === null ? null : decodeDecision(record)
+    },
+    decisions: async (query) => (await ask({ op: 'decisions', query })).map(decodeDecision),
     audits: async (query) => (await ask({ op: 'audits', query })).map(decodeAudit),
     configRevisions: async (query) => (await ask({ op: 'configRevisions', query })).map(decodeConfig),
   }

@@ -10,7 +10,7 @@ if (parentPort === null) throw new Error('writer-worker runs in a worker thread'
 
 serve<WriterRequest>(parentPort, settings.path, async () => {
   const opened = await openForWriting(settings)
-  const write = createWriter(opened.db, settings.retention, Date.now)
+  const write = createWriter(opened.db, settings, Date.now)
   return {
     lines: opened.lines,
     answer: ({ batches }) => {

@@ -3,9 +3,12 @@ import type Database from 'better-sqlite3'
 import { MAX_CONFIG_REVISIONS, StoreFault } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
 import { createAccessWriter } from './access-writer.ts'
-import { createEventLog, readChainEnds, type EventRetention } from './event-log.ts'
+import { countDecisions, createDecisionLog } from './decision-log.ts'
+import { createEventLog, readChainEnds } from './event-log.ts'
+import type { WorkerSettings } from './messages.ts'
 import type { BatchRows } from './rows.ts'
 
+type Retentions = Pick<WorkerSettings, 'retention' | 'decisionRetention'>
 type Statement = Database.Statement<unknown[]>
 type Compilable = { compile(): { readonly sql: string } }
 
@@ -14,24 +17,34 @@ type Compilable = { compile(): { readonly sql: string } }
  * @returns writes all batches in one transaction, in their order; it is on disk when the call returns.
  *   Throws SqliteError, or StoreFault when a controller with a later epoch has written; nothing of the batches is there then.
  */
-export function createWriter(db: Database.Database, retention: EventRetention, now: () => number): (batches: readonly BatchRows[]) => void {
+export function createWriter(db: Database.Database, settings: Retentions, now: () => number): (batches: readonly BatchRows[]) => void {
   const statements = prepareAll(db)
   const writeAccess = createAccessWriter(db)
-  const events = createEventLog(db, retention)
+  const events = createEventLog(db, settings.retention)
+  const decisions = createDecisionLog(db, settings.decisionRetention)
   let ends = readChainEnds(db)
+  let keptDecisions = countDecisions(db)
   const writeAll = db.transaction((batches: readonly BatchRows[]) => {
     for (const batch of batches) {
       write(statements, batch)
       if (batch.access !== null) writeAccess(batch.access)
     }
-    return events.write(
-      ends,
-      batches.flatMap((batch) => batch.events),
-      now(),
-    )
+    const at = now()
+    return {
+      ends: events.write(
+        ends,
+        batches.flatMap((batch) => batch.events),
+        at,
+      ),
+      keptDecisions: decisions.write(
+        keptDecisions,
+        batches.flatMap((batch) => batch.decisions),
+        at,
+      ),
+    }
   })
   return (batches) => {
-    ends = writeAll.immediate(batches)
+    ;({ ends, keptDecisions } = writeAll.immediate(batches))
   }
 }
 

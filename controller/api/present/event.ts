@@ -1,3 +1,4 @@
+import { DECISION_EVENTS } from '../../domain/decision.ts'
 import type { Event } from '../../domain/event.ts'
 import type { EventBody } from '../schema/event.ts'
 import { presentInstant } from './instant.ts'
@@ -10,6 +11,7 @@ export function presentEvent(event: Event): EventBody {
     task_id: event.taskId,
     node_id: event.nodeId,
     caused_by: event.causedBy,
+    decision: DECISION_EVENTS.includes(event.kind) ? event.seq : null,
     by: event.by,
     data: event.data,
   }

@@ -10,6 +10,7 @@ export const EventSchema = Type.Object(
     task_id: textOrNull('The task it concerns'),
     node_id: textOrNull('The node it concerns'),
     caused_by: countOrNull('seq of the event that led to it; null for what came from outside'),
+    decision: countOrNull('Number of the decision that it tells, for GET /decisions/{number}; null when it tells none'),
     by: textOrNull('Who asked for it; null for what nobody asked for, and where nobody is known by name'),
     data: Type.Unsafe<EventData>({ type: 'object', additionalProperties: true, description: 'Facts, by kind' }),
   },

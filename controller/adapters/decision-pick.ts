@@ -1,0 +1,15 @@
+/** Which decisions a query wants; the stores agree in it. */
+import type { Decision } from '../domain/decision.ts'
+import type { DecisionQuery } from '../ports/store.ts'
+
+/** All tasks that the decision is found by: whom it is about, and who leaves by it. */
+export function tasksOf({ taskId, victimIds }: Pick<Decision, 'taskId' | 'victimIds'>): ReadonlySet<string> {
+  return new Set([taskId, ...victimIds])
+}
+
+export function isDecisionWanted({ afterNumber, beforeNumber, taskId, nodeId, kind }: DecisionQuery, decision: Decision): boolean {
+  if (afterNumber !== null && decision.number <= afterNumber) return false
+  if (afterNumber === null && beforeNumber !== null && decision.number >= beforeNumber) return false
+  if (taskId !== null && !tasksOf(decision).has(taskId)) return false
+  return (nodeId === null || decision.nodeId === nodeId) && (kind === null || decision.kind === kind)
+}
