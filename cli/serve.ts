@@ -68,13 +68,11 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     throw error
   })
   const { controller } = fleet
+  const { commands, views, events, logs, series } = controller
   const disk = watchDisk(settings.dataDir)
   measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })
   const app = createApi({
-    commands: controller.commands,
-    views: controller.views,
-    logs: controller.logs,
-    series: controller.series,
+    ...{ commands, views, events, logs, series },
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION },
     metrics: measured.metrics,

@@ -4,6 +4,7 @@ import { PROTOCOL_VERSION } from '../protocol/messages.ts'
 import type { ConfigFields } from './domain/config.ts'
 import type { Event } from './domain/event.ts'
 import type { Commands } from './engine/commands.ts'
+import { DurableEvents, type EventSource } from './engine/durable-events.ts'
 import { Engine } from './engine/engine.ts'
 import { createViews } from './engine/live-views.ts'
 import { TASK_LEASE_MS } from './engine/leases.ts'
@@ -55,6 +56,8 @@ export interface Controller {
   readonly commands: Commands
   readonly views: Views
   readonly series: Series
+  /** Every event once it is durable, to whoever wants to hear. */
+  readonly events: EventSource
   readonly logs: TaskLogs
   readonly messages: MessageCounts
   /** Commands to nodes that are not answered yet. */
@@ -70,17 +73,16 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
   const isElided = options.areHeartbeatsElided ?? false
   const freshness = new Freshness(isElided)
   const boot = { counter: 0, random: 'controller' }
-  let seq = 0
-  const envelope = (body: ControllerBody): Envelope => {
-    seq += 1
+  const envelope = numbered((seq, body) => {
     return { v: PROTOCOL_VERSION, id: `c${boot.counter}.${seq}`, sent_mono: clock.now(), boot, seq, epoch: engine.epoch, body }
-  }
+  })
+  const events = new DurableEvents(options.onEvents)
   const engine = new Engine({
     ...ports,
     initialConfig: options.initialConfig ?? {},
     taskLeaseMs: isElided ? null : TASK_LEASE_MS,
     send: (effect) => outbound.send(effect),
-    onEvents: options.onEvents ?? (() => {}),
+    onEvents: (list) => events.publish(list),
     onFault: options.onFault ?? (() => {}),
   })
   const outbound = new Outbound({
@@ -106,6 +108,7 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
     commands: engine,
     views,
     series,
+    events,
     logs: createTaskLogs(bus, envelope),
     messages: tally,
     outboundDepth: () => outbound.depth(),
@@ -128,4 +131,10 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
       await store.close()
     },
   }
+}
+
+/** Envelopes 1, 2, 3, … */
+function numbered(make: (seq: number, body: ControllerBody) => Envelope): (body: ControllerBody) => Envelope {
+  let seq = 0
+  return (body) => make((seq += 1), body)
 }

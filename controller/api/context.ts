@@ -4,8 +4,10 @@ import type { FastifyBaseLogger, FastifyInstance, RawReplyDefaultExpression, Raw
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
+import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
 import type { Series } from '../series/series.ts'
+import type { SummaryBody } from './schema/summary.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
 export type ApiApp = FastifyInstance<
@@ -35,6 +37,9 @@ export interface ApiContext {
   readonly views: Views
   /** How the cluster did over time. */
   readonly series: Series
+  /** The cluster on one page, as of now. */
+  readonly summary: () => SummaryBody
+  readonly feed: EventFeed
   /** What tasks write; null: there are no GPU servers to ask. */
   readonly logs: TaskLogs | null
   readonly version: string

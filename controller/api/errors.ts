@@ -17,6 +17,7 @@ export const PROBLEMS = {
   method_not_allowed: { status: 405, title: 'The route does not have this method' },
   request_timeout: { status: 408, title: 'The request took too long to arrive' },
   conflict: { status: 409, title: 'The state does not allow it' },
+  events_gone: { status: 410, title: 'Those events are no longer there' },
   precondition_failed: { status: 412, title: 'It has changed since it was read' },
   body_too_large: { status: 413, title: 'The body is too large' },
   uri_too_long: { status: 414, title: 'The path is too long' },

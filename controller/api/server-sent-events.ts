@@ -1,12 +1,12 @@
 /** A response that goes on: server-sent events, one stream for each reader, bounded in number. */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import { ApiProblem } from './errors.ts'
+import { ApiProblem, invalidField } from './errors.ts'
 
 /** A comment this often tells both ends, and what lies between, that the connection lives. */
 export const HEARTBEAT_MS = 15_000
 /** Readers at a time. */
-const MAX_STREAMS = 256
+export const MAX_STREAMS = 256
 
 /** `event` is what a reader listens for; `id` comes back as Last-Event-ID. */
 export function sseEvent(event: string, data: unknown, id?: number): string {
@@ -28,7 +28,18 @@ export class EventStreams {
     stream.once('close', () => {
       this.#open -= 1
     })
-    // No proxy shall keep it back.
-    return reply.code(200).type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no').send(stream)
+    return sendStream(reply, stream)
   }
+}
+
+/** No proxy shall keep it back. */
+export function sendStream(reply: FastifyReply, body: Readable): FastifyReply {
+  return reply.code(200).type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no').send(body)
+}
+
+/** @throws ApiProblem when the header is none of ours. */
+export function lastEventId(header: string | readonly string[] | undefined): number | null {
+  if (header === undefined || header === '') return null
+  if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)
+  throw invalidField('/Last-Event-ID', 'the header Last-Event-ID must be the id of an event of this stream')
 }

@@ -10,13 +10,16 @@ import fastify, {
   type RawServerDefault,
 } from 'fastify'
 import type { Commands } from '../engine/commands.ts'
+import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import { Series } from '../series/series.ts'
 import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { declareOpenToAll, requireDeclaredRoles } from './declared-roles.ts'
+import { createSummary } from './current-summary.ts'
 import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-replies.ts'
+import { EventFeed } from './event-feed.ts'
 import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
 import { KnownPaths } from './known-paths.ts'
 import { BODY_LIMIT_BYTES, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
@@ -28,6 +31,7 @@ import { readQueryValues } from './query-values.ts'
 import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
 import { configRevisionRoutes } from './routes/config-revisions.ts'
+import { assignmentRoutes } from './routes/assignment.ts'
 import { configRoutes } from './routes/config.ts'
 import { decisionRoutes } from './routes/decisions.ts'
 import { eventRoutes } from './routes/events.ts'
@@ -67,6 +71,8 @@ export interface ApiOptions {
   readonly inVirtualTime?: boolean
   /** What is sampled of the cluster; without it nobody does, and /summary counts from the first time it was asked. */
   readonly series?: Series
+  /** Events as they become durable; without it streams tell of none. */
+  readonly events?: EventSource
   /** What tasks write; without it nobody can be asked. */
   readonly logs?: TaskLogs
   /** What /metrics shows besides the cluster and the requests: figures of whoever composes this. */
@@ -78,7 +84,9 @@ export interface ApiOptions {
 export function createApi(options: ApiOptions): FastifyInstance {
   const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], series = new Series(views), logs = null } = options
   const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
-  const api: ApiContext = { commands, views, series, logs, version, build, metrics, fleet, readiness }
+  const summary = createSummary({ views, fleet, series })
+  const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary })
+  const api: ApiContext = { commands, views, series, summary, feed, logs, version, build, metrics, fleet, readiness }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   const paths = new KnownPaths()
 
@@ -100,6 +108,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   if (uiDir !== undefined) void app.register(async (scope) => servePage(scope as unknown as FastifyInstance, uiDir))
   return app as unknown as FastifyInstance
 }
+
+const SILENT: EventSource = { subscribe: () => () => {} }
 
 function serverOptions({ logger, inVirtualTime = false }: ApiOptions): FastifyHttpOptions<RawServerDefault> {
   let requests = 0
@@ -149,6 +159,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   groupRoutes(app, api)
   membershipRoutes(app, api)
   eventRoutes(app, api)
+  assignmentRoutes(app, api)
   recoveryRoutes(app, api)
   summaryRoutes(app, api)
   seriesRoutes(app, api)

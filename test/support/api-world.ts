@@ -13,6 +13,7 @@ import { isFinal, type Placement, type Task, type TaskSpec } from '../../control
 import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engine/commands.ts'
 import { overridesAfter, plannedConfig } from '../../controller/engine/cluster-commands.ts'
 import type { Impact } from '../../controller/engine/impact.ts'
+import { DurableEvents } from '../../controller/engine/durable-events.ts'
 import { NOT_FROZEN } from '../../controller/engine/requeue-freeze.ts'
 import type { ClusterTotals, SwapCounts, TaskCounts, Views } from '../../controller/engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
@@ -65,6 +66,8 @@ export class FakeController implements ApiWorld {
   readonly open = new Map<string, Mutable<Task>>()
   readonly final: TaskRecord[] = []
   readonly events: Event[] = []
+  /** What streams hear. */
+  readonly durable = new DurableEvents()
   /** What the next command is answered with instead of being carried out. */
   nextRefusal: Refusal | null = null
   explained = 0
@@ -261,9 +264,17 @@ export class FakeController implements ApiWorld {
     this.final.push(recordOf(task))
   }
 
-  addEvent(kind: EventKind, over: Partial<Event> = {}): void {
+  /** An event that is durable and told to nobody yet. */
+  addEvent(kind: EventKind, over: Partial<Event> = {}): Event {
     const seq = (this.events.at(-1)?.seq ?? 0) + 1
-    this.events.push({ seq, at: this.now, kind, taskId: null, nodeId: null, causedBy: null, by: null, data: {}, ...over })
+    const event: Event = { seq, at: this.now, kind, taskId: null, nodeId: null, causedBy: null, by: null, data: {}, ...over }
+    this.events.push(event)
+    return event
+  }
+
+  /** Events that become durable together, and are told. */
+  happen(...kinds: readonly (EventKind | readonly [EventKind, Partial<Event>])[]): void {
+    this.durable.publish(kinds.map((each) => (typeof each === 'string' ? this.addEvent(each) : this.addEvent(...each))))
   }
 
   snapshot(): string {

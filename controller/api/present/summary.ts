@@ -17,6 +17,7 @@ export function presentSummary({ views, fleet, window, pendingByReason }: Summar
   const totals = views.totals()
   return {
     at: presentInstant(views.now()),
+    revision: views.lastEventSeq(),
     fleet,
     tasks: presentCounts(views),
     pending_by_reason: pendingByReason,

@@ -14,7 +14,7 @@ export function presentTask(task: Task, views: Views): TaskBody {
     ...presentCourse(task),
     residency: task.placement?.residency ?? 'none',
     last_node_id: task.lastNodeId,
-    placement: presentPlacement(task.placement),
+    placement: task.placement === null ? null : presentPlacement(task.placement),
     wait: presentWait(views.explain(task)),
     starvation_percent: starvationPercent(views.taskCounters(task)),
   }
@@ -33,8 +33,7 @@ export function presentTaskRecord(record: TaskRecord): TaskBody {
   }
 }
 
-export function presentPlacement(placement: Placement | null): PlacementBody | null {
-  if (placement === null) return null
+export function presentPlacement(placement: Placement): PlacementBody {
   return {
     node_id: placement.node.id,
     node_name: placement.node.name,

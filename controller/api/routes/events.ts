@@ -1,13 +1,26 @@
+import type { Views } from '../../engine/views.ts'
+import type { EventQuery } from '../../ports/store.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { eventQueryOf, kindsOf } from '../event-query.ts'
 import { operation } from '../operation.ts'
 import { presentEvent } from '../present/event.ts'
-import { EventPageSchema, EventQuerySchema } from '../schema/event.ts'
+import {
+  EventPageSchema,
+  EventQuerySchema,
+  EventStreamQuerySchema,
+  EventStreamSchema,
+  TaskEventQuerySchema,
+  type EventPage,
+} from '../schema/event.ts'
+import { TaskPathSchema } from '../schema/task.ts'
+import { lastEventId, sendStream } from '../server-sent-events.ts'
 
 const listEvents = operation(
   {
     operationId: 'listEvents',
     role: 'viewer',
-    summary: 'What happened, oldest first',
+    summary: 'What happened, oldest first or newest first',
     tags: ['events'],
     querystring: EventQuerySchema,
     response: { 200: EventPageSchema },
@@ -15,12 +28,66 @@ const listEvents = operation(
   ['store_failed'],
 )
 
-const DEFAULT_LIMIT = 50
+const listTaskEvents = operation(
+  {
+    operationId: 'listTaskEvents',
+    role: 'viewer',
+    summary: 'What happened to a task, open or final',
+    tags: ['events'],
+    params: TaskPathSchema,
+    querystring: TaskEventQuerySchema,
+    response: { 200: EventPageSchema },
+  },
+  ['not_found', 'store_failed'],
+)
 
-/** GET /events. */
-export function eventRoutes(app: ApiApp, { views }: ApiContext): void {
-  app.get('/events', { schema: listEvents }, async ({ query: { after = 0, task = null, node = null, limit = DEFAULT_LIMIT } }) => {
-    const events = await views.stored.events({ afterSeq: after, taskId: task, nodeId: node, limit })
-    return { items: events.map(presentEvent), next_after: events.at(-1)?.seq ?? after, last_seq: views.lastEventSeq() }
+const streamEvents = operation(
+  {
+    operationId: 'streamEvents',
+    role: 'viewer',
+    summary: 'What happens, as it happens',
+    description:
+      'Server-sent events. Nothing is left out and nothing comes twice, also across connections: Last-Event-ID says where to go on.',
+    tags: ['events'],
+    querystring: EventStreamQuerySchema,
+    response: { 200: EventStreamSchema },
+  },
+  ['events_gone', 'too_many_streams', 'store_failed'],
+)
+
+/** GET /events, /events/stream and /tasks/{task_id}/events. */
+export function eventRoutes(app: ApiApp, { views, feed }: ApiContext): void {
+  app.get('/events', { schema: listEvents }, ({ query }) => pageOf(views, eventQueryOf(query)))
+
+  app.get('/tasks/:task_id/events', { schema: listTaskEvents }, async ({ params, query }) => {
+    const page = await pageOf(views, eventQueryOf({ ...query, task: params.task_id }))
+    if (page.items.length === 0 && !(await isKnown(views, params.task_id))) throw notFound('task', params.task_id)
+    return page
   })
+
+  // Fastify would read a stream to its end for HEAD, and this one has none.
+  app.get('/events/stream', { schema: streamEvents, exposeHeadRoute: false }, async ({ query, headers }, reply) => {
+    const { after = null, kind, task: taskId = null, node: nodeId = null, summary: wantsSummary = false } = query
+    const filter = { kinds: kindsOf(kind), taskId, nodeId }
+    const body = await feed.open(lastEventId(headers['last-event-id']) ?? after, { filter, wantsSummary })
+    return sendStream(reply, body) as never
+  })
+  app.addHook('preClose', () => feed.close())
+}
+
+async function pageOf(views: Views, query: EventQuery): Promise<EventPage> {
+  const [events, range] = await Promise.all([views.stored.events(query), views.stored.eventRange()])
+  const isNewestFirst = query.isNewestFirst === true
+  const last = events.at(-1)?.seq
+  return {
+    items: events.map(presentEvent),
+    next_after: isNewestFirst ? query.afterSeq : (last ?? query.afterSeq),
+    next_before: isNewestFirst && events.length === query.limit ? (last ?? null) : null,
+    first_seq: range.firstSeq,
+    last_seq: views.lastEventSeq(),
+  }
+}
+
+async function isKnown(views: Views, taskId: string): Promise<boolean> {
+  return views.openTask(taskId) !== undefined || (await views.stored.task(taskId)) !== null
 }

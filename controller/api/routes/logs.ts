@@ -1,11 +1,11 @@
 import type { ApiApp, ApiContext } from '../context.ts'
-import { ApiProblem, invalidField } from '../errors.ts'
+import { ApiProblem } from '../errors.ts'
 import { followLog, presentLog } from '../log-follower.ts'
 import { logSourceOf } from '../log-source.ts'
 import { operation } from '../operation.ts'
 import { LOG_DEFAULTS, LogQuerySchema, LogSchema } from '../schema/log.ts'
 import { TaskPathSchema } from '../schema/task.ts'
-import { EventStreams, SSE_HEARTBEAT } from '../server-sent-events.ts'
+import { EventStreams, lastEventId, SSE_HEARTBEAT } from '../server-sent-events.ts'
 
 const readLog = operation(
   {
@@ -46,13 +46,6 @@ export function logRoutes(app: ApiApp, { views, logs, fleet }: ApiContext): void
     if ('refused' in answer) throw refused(answer.refused)
     return presentLog(answer, source.nodeId)
   })
-}
-
-/** @throws ApiProblem when the header is none of ours. */
-function lastEventId(header: string | readonly string[] | undefined): number | null {
-  if (header === undefined || header === '') return null
-  if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)
-  throw invalidField('/Last-Event-ID', 'the header Last-Event-ID must be the id of an event of this stream')
 }
 
 function noLogs(fleet: ApiContext['fleet']): ApiProblem {

@@ -1,7 +1,5 @@
 import type { ApiApp, ApiContext } from '../context.ts'
 import { operation } from '../operation.ts'
-import { createPendingReasons } from '../pending-reasons.ts'
-import { presentSummary } from '../present/summary.ts'
 import { SummarySchema } from '../schema/summary.ts'
 
 const getSummary = operation({
@@ -13,10 +11,6 @@ const getSummary = operation({
 })
 
 /** GET /summary. */
-export function summaryRoutes(app: ApiApp, { views, fleet, series }: ApiContext): void {
-  const pendingReasons = createPendingReasons(views)
-  app.get('/summary', { schema: getSummary }, () => {
-    series.take()
-    return presentSummary({ views, fleet, window: series.lastMinute(), pendingByReason: pendingReasons() })
-  })
+export function summaryRoutes(app: ApiApp, { summary }: ApiContext): void {
+  app.get('/summary', { schema: getSummary }, () => summary())
 }

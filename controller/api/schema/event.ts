@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { EVENT_KINDS, type EventData } from '../../domain/event.ts'
 import { closed, count, countOrNull, instant, integer, list, oneOf, pathId, refTo, textOrNull } from './fields.ts'
+import { MEDIA_TYPE } from './service.ts'
 
 export const EventSchema = Type.Object(
   {
@@ -21,14 +22,62 @@ export const EventRef = refTo<EventBody>('Event')
 
 export const EventPageSchema = Type.Object({
   items: list(EventRef),
-  next_after: count('Send it as after to go on; the same as before when there is nothing new'),
+  next_after: count('Oldest first: send it as after to go on; the same as before when there is nothing new'),
+  next_before: countOrNull('Newest first: send it as before to go on; null when nothing earlier is kept, and when oldest first'),
+  first_seq: count('seq of the oldest event that is kept; one more than last_seq when none is'),
   last_seq: count('seq of the newest event of all, so that a reader can begin near the end; 0 when there is none'),
 })
 export type EventPage = Static<typeof EventPageSchema>
 
-export const EventQuerySchema = closed({
-  after: Type.Optional(integer(0, Number.MAX_SAFE_INTEGER, { default: 0, description: 'Only events with a higher seq, oldest first' })),
-  task: Type.Optional(pathId('Only of this task')),
-  node: Type.Optional(pathId('Only of this node')),
+const MAX_SEQ = Number.MAX_SAFE_INTEGER
+/** One or several kinds. */
+const kind = Type.String({
+  minLength: 1,
+  maxLength: 1000,
+  description: `Only of this kind, or of these, separated by commas: ${EVENT_KINDS.join(', ')}`,
+})
+const ofTask = pathId('Only of this task')
+const ofNode = pathId('Only of this node')
+const moment = (description: string) =>
+  Type.String({
+    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$',
+    description,
+    'x-allowed': 'a time in UTC such as 2026-01-31T08:00:00Z',
+  })
+
+const paging = {
+  after: Type.Optional(integer(0, MAX_SEQ, { default: 0, description: 'Only events with a higher seq' })),
+  before: Type.Optional(integer(0, MAX_SEQ, { description: 'Only events with a lower seq' })),
+  order: Type.Optional(oneOf(['oldest', 'newest'], { default: 'oldest', description: 'Which come first' })),
+  since: Type.Optional(moment('From then on')),
+  until: Type.Optional(moment('Before then')),
+  kind: Type.Optional(kind),
   limit: Type.Optional(integer(1, 200, { default: 50 })),
+}
+
+export const EventQuerySchema = closed({ ...paging, task: Type.Optional(ofTask), node: Type.Optional(ofNode) })
+export type EventQueryBody = Static<typeof EventQuerySchema>
+
+export const TaskEventQuerySchema = closed(paging)
+
+export const EventStreamQuerySchema = closed({
+  after: Type.Optional(
+    integer(0, MAX_SEQ, {
+      description:
+        'Begin behind this event, 0: with the oldest that is kept; left out: with what happens from now on. A Last-Event-ID header wins',
+    }),
+  ),
+  kind: Type.Optional(kind),
+  task: Type.Optional(ofTask),
+  node: Type.Optional(ofNode),
+  summary: Type.Optional(
+    Type.Boolean({ default: false, description: 'Also `summary` events, once a second: what /summary answers. They have no id' }),
+  ),
+})
+
+/** What the body is, as text; the document shows it. */
+export const EventStreamSchema = Type.String({
+  [MEDIA_TYPE]: 'text/event-stream',
+  description:
+    '`event` events: id is their seq, data an Event as JSON. A comment every 15 s. An id alone says where the reader stands. When the connection ends, come back with Last-Event-ID',
 })

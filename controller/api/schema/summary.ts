@@ -31,6 +31,7 @@ const WindowSchema = Type.Object({ from: instant('Start'), to: instant('End'), s
 export const SummarySchema = Type.Object(
   {
     at: instant('When it was taken'),
+    revision: count('seq of the newest event that it shows'),
     fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
     tasks: TasksSchema,
     pending_by_reason: PendingReasonsSchema,

@@ -1,0 +1,46 @@
+import type { Placement } from '../../domain/task.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem, notFound } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentPlacement } from '../present/task.ts'
+import { AssignmentSchema, type AssignmentBody } from '../schema/assignment.ts'
+import { TaskPathSchema } from '../schema/task.ts'
+
+const getAssignment = operation(
+  {
+    operationId: 'getAssignment',
+    role: 'viewer',
+    summary: 'Where a task is placed now',
+    description: '404 for a task that is pending or final: it is assigned to no node.',
+    tags: ['tasks'],
+    params: TaskPathSchema,
+    response: { 200: AssignmentSchema },
+  },
+  ['not_found', 'store_failed'],
+)
+
+/** GET /tasks/{task_id}/assignment. */
+export function assignmentRoutes(app: ApiApp, { views }: ApiContext): void {
+  app.get('/tasks/:task_id/assignment', { schema: getAssignment }, async ({ params }) => {
+    const task = views.openTask(params.task_id)
+    if (task?.placement) return presentAssignment(task.placement)
+    const state = task?.state ?? (await views.stored.task(params.task_id))?.state
+    if (state === undefined) throw notFound('task', params.task_id)
+    throw new ApiProblem('not_found', `The task is ${state}; it is assigned to no node.`)
+  })
+}
+
+function presentAssignment(placement: Placement): AssignmentBody {
+  const { task, node } = placement
+  return {
+    task_id: task.spec.id,
+    state: task.state as AssignmentBody['state'],
+    node_status: node.status,
+    attempt: task.attempt,
+    generation: placement.generation,
+    residency: placement.residency,
+    noswap: placement.noswap,
+    on_node_loss: task.spec.onNodeLoss,
+    ...presentPlacement(placement),
+  }
+}

@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest'
+import { createClient } from '../../cli/client/client.ts'
+import { streamEvents } from '../../cli/client/event-stream.ts'
+import { askedApi } from '../support/asked.ts'
+import { apiClient } from '../support/api-client.ts'
+import { FakeController, NODE_ID } from '../support/api-world.ts'
+
+const TASK = { vram_mib: 1000 }
+
+async function worldOfEvents() {
+  const world = new FakeController()
+  const api = await apiClient(world)
+  const { id } = (await api.send('POST', '/tasks', TASK)).body
+  const kinds = ['task_submitted', 'task_placed', 'config_changed'] as const
+  for (let seq = 1; seq <= 12; seq += 1) {
+    world.now = Date.UTC(2026, 0, 1, 0, 0, seq)
+    world.addEvent(kinds[seq % 3] ?? 'task_placed', {
+      taskId: seq % 2 === 0 ? id : null,
+      nodeId: seq % 4 === 0 ? NODE_ID : null,
+      by: 'alice',
+    })
+  }
+  const seqs = async (path: string) => {
+    const { status, body } = await api.send('GET', path)
+    expect(status, JSON.stringify(body)).toBe(200)
+    return body.items.map((event: { seq: number }) => event.seq) as number[]
+  }
+  return { world, api, id: String(id), seqs }
+}
+
+describe('GET /events', () => {
+  test('filters by kind, task, node and time, alone and together', async () => {
+    const { id, seqs } = await worldOfEvents()
+    expect(await seqs('/events?kind=config_changed')).toEqual([2, 5, 8, 11])
+    expect(await seqs('/events?kind=config_changed,task_placed&after=3&limit=3')).toEqual([4, 5, 7])
+    expect(await seqs(`/events?task=${id}&kind=config_changed`)).toEqual([2, 8])
+    expect(await seqs(`/events?node=${NODE_ID}`)).toEqual([4, 8, 12])
+    expect(await seqs('/events?since=2026-01-01T00:00:03Z&until=2026-01-01T00:00:05.500Z')).toEqual([3, 4, 5])
+    expect(await seqs('/events?since=2027-01-01T00:00:00Z')).toEqual([])
+  })
+
+  test('pages go through all of them in either order', async () => {
+    const { api } = await worldOfEvents()
+    const all: number[] = []
+    for (let before: number | null = 13; before !== null;) {
+      const { body } = await api.send('GET', `/events?order=newest&limit=5&before=${before}`)
+      all.push(...body.items.map((event: { seq: number }) => event.seq))
+      before = body.next_before
+    }
+    expect(all).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
+    const { body } = await api.send('GET', '/events?limit=5&after=9')
+    expect(body).toMatchObject({ next_after: 12, next_before: null, first_seq: 1, last_seq: 12 })
+  })
+
+  test('says who asked for it', async () => {
+    const { api } = await worldOfEvents()
+    expect((await api.send('GET', '/events?limit=1')).body.items[0]).toMatchObject({ seq: 1, kind: 'task_placed', by: 'alice' })
+  })
+
+  test.each([
+    ['kind=task_placed,nonsense', '/kind', /one or several of config_changed, .*got "nonsense"/],
+    ['kind=', '/kind', /./],
+    ['since=yesterday', '/since', /a time in UTC/],
+    ['until=2026-02-31T00:00:00', '/until', /a time in UTC/],
+    ['until=2026-13-31T00:00:00Z', '/until', /a time in UTC/],
+    ['order=up', '/order', /oldest, newest/],
+    ['before=-1', '/before', /./],
+    ['limit=201', '/limit', /1 to 200/],
+    ['kinds=task_placed', '/kinds', /./],
+  ])('?%s is refused and named', async (query, pointer, detail) => {
+    const { api } = await worldOfEvents()
+    const { status, body } = await api.send('GET', `/events?${query}`)
+    expect(status).toBe(400)
+    expect(body.errors[0]).toMatchObject({ pointer, detail: expect.stringMatching(detail) })
+  })
+})
+
+describe('GET /tasks/{task_id}/events', () => {
+  test('answers those of the task, also once it is final', async () => {
+    const { world, id, seqs } = await worldOfEvents()
+    expect(await seqs(`/tasks/${id}/events?order=newest&limit=2`)).toEqual([12, 10])
+    world.finish(id, 'completed')
+    expect(await seqs(`/tasks/${id}/events?kind=task_submitted`)).toEqual([6, 12])
+  })
+
+  test('is 404 for a task that never was, and empty for one whose events are no longer kept', async () => {
+    const { world, api, id, seqs } = await worldOfEvents()
+    world.events.length = 0
+    expect(await seqs(`/tasks/${id}/events`)).toEqual([])
+    expect(await api.send('GET', '/tasks/nobody/events')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+    expect((await api.send('GET', `/tasks/${id}/events?task=${id}`)).status).toBe(400)
+  })
+})
+
+describe('GET /tasks/{task_id}/assignment', () => {
+  test('says where a placed task sits, in which attempt and generation', async () => {
+    const { world, api, id } = await worldOfEvents()
+    await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 40_000 })
+    world.place(id, NODE_ID, [1], { generation: 3, noswap: 0, residency: 'swapped_out', wantsGpu: false })
+    expect(await api.send('GET', `/tasks/${id}/assignment`)).toMatchObject({
+      status: 200,
+      body: {
+        task_id: id,
+        state: 'running',
+        node_id: NODE_ID,
+        node_name: 'node-1',
+        node_status: 'up',
+        gpus: [1],
+        attempt: 0,
+        generation: 3,
+        residency: 'swapped_out',
+        demand_mib: 1000,
+        noswap: 0,
+        wants_gpu: false,
+        on_node_loss: 'wait',
+      },
+    })
+  })
+
+  test('is 404 while it is pending, when it is over, and for a task that never was', async () => {
+    const { world, api, id } = await worldOfEvents()
+    expect(await api.send('GET', `/tasks/${id}/assignment`)).toMatchObject({
+      status: 404,
+      body: { detail: 'The task is pending; it is assigned to no node.' },
+    })
+    world.finish(id, 'failed')
+    expect(await api.send('GET', `/tasks/${id}/assignment`)).toMatchObject({
+      status: 404,
+      body: { detail: 'The task is failed; it is assigned to no node.' },
+    })
+    expect(await api.send('GET', '/tasks/nobody/assignment')).toMatchObject({ status: 404, body: { code: 'not_found' } })
+  })
+})
+
+describe('GET /events/stream', () => {
+  async function asked() {
+    const world = new FakeController()
+    const api = await askedApi({ events: world.durable }, world)
+    return { ...api, stream: `${api.url}/api/v1/events/stream` }
+  }
+
+  async function* idsOf(answer: Response) {
+    if (answer.body === null) throw new Error('no body')
+    for await (const { event, id } of streamEvents(answer.body)) if (event === 'event') yield Number(id)
+  }
+
+  test('goes on where the last connection ended, and is there at once', async () => {
+    const { world, stream } = await asked()
+    world.happen('config_changed', 'task_placed', 'task_started')
+    const stop = new AbortController()
+    const first = await fetch(`${stream}?after=0&kind=task_placed,task_started`, { signal: stop.signal })
+    expect([
+      first.status,
+      first.headers.get('content-type'),
+      first.headers.get('cache-control'),
+      first.headers.get('x-accel-buffering'),
+    ]).toEqual([200, 'text/event-stream; charset=utf-8', 'no-store', 'no'])
+    const seen: number[] = []
+    for await (const id of idsOf(first)) {
+      seen.push(id)
+      if (id === 3) world.happen('task_finished', 'task_started')
+      if (id === 5) break
+    }
+    stop.abort()
+    world.happen('task_placed')
+    const second = await fetch(`${stream}?after=0`, { headers: { 'last-event-id': '5' } })
+    for await (const id of idsOf(second)) {
+      seen.push(id)
+      if (id === 6) break
+    }
+    expect(seen).toEqual([2, 3, 5, 6])
+  })
+
+  test('is refused with 410 where it cannot go on, and 400 for what is no position or kind', async () => {
+    const { world, stream } = await asked()
+    world.happen('config_changed', 'config_changed', 'config_changed')
+    world.events.splice(0, 2)
+    const get = async (query: string, headers: Record<string, string> = {}) => {
+      const answer = await fetch(`${stream}${query}`, { headers })
+      return [answer.status, ((await answer.json()) as { code: string }).code]
+    }
+    expect(await get('?after=1')).toEqual([410, 'events_gone'])
+    expect(await get('', { 'last-event-id': '7' })).toEqual([410, 'events_gone'])
+    expect(await get('', { 'last-event-id': 'x' })).toEqual([400, 'invalid_request'])
+    expect(await get('?kind=x')).toEqual([400, 'invalid_request'])
+    expect(await get('?after=-1')).toEqual([400, 'invalid_request'])
+  })
+
+  test('tells its readers when the server closes', async () => {
+    const { stream, close } = await asked()
+    const answer = await fetch(stream)
+    const text = answer.text()
+    await close()
+    expect(await text).toContain(': the controller is stopping; come back with Last-Event-ID\n\n')
+  })
+
+  test('has the summary in it for a page that asks', async () => {
+    const { url, stream } = await asked()
+    const answer = await fetch(`${stream}?summary=true`)
+    if (answer.body === null) throw new Error('no body')
+    for await (const { event, id, data } of streamEvents(answer.body)) {
+      expect([event, id]).toEqual(['summary', '0'])
+      expect(Object.keys(JSON.parse(data) as object)).toEqual(Object.keys((await (await fetch(`${url}/api/v1/summary`)).json()) as object))
+      break
+    }
+    expect((await createClient({ url, token: null }).events.list({ limit: 1 })).first_seq).toBe(1)
+  })
+})
