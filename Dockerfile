@@ -33,7 +33,8 @@ WORKDIR /app
 COPY package.json ./
 COPY --from=build /src/dist ./dist
 # A volume that is made for a folder takes its owner over.
-RUN mkdir -p /var/lib/headroom /etc/headroom/broker && chown 1000:1000 /var/lib/headroom /etc/headroom/broker
+RUN mkdir -p /var/lib/headroom /etc/headroom/broker /etc/headroom/admin && \
+    chown 1000:1000 /var/lib/headroom /etc/headroom/broker /etc/headroom/admin
 VOLUME /var/lib/headroom
 USER 1000:1000
 ENTRYPOINT ["node", "dist/cli/main.js"]
@@ -43,7 +44,7 @@ FROM base AS controller
 COPY --from=controller-packages /app/node_modules ./node_modules
 COPY ui ./ui
 COPY scenarios ./scenarios
-# Inside the container; who reaches it from outside is for the one who publishes the port (docs/security.md).
+# From outside the container, so it wants a token: CONTROLLER_ADMIN_TOKEN_FILE (docs/security.md).
 ENV CONTROLLER_HTTP_HOST=0.0.0.0 CONTROLLER_HTTP_PORT=30080 CONTROLLER_DATA_DIR=/var/lib/headroom
 EXPOSE 30080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.CONTROLLER_HTTP_PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]

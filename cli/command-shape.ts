@@ -24,7 +24,9 @@ export function asking(command: Command): Command {
 }
 
 export function fromServer(command: Command): Command {
-  return command.option('--server <url>', 'the controller (VENDOR_CONTROLLER_URL, or else http://127.0.0.1:30080)')
+  return command
+    .option('--server <url>', 'the controller (VENDOR_CONTROLLER_URL, or else http://127.0.0.1:30080)')
+    .option('--token-file <file>', 'holds the token that is sent (else HEADROOM_TOKEN)')
 }
 
 /** An option that may be given several times. */

@@ -36,6 +36,41 @@ export const ENVIRONMENT = {
     meaning: 'Port on which they listen; 0 takes any that is free',
     read: (text) => integerIn(text, 0, 65_535),
   },
+  adminTokenFile: {
+    name: 'CONTROLLER_ADMIN_TOKEN_FILE',
+    range: 'a readable file with one secret of 32 to 512 characters',
+    byDefault: null,
+    meaning: 'Secret of a token with the role admin, read once at the start; needed beyond this host as long as no token was made',
+    read: aPath,
+  },
+  httpAllowedHosts: {
+    name: 'CONTROLLER_HTTP_ALLOWED_HOSTS',
+    range: 'host names, separated by commas; *.name stands for all below it, * for any',
+    byDefault: null,
+    meaning: 'Names under which it may be asked, beside localhost, its own name and addresses',
+    read: hostNames,
+  },
+  httpTrustedProxies: {
+    name: 'CONTROLLER_HTTP_TRUSTED_PROXIES',
+    range: 'IP addresses or networks such as 10.0.0.0/8, separated by commas',
+    byDefault: null,
+    meaning: 'Proxies that are believed when they say whom they ask for (X-Forwarded-For); unset: none',
+    read: networks,
+  },
+  httpRequestsPerSecond: {
+    name: 'CONTROLLER_HTTP_REQUESTS_PER_SECOND',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '5000',
+    meaning: 'How often one token may ask; it may save up two seconds of that',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  httpAnonymousRequestsPerSecond: {
+    name: 'CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '100',
+    meaning: 'How often one address may ask without a token that is known, once there are tokens',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
   dataDir: {
     name: 'CONTROLLER_DATA_DIR',
     range: 'a path',
@@ -202,6 +237,22 @@ function isHost(text: string): boolean {
   if (isIP(text) !== 0) return true
   const labels = text.split('.')
   return text.length <= 253 && labels.every((label) => HOST_LABEL.test(label)) && !/^\d+$/.test(labels.at(-1) ?? '')
+}
+
+function hostNames(text: string): readonly string[] | undefined {
+  const names = text.split(',').map((name) => name.trim())
+  return names.every((name) => name === '*' || isHost(name.replace(/^\*\./, ''))) ? names : undefined
+}
+
+function networks(text: string): readonly string[] | undefined {
+  const all = text.split(',').map((network) => network.trim())
+  return all.every(isNetwork) ? all : undefined
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/')
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return rest.length === 0 && most > 0 && (bits === undefined || integerIn(bits, 0, most) !== undefined)
 }
 
 function brokerUrls(text: string): readonly string[] | undefined {

@@ -13,9 +13,17 @@ export const EXIT_CONFLICT = 5
 /** A run came out other than its recorded digest says. */
 export const EXIT_DIGEST_MISMATCH = 6
 
+/** The controller does not know who asks, or he may not do it; nothing was done. */
+export const EXIT_DENIED = 7
+
 /** What was asked cannot be done, and the message, one line, says what to change. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** It cannot start, and the message says why in one line. */
+export class StartFault extends Error {
+  override readonly name = 'StartFault'
 }
 
 /** It did not succeed, and the message, one line, says all there is to say. */
@@ -38,6 +46,8 @@ export function isUsageError(error: unknown): error is Error {
 
 const CODES_OF_PROBLEMS: Readonly<Record<string, number>> = {
   invalid_request: EXIT_USAGE,
+  unauthorized: EXIT_DENIED,
+  forbidden: EXIT_DENIED,
   not_found: EXIT_NOT_FOUND,
   conflict: EXIT_CONFLICT,
   precondition_failed: EXIT_CONFLICT,

@@ -15,7 +15,7 @@ export async function startLiveFleet(
   nats: NatsSettings,
   store: Store,
   log: Logger,
-  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents' | 'series'>,
+  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused'>,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()
   const refusals = createRepeatedLog(log, () => clock.now())
@@ -35,7 +35,10 @@ export async function startLiveFleet(
     { clock, random: createSystemRandom(), bus, store },
     {
       ...options,
-      onRefused: (nodeId, reason) => refusals.warn(reason, { node_id: nodeId, reason }, 'message refused'),
+      onRefused: (nodeId, reason) => {
+        refusals.warn(reason, { node_id: nodeId, reason }, 'message refused')
+        options.onRefused?.(nodeId, reason)
+      },
     },
   )
   const stop = async (): Promise<void> => {

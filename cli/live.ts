@@ -69,6 +69,9 @@ async function startController(parts: Part[], folder: string, natsUrl: string, o
   const controller = start(parts, 'the controller', headroom('serve'), {
     [ENVIRONMENT.natsUrls.name]: natsUrl,
     [ENVIRONMENT.dataDir.name]: join(folder, 'controller'),
+    // It listens on this host alone, for whoever tries it.
+    [ENVIRONMENT.httpHost.name]: '127.0.0.1',
+    [ENVIRONMENT.adminTokenFile.name]: '',
     [ENVIRONMENT.defaultOvercommitPercent.name]: String(options.overcommit),
     [ENVIRONMENT.logLevel.name]: process.env[ENVIRONMENT.logLevel.name] ?? 'warn',
   })

@@ -2,7 +2,7 @@
 /** The `headroom` command. Nothing heavy is loaded before it is known what is asked. */
 import './require-node.mjs'
 import { CommanderError } from 'commander'
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE, exitCodeOf, isUsageError } from './exit-codes.ts'
+import { EXIT_DENIED, EXIT_FAILED, EXIT_OK, EXIT_USAGE, exitCodeOf, isUsageError } from './exit-codes.ts'
 import { programOf } from './program.ts'
 import { visible } from './terminal-text.ts'
 
@@ -37,7 +37,12 @@ async function main(args: readonly string[]): Promise<number> {
 /** A fault at the start, of the store or of the connection says all there is to say; anything else is ours, and its stack says where. */
 function tell(error: unknown): number {
   const code = error instanceof Error ? exitCodeOf(error) : null
-  const text = error instanceof Error ? (code === null ? (error.stack ?? error.message) : visible(error.message)) : String(error)
+  const text =
+    error instanceof Error ? hinted(code === null ? (error.stack ?? error.message) : visible(error.message), code) : String(error)
   process.stderr.write(`headroom: ${text}\n`)
   return code ?? EXIT_FAILED
+}
+
+function hinted(text: string, code: number | null): string {
+  return code === EXIT_DENIED ? `${text} The token is what HEADROOM_TOKEN holds, or the file of --token-file.` : text
 }

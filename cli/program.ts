@@ -13,6 +13,7 @@ import { addLease, addRun } from './run.ts'
 import { addServiceCommands } from './service-commands.ts'
 import { addStoreCommands } from './store-commands.ts'
 import { addSimCommands } from './sim.ts'
+import { addAudit, addTokenCommands } from './token.ts'
 import { addTraceCommands } from './trace.ts'
 
 export function programOf(setExit: SetExit): Command {
@@ -33,6 +34,8 @@ export function programOf(setExit: SetExit): Command {
   addLease(program, setExit)
   addLive(program, setExit)
   addOperatorVerbs(program, setExit)
+  addTokenCommands(program, setExit)
+  addAudit(program, setExit)
   program
     .command('work')
     .description('a task to try a cluster with: busy and idle in turn')

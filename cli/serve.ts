@@ -2,26 +2,31 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { pino } from 'pino'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { Access } from '../controller/api/access/access.ts'
 import { createApi } from '../controller/api/server.ts'
 import { createSeriesFiles } from '../controller/adapters/series-files.ts'
 import { SCHEMA_VERSION } from '../controller/adapters/sqlite/migrations.ts'
-import { createSqliteStore } from '../controller/adapters/sqlite/store.ts'
+import { createSqliteStore, type SqliteStore, type SqliteStoreOptions } from '../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../controller/controller.ts'
 import type { Store } from '../controller/ports/store.ts'
 import { createLiveFleet } from '../simulator/live.ts'
 import { loadScenario } from '../simulator/scenario/load.ts'
+import { adminToken } from './admin-token.ts'
 import { watchDisk } from './disk-watch.ts'
 import { createEventLog } from './event-log.ts'
+import { StartFault } from './exit-codes.ts'
+import { httpAccess, requireToken } from './http-access.ts'
 import { startLiveFleet } from './live-fleet.ts'
+import { createLog } from './log.ts'
 import { natsSettings } from './nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from './package-info.ts'
 import { ownChecks } from './readiness.ts'
 import { REAL_TIME } from './real-time.ts'
 import type { ServedFleet } from './served-fleet.ts'
 import { createServedMetrics } from './served-metrics.ts'
-import { readSettings } from './settings.ts'
+import { readSettings, type Settings } from './settings.ts'
 import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
@@ -35,17 +40,16 @@ const STOP_WITHIN_MS = 8_000
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const settings = readSettings(env)
   const nats = natsSettings(env)
-  const log = pino({ level: settings.logLevel }, pino.destination({ fd: 2, sync: true }))
+  const token = adminToken(env)
+  const log = createLog(settings.logLevel)
+  if (token !== null && token.warning !== null) log.warn(token.warning)
   const measured = createServedMetrics()
-  const store = createSqliteStore({
-    dataDir: settings.dataDir,
-    retainEvents: settings.eventsMaxCount,
-    retainEventsMs: settings.eventsMaxDays * DAY_MS,
-    retainEventBytes: settings.eventsMaxMib * MIB_BYTES,
-    isStoreExpected: settings.isStoreExpected,
-    onCommit: measured.onCommit,
-    log: (line) => log.info(line),
+  const store = openStore(settings, measured.onCommit, log)
+  await requireToken(settings, token, store).catch(async (fault: unknown) => {
+    await store.close()
+    throw fault
   })
+  let access: Access | null = null
   const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
   const options: ControllerOptions = {
     series: { archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }) },
@@ -53,6 +57,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
       measured.onEvents(events)
       logEvents(events)
     },
+    onRefused: (senderId, reason) => access?.trail?.messageRefused(senderId, reason),
     initialConfig: { default_vram_overcommit_percent: settings.defaultOvercommitPercent },
     onFault: (fault) => {
       log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
@@ -69,6 +74,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   })
   const { controller } = fleet
   const { commands, views, events, logs, series } = controller
+  access = httpAccess(settings, token, controller)
   const disk = watchDisk(settings.dataDir)
   measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })
   const app = createApi({
@@ -80,19 +86,16 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     logger: log,
     uiDir: fileURLToPath(new URL('ui', packageRoot())),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],
+    access,
+    trustedProxies: settings.trustedProxies,
   })
-  try {
-    await app.listen({ host: settings.httpHost, port: settings.httpPort })
-  } catch (error) {
+  const url = await listen(app, settings).catch(async (fault: unknown) => {
     await fleet.stop()
-    throw new StartFault(
-      `cannot listen on ${settings.httpHost}:${settings.httpPort}: ${reasonOf(error)}; set CONTROLLER_HTTP_PORT or CONTROLLER_HTTP_HOST`,
-    )
-  }
-  const address = app.server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : settings.httpPort
+    throw fault
+  })
+  const isOpen = !access.authenticator.isRequired
   process.stdout.write(
-    `Headroom ${packageVersion()} runs ${fleet.describe} on http://${hostInUrl(settings.httpHost)}:${port} (data in ${settings.dataDir}; Ctrl-C stops it)\n`,
+    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${isOpen ? 'open to this host' : 'asks for a token'}; Ctrl-C stops it)\n`,
   )
   await untilSignal()
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
@@ -102,11 +105,26 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   measured.process.stop()
 }
 
+function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions['onCommit']>, log: Logger): SqliteStore {
+  return createSqliteStore({
+    dataDir: settings.dataDir,
+    retainEvents: settings.eventsMaxCount,
+    retainEventsMs: settings.eventsMaxDays * DAY_MS,
+    retainEventBytes: settings.eventsMaxMib * MIB_BYTES,
+    isStoreExpected: settings.isStoreExpected,
+    onCommit,
+    log: (line) => log.info(line),
+  })
+}
+
 async function startSimulatedFleet(store: Store, log: Logger, options: ControllerOptions): Promise<ServedFleet> {
   const { scenario } = loadScenario(fileURLToPath(new URL('scenarios/live-demo.scenario.yaml', packageRoot())))
   const isFresh = (await store.load()).marks.epoch === 0
   const startAt = isFresh ? Date.now() - WARM_UP_MS : Date.now()
-  const onRefused = (nodeId: string | null, reason: string): void => log.warn({ node_id: nodeId, reason }, 'message refused')
+  const onRefused = (nodeId: string | null, reason: string): void => {
+    log.warn({ node_id: nodeId, reason }, 'message refused')
+    options.onRefused?.(nodeId, reason)
+  }
   const controller = { ...options, onRefused }
   const fleet = createLiveFleet({ scenario, store, real: REAL_TIME, startAt, seed: randomUUID(), controller })
   await fleet.start()
@@ -120,9 +138,16 @@ async function startSimulatedFleet(store: Store, log: Logger, options: Controlle
   }
 }
 
-/** It cannot start, and the message says why in one line. */
-class StartFault extends Error {
-  override readonly name = 'StartFault'
+/** @returns where it listens, as a URL. */
+async function listen(app: FastifyInstance, { httpHost: host, httpPort }: Settings): Promise<string> {
+  try {
+    await app.listen({ host, port: httpPort })
+  } catch (error) {
+    throw new StartFault(`cannot listen on ${host}:${httpPort}: ${reasonOf(error)}; set CONTROLLER_HTTP_PORT or CONTROLLER_HTTP_HOST`)
+  }
+  const address = app.server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : httpPort
+  return `http://${hostInUrl(host)}:${port}`
 }
 
 function reasonOf(error: unknown): string {

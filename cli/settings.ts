@@ -6,6 +6,10 @@ export interface Settings {
   readonly httpHost: string
   /** 0: any free port. */
   readonly httpPort: number
+  readonly allowedHosts: readonly string[]
+  readonly trustedProxies: readonly string[]
+  readonly requestsPerSecond: number
+  readonly anonymousRequestsPerSecond: number
   readonly dataDir: string
   /** How many events are kept, for how long, and how much of the store they may take. */
   readonly eventsMaxCount: number
@@ -38,15 +42,23 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   return {
     httpHost: valueOf(env, ENVIRONMENT.httpHost),
     httpPort: valueOf(env, ENVIRONMENT.httpPort),
+    allowedHosts: listOf(env, ENVIRONMENT.httpAllowedHosts),
+    trustedProxies: listOf(env, ENVIRONMENT.httpTrustedProxies),
+    requestsPerSecond: valueOf(env, ENVIRONMENT.httpRequestsPerSecond),
+    anonymousRequestsPerSecond: valueOf(env, ENVIRONMENT.httpAnonymousRequestsPerSecond),
     dataDir: valueOf(env, ENVIRONMENT.dataDir),
     eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
     eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),
     eventsMaxMib: valueOf(env, ENVIRONMENT.eventsMaxMib),
     isStoreExpected: valueOf(env, ENVIRONMENT.expectStore),
-    natsUrls: env[ENVIRONMENT.natsUrls.name] ? valueOf(env, ENVIRONMENT.natsUrls) : [],
+    natsUrls: listOf(env, ENVIRONMENT.natsUrls),
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
     logLevel: valueOf(env, ENVIRONMENT.logLevel),
   }
+}
+
+function listOf(env: Readonly<Record<string, string | undefined>>, variable: EnvironmentVariable<readonly string[]>): readonly string[] {
+  return env[variable.name] ? valueOf(env, variable) : []
 }
 
 function valueOf<T>(env: Readonly<Record<string, string | undefined>>, variable: EnvironmentVariable<T>): T {

@@ -14,6 +14,8 @@ import type { NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/
 import type { ReadyzBody, VersionBody } from '../../controller/api/schema/service.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import type { ExplanationBody, TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
+import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/schema/audit.ts'
+import type { MadeTokenBody, NewTokenBody, TokenBody, TokenPage } from '../../controller/api/schema/token.ts'
 import { followEvents, type EventFilter, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { DEFAULT_URL, part, Transport } from './transport.ts'
@@ -23,6 +25,8 @@ export { DEFAULT_URL } from './transport.ts'
 export type { FollowLogOptions, LogPiece } from './logs.ts'
 export type { EventFilter, FollowEventsOptions } from './events.ts'
 export type {
+  AuditEntryBody as AuditEntry,
+  AuditQueryBody as AuditQuery,
   ConfigBody as Config,
   ConfigFields,
   EventBody as Event,
@@ -31,6 +35,7 @@ export type {
   GroupBody as Group,
   KeptLeaseBody as KeptLease,
   LogBody as Log,
+  MadeTokenBody as MadeToken,
   NodeBody as Node,
   NodeConfigChangeBody as NodeConfigChange,
   NodePage,
@@ -41,6 +46,7 @@ export type {
   TaskPatchBody as TaskPatch,
   TaskQuery,
   TaskRequestBody as TaskRequest,
+  TokenBody as Token,
   VersionBody as Version,
 }
 
@@ -80,6 +86,8 @@ export function createClient(options: ClientOptions = {}) {
     tasks: tasksOf(transport),
     nodes: nodesOf(transport),
     groups: groupsOf(transport),
+    tokens: tokensOf(transport),
+    audit: auditOf(transport),
     config: {
       get: ({ signal }: CallOptions = {}) => transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
       /** Fields that are not sent stay as they are; everything is persisted from then on. */
@@ -172,6 +180,30 @@ function groupsOf(transport: Transport) {
       transport.json<GroupBody>({ method: 'PUT', path: member(id, nodeId), isRepeatable: true, signal }),
     removeNode: (id: string, nodeId: string, { signal }: CallOptions = {}) =>
       transport.json<null>({ method: 'DELETE', path: member(id, nodeId), signal }),
+  }
+}
+
+function tokensOf(transport: Transport) {
+  return {
+    /** All of them, in order of creation; their secrets are known to who holds them alone. */
+    list: async ({ signal }: CallOptions = {}) => (await transport.json<TokenPage>({ method: 'GET', path: '/tokens', signal })).items,
+    /** The answer holds the secret, this once. */
+    create: (token: NewTokenBody, { signal }: CallOptions = {}) =>
+      transport.json<MadeTokenBody>({ method: 'POST', path: '/tokens', body: token, signal }),
+    /** 409 for the last one of an admin, unless `force`. */
+    revoke: (id: string, { force, signal }: CallOptions & { readonly force?: boolean } = {}) =>
+      transport.json<null>({ method: 'DELETE', path: `/tokens/${part(id)}`, query: { force }, signal }),
+  }
+}
+
+function auditOf(transport: Transport) {
+  const list = ({ signal, ...query }: AuditQueryBody & CallOptions = {}) =>
+    transport.json<AuditPage>({ method: 'GET', path: '/audit', query, signal })
+  return {
+    /** One page, newest first. */
+    list,
+    each: (query: Omit<AuditQueryBody, 'cursor'> & CallOptions = {}): AsyncGenerator<AuditEntryBody, void, undefined> =>
+      eachOf((cursor) => list({ ...query, ...cursor })),
   }
 }
 

@@ -1,4 +1,5 @@
 /** Is there a controller, is it the same version, is it ready, and does its clock agree with ours? */
+import { ApiError } from '../client/client.ts'
 import { openClient, type ServerOption } from '../operator/session.ts'
 import { packageVersion } from '../package-info.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
@@ -23,6 +24,9 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
       clockCheck(Date.parse(summary.at), askedAt, Date.now()),
     ]
   } catch (error) {
+    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+      return [fail('controller', `${client.url} answers: ${error.detail}`, 'set HEADROOM_TOKEN or --token-file to a token of a viewer')]
+    }
     return [fail('controller', reasonOf(error), 'start one with `headroom serve`, or set VENDOR_CONTROLLER_URL or --server')]
   }
 }

@@ -1,10 +1,12 @@
 /** The client that an operator's verb speaks through, and the things its arguments name. */
+import { readFileSync } from 'node:fs'
 import { createClient, type HeadroomClient, type Node } from '../client/client.ts'
 import { CommandFailure, EXIT_NOT_FOUND, UsageError } from '../exit-codes.ts'
 import type { OutputFormat } from './output.ts'
 
 export interface ServerOption {
   readonly server?: string
+  readonly tokenFile?: string
 }
 
 export interface VerbOptions extends ServerOption {
@@ -16,15 +18,26 @@ const ATTEMPTS = 1
 
 /** @throws UsageError when the address cannot be one. */
 export function openClient(
-  { server }: ServerOption,
+  { server, tokenFile }: ServerOption,
   more: { readonly attempts?: number; readonly signal?: AbortSignal } = {},
 ): HeadroomClient {
   try {
-    return createClient({ attempts: ATTEMPTS, ...more, ...(server === undefined ? {} : { url: server }) })
+    const token = tokenFile === undefined ? {} : { token: tokenIn(tokenFile) }
+    return createClient({ attempts: ATTEMPTS, ...more, ...token, ...(server === undefined ? {} : { url: server }) })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
     throw new UsageError(`${server === undefined ? 'VENDOR_CONTROLLER_URL' : '--server'}: ${error.message}`, { cause: error })
   }
+}
+
+function tokenIn(path: string): string {
+  try {
+    const token = readFileSync(path, 'utf8').trim()
+    if (/^[\x21-\x7e]{1,512}$/.test(token)) return token
+  } catch (error) {
+    throw new UsageError(`--token-file: ${(error as Error).message}`, { cause: error })
+  }
+  throw new UsageError(`--token-file: ${path} holds no token`)
 }
 
 /** A node by its id, or by its name where only one has it. */

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawReplyDefaultExpression, Raw
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
+import type { Access } from './access/access.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
 import type { Series } from '../series/series.ts'
@@ -33,6 +34,7 @@ export interface Build {
 }
 
 export interface ApiContext {
+  readonly access: Access
   readonly commands: Commands
   readonly views: Views
   /** How the cluster did over time. */

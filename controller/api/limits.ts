@@ -17,3 +17,9 @@ export const MAX_POINTS = 5_000
 
 /** The most values in one answer of /series: scopes × names × points. Some 2 MB of JSON. */
 export const MAX_SERIES_VALUES = 200_000
+
+/** How long its headers alone may take. */
+export const HEADERS_TIMEOUT_MS = 15_000
+
+/** Connections at a time; further ones are closed at once. Each may hold one open stream. */
+export const MAX_CONNECTIONS = 4_096

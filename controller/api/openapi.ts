@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import { PROBLEMS, type ProblemCode } from './errors.ts'
-import { PROBLEMS_OF } from './operation.ts'
+import { PROBLEMS_OF, roleOf } from './operation.ts'
 import { ProblemRef } from './schema/problem.ts'
 import { MEDIA_TYPE } from './schema/service.ts'
 
@@ -18,6 +18,15 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/' }],
+      components: {
+        securitySchemes: {
+          token: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'Needed once the first token is made; the least role of a route is its x-role.',
+          },
+        },
+      },
       tags: [
         { name: 'configuration', description: 'Global settings' },
         { name: 'nodes', description: 'GPU nodes and their settings' },
@@ -26,6 +35,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         { name: 'decisions', description: 'What was decided, and from what' },
         { name: 'events', description: 'What happened, in order' },
         { name: 'summary', description: 'The cluster on one page' },
+        { name: 'access', description: 'Tokens, and who asked for what' },
         { name: 'service', description: 'Health, version, this document' },
       ],
     },
@@ -40,7 +50,8 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
 /** The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would slow every start down. */
 function documented(schema: FastifySchema & { readonly [PROBLEMS_OF]?: readonly ProblemCode[] }): FastifySchema {
   const { [PROBLEMS_OF]: codes = [], response, ...rest } = schema
-  return { ...rest, response: { ...problemResponses(codes), ...successResponses(response ?? {}) } }
+  const security = roleOf({ schema }) === 'public' ? [] : [{ token: [] }]
+  return { ...rest, security, response: { ...problemResponses(codes), ...successResponses(response ?? {}) } }
 }
 
 function successResponses(responses: object): object {

@@ -12,16 +12,19 @@ export interface OperationSchema extends FastifySchema {
   readonly role: LeastRole
   /** A submitter may call it for his own tasks only, operators and admins for all; the path has a `task_id`. */
   readonly ownersOnly?: true
+  /** Clients repeat it all the time: only refusals of it are audited. */
+  readonly routine?: true
   readonly response: object
 }
 
-export type Tag = 'configuration' | 'nodes' | 'tasks' | 'groups' | 'decisions' | 'events' | 'summary' | 'service'
+export type Tag = 'configuration' | 'nodes' | 'tasks' | 'groups' | 'decisions' | 'events' | 'summary' | 'access' | 'service'
 
 /** `specification`: one of the three calls that the specification defines; everything else is an addition of this project. */
 export type Origin = 'specification' | 'project'
 
 const NO_QUERY = closed({})
-const OF_EVERY_ROUTE: readonly ProblemCode[] = ['invalid_request', 'internal_error']
+const OF_EVERY_ROUTE: readonly ProblemCode[] = ['invalid_request', 'misdirected_request', 'too_many_requests', 'internal_error']
+const OF_EVERY_CLOSED_ROUTE: readonly ProblemCode[] = ['unauthorized', 'forbidden']
 const OF_EVERY_BODY: readonly ProblemCode[] = ['body_too_large', 'unsupported_media_type']
 
 /**
@@ -41,7 +44,12 @@ export function operation<const S extends OperationSchema>(
     ...(ownersOnly ? { [OWNERS_ONLY]: true } : {}),
     ...(schema.querystring === undefined ? { querystring: NO_QUERY } : {}),
     ...(origin === 'project' ? { 'x-origin': 'project' } : {}),
-    [PROBLEMS_OF]: [...OF_EVERY_ROUTE, ...(schema.body === undefined ? [] : OF_EVERY_BODY), ...problems],
+    [PROBLEMS_OF]: [
+      ...OF_EVERY_ROUTE,
+      ...(role === 'public' ? [] : OF_EVERY_CLOSED_ROUTE),
+      ...(schema.body === undefined ? [] : OF_EVERY_BODY),
+      ...problems,
+    ],
   }
 }
 
@@ -51,6 +59,7 @@ export const PROBLEMS_OF = 'x-problems'
 /** Where the least role stands in a route's schema, and in the OpenAPI document. */
 const ROLE_OF = 'x-role'
 const OWNERS_ONLY = 'x-owners-only'
+const ROUTINE = 'routine'
 
 export interface Access {
   readonly role: LeastRole
@@ -65,6 +74,15 @@ export function accessOf({ method, url, schema }: { readonly method: unknown; re
   }
   if (ownersOnly && !url.includes(':task_id')) throw new Error(`The route ${String(method)} ${url} is for owners and names no task.`)
   return { role, ownersOnly }
+}
+
+/** Of a route that is known to say it. */
+export function roleOf({ schema }: { readonly schema?: object }): LeastRole | undefined {
+  return (schema as { [ROLE_OF]?: LeastRole } | undefined)?.[ROLE_OF]
+}
+
+export function isRoutine({ schema }: { readonly schema?: object }): boolean {
+  return (schema as { [ROUTINE]?: true } | undefined)?.[ROUTINE] === true
 }
 
 /** A route that is no operation: a file of the page. */

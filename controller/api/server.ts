@@ -14,6 +14,9 @@ import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../engine/views.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import { Series } from '../series/series.ts'
+import { createAccess, type Access } from './access/access.ts'
+import { addAuditing } from './access/auditing.ts'
+import { addGate } from './access/gate.ts'
 import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { declareOpenToAll, requireDeclaredRoles } from './declared-roles.ts'
@@ -22,7 +25,7 @@ import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-rep
 import { EventFeed } from './event-feed.ts'
 import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
 import { KnownPaths } from './known-paths.ts'
-import { BODY_LIMIT_BYTES, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
+import { BODY_LIMIT_BYTES, HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
 import { openApiOptions } from './openapi.ts'
 import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
@@ -30,6 +33,7 @@ import { gauges, Metrics } from './prometheus/metrics.ts'
 import { readQueryValues } from './query-values.ts'
 import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { configRevisionRoutes } from './routes/config-revisions.ts'
 import { assignmentRoutes } from './routes/assignment.ts'
 import { configRoutes } from './routes/config.ts'
@@ -48,6 +52,7 @@ import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { summaryRoutes } from './routes/summary.ts'
 import { taskActionRoutes } from './routes/task-actions.ts'
 import { taskRoutes } from './routes/tasks.ts'
+import { tokenRoutes } from './routes/tokens.ts'
 import { ConfigSchema } from './schema/config.ts'
 import { DecisionSchema } from './schema/decision.ts'
 import { EventSchema } from './schema/event.ts'
@@ -79,20 +84,28 @@ export interface ApiOptions {
   readonly metrics?: Metrics
   /** What /readyz asks; none means ready. */
   readonly readiness?: () => readonly ReadinessCheck[]
+  /** Who may ask; without it whoever does may do everything (a simulated world). */
+  readonly access?: Access
+  /** Proxies whose word for the address of a client is taken. */
+  readonly trustedProxies?: readonly string[]
 }
 
 export function createApi(options: ApiOptions): FastifyInstance {
   const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], series = new Series(views), logs = null } = options
   const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
+  const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const summary = createSummary({ views, fleet, series })
   const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary })
-  const api: ApiContext = { commands, views, series, summary, feed, logs, version, build, metrics, fleet, readiness }
+  const api: ApiContext = { access, commands, views, series, summary, feed, logs, version, build, metrics, fleet, readiness }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
+  app.server.maxConnections = MAX_CONNECTIONS
   const paths = new KnownPaths()
 
   app.addHook('onRoute', ({ url, method }) => paths.add(url, [method].flat()))
   requireDeclaredRoles(app as unknown as FastifyInstance)
   prepareCallers(app as unknown as FastifyInstance)
+  addGate(app as unknown as FastifyInstance, access, views)
+  addAuditing(app as unknown as FastifyInstance, access.trail)
   readJsonBodies(app as unknown as FastifyInstance)
   replyWithProblems(app as unknown as FastifyInstance, paths)
   prepareRequests(app)
@@ -111,13 +124,15 @@ export function createApi(options: ApiOptions): FastifyInstance {
 
 const SILENT: EventSource = { subscribe: () => () => {} }
 
-function serverOptions({ logger, inVirtualTime = false }: ApiOptions): FastifyHttpOptions<RawServerDefault> {
+function serverOptions({ logger, inVirtualTime = false, trustedProxies = [] }: ApiOptions): FastifyHttpOptions<RawServerDefault> {
   let requests = 0
   return {
     ...(logger === undefined ? { logger: false } : { loggerInstance: logger }),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    ...(trustedProxies.length === 0 ? {} : { trustProxy: [...trustedProxies] }),
     // An open page would keep the server from closing.
     forceCloseConnections: true,
     return503OnClosing: false,
@@ -163,6 +178,8 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   recoveryRoutes(app, api)
   summaryRoutes(app, api)
   seriesRoutes(app, api)
+  tokenRoutes(app, api)
+  auditRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')
   openApiRoutes(app)

@@ -6,6 +6,9 @@
 /** How deep arrays and objects may nest. The deepest request of this API needs 3. */
 export const MAX_DEPTH = 32
 
+/** How many fields all objects of a text may have together. The largest request of this API has some hundred. */
+export const MAX_FIELDS = 10_000
+
 /** Where the text stops being JSON that this API reads. Line and column count from 1, in UTF-16 code units. */
 export class JsonFlaw extends Error {
   override readonly name = 'JsonFlaw'
@@ -37,6 +40,7 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 class Reader {
   readonly #text: string
   #at = 0
+  #fields = 0
 
   constructor(text: string) {
     this.#text = text
@@ -89,6 +93,8 @@ class Reader {
   #key(object: object): string {
     const start = this.#at
     if (this.#text.charAt(start) !== '"') throw this.#flaw('expected a field name in double quotes')
+    this.#fields += 1
+    if (this.#fields > MAX_FIELDS) throw this.#flaw(`more than ${MAX_FIELDS} fields`, start)
     const key = this.#string()
     if (key === '__proto__') throw this.#flaw('the field name "__proto__" is not allowed', start)
     if (Object.hasOwn(object, key)) throw this.#flaw(`the field ${JSON.stringify(key.slice(0, 64))} stands twice in one object`, start)

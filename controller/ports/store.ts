@@ -154,8 +154,9 @@ export interface AuditRecord {
   readonly action: string
   /** Method and path, without a query. */
   readonly target: string
-  readonly outcome: 'accepted' | 'refused'
-  /** Status and code of a refusal; null for what was accepted. */
+  /** `failed`: it was let in, and the controller could not carry it out. */
+  readonly outcome: 'accepted' | 'refused' | 'failed'
+  /** Status and code of what was not accepted. */
   readonly status: number | null
   readonly code: string | null
   /** So many refusals from the same source were left out before this one. */
@@ -211,6 +212,20 @@ export interface Batch {
   /** null: none was added. */
   readonly submissionKeys: SubmissionKeyRecords | null
   readonly marks: Marks
+}
+
+/** For a batch that says one thing only. */
+export const NO_CHANGE: Omit<Batch, 'marks'> = {
+  tasks: [],
+  nodes: [],
+  forgottenNodeIds: [],
+  groups: [],
+  deletedGroupIds: [],
+  config: null,
+  events: [],
+  decisions: [],
+  access: null,
+  submissionKeys: null,
 }
 
 /** What a controller starts from. Final tasks are not loaded: they are paged through `finishedTasks`. */

@@ -11,7 +11,7 @@ import { programOf } from '../../cli/program.ts'
 export const CLI_DOCS = join(import.meta.dirname, '../../docs/cli.md')
 const BEGIN = '<!-- commands: made by `node test/support/cli-reference.ts` -->'
 /** Described once, at the top of the page. */
-const OF_ALL: ReadonlySet<string> = new Set(['--server', '--output'])
+const OF_ALL: ReadonlySet<string> = new Set(['--server', '--token-file', '--output'])
 const END = '<!-- end of commands -->'
 
 /** The page with the tables as the commands are now. */

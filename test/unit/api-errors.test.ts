@@ -148,7 +148,7 @@ describe('query parameters', () => {
   })
 
   test('a write with a parameter that is not known changes nothing: it could have meant a dry run', async () => {
-    expect((await api.send('PUT', '/config?dry_run=true', PERCENT)).status).toBe(400)
+    expect((await api.send('PUT', '/config?dryrun=true', PERCENT)).status).toBe(400)
     expect(world.config.revision).toBe(0)
   })
 })

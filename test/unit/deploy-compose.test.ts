@@ -42,7 +42,7 @@ describe('docker-compose.yml', () => {
   it('starts broker and controller, and servers by profile', () => {
     const byProfile = Map.groupBy(all, ([, { profiles }]) => profiles?.join() ?? 'always')
     expect([...byProfile.keys()].toSorted(byText)).toEqual(['always', 'gpu', 'sim'])
-    expect(byProfile.get('always')?.map(([name]) => name)).toEqual(['broker-config', 'nats', 'controller'])
+    expect(byProfile.get('always')?.map(([name]) => name)).toEqual(['broker-config', 'admin-token', 'nats', 'controller'])
     for (const [, { runtime }] of byProfile.get('gpu') ?? []) expect(runtime).toBe('nvidia')
   })
 
@@ -104,6 +104,10 @@ describe('docker-compose.yml', () => {
     expect(new Set(mounted.map(([name]) => name))).toEqual(new Set(Object.keys(volumes)))
     const writers = all.filter(([, each]) => each.volumes?.includes('broker:/etc/headroom/broker'))
     expect(writers.map(([name]) => name)).toEqual(['broker-config'])
+    const admins = all.filter(([, each]) => each.volumes?.includes('admin:/etc/headroom/admin'))
+    expect(admins.map(([name]) => name)).toEqual(['admin-token'])
+    expect(services['admin-token']?.command).toContain(`--out=${services['controller']?.environment?.['CONTROLLER_ADMIN_TOKEN_FILE']}`)
+    expect(services['controller']?.depends_on?.['admin-token']?.condition).toBe('service_completed_successfully')
     for (const [, { environment = {}, depends_on }] of all) {
       const key = environment['CONTROLLER_NATS_NKEY_FILE']
       if (key === undefined) continue

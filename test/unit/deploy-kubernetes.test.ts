@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { hostRules } from '../../controller/api/access/host-rules.ts'
 import { ENVIRONMENT } from '../../cli/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 
@@ -119,6 +120,20 @@ describe('deploy/kubernetes', () => {
     expect(ingress.from.flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock.cidr]))).toEqual(['192.0.2.0/24'])
   })
 
+  it('lets the controller be asked by the names of its service and of the ingress', () => {
+    const { env = [] } = podsOf(applied).find(([name]) => name === 'headroom-controller')?.[1].containers[0] ?? {}
+    const allowed = env.find(({ name }) => name === 'CONTROLLER_HTTP_ALLOWED_HOSTS')?.value?.split(',') ?? []
+    const rules = hostRules(allowed)
+    for (const host of [
+      'headroom-controller:30080',
+      'headroom-controller.headroom.svc:30080',
+      one('Ingress', 'headroom').spec.rules[0].host as string,
+    ]) {
+      rules.require(host)
+    }
+    expect(() => rules.require('headroom-controller.evil.example')).toThrow()
+  })
+
   it('has the ingress in a file that may be left out', () => {
     expect(manifestsIn('ingress.yaml').map(({ kind }) => kind)).toEqual(['Ingress'])
     const [rule] = one('Ingress', 'headroom').spec.rules
@@ -149,7 +164,7 @@ describe('deploy/kubernetes', () => {
   it.each(pods)('%s has its keys from secrets that it names', (_, pod) => {
     const mounts = pod.containers.flatMap(({ volumeMounts = [] }) => volumeMounts)
     for (const { name, value } of pod.containers.flatMap(({ env = [] }) => env)) {
-      if (name !== 'CONTROLLER_NATS_NKEY_FILE') continue
+      if (name !== 'CONTROLLER_NATS_NKEY_FILE' && name !== 'CONTROLLER_ADMIN_TOKEN_FILE') continue
       const mount = mounts.find(({ mountPath }) => value?.startsWith(`${mountPath}/`))
       expect(pod.volumes.find((volume) => volume.name === mount?.name)).toHaveProperty('secret.secretName')
     }

@@ -12,6 +12,7 @@ const keepalive = operation(
     operationId: 'keepTaskAlive',
     role: 'submitter',
     ownersOnly: true,
+    routine: true,
     summary: 'Let a lease go on, and say whether it wants the GPU',
     description: 'A lease is a task without a command. One that nobody keeps alive for 60 s ends.',
     tags: ['tasks'],

@@ -1,0 +1,84 @@
+/** `headroom token …`. */
+import { writeFileSync } from 'node:fs'
+import { newSecret } from '../../controller/api/access/token-secrets.ts'
+import type { Role } from '../../controller/domain/role.ts'
+import type { MadeToken, Token } from '../client/client.ts'
+import { EXIT_OK, UsageError } from '../exit-codes.ts'
+import { printDone, printList, printOne, type Column } from './output.ts'
+import { openClient, type VerbOptions } from './session.ts'
+import { withTokenStore } from './token-store.ts'
+
+export interface TokenOptions extends VerbOptions {
+  readonly dataDir?: string
+}
+
+export interface TokenCreateOptions extends TokenOptions {
+  readonly role: Role
+  /** Milliseconds. */
+  readonly expires?: number
+}
+
+/** The secret alone stands on stdout, so that it can be sent to where it belongs. */
+export async function tokenCreate(name: string, options: TokenCreateOptions): Promise<number> {
+  const { output, role, expires, dataDir, ...server } = options
+  const wanted = { name, role, expires_in_seconds: expires === undefined ? null : Math.ceil(expires / 1000) }
+  const made: MadeToken =
+    dataDir === undefined ? await openClient(server).tokens.create(wanted) : await withTokenStore(dataDir, (store) => store.create(wanted))
+  if (output !== 'table' && output !== 'wide') {
+    await printOne(made, [], output)
+    return EXIT_OK
+  }
+  const until = made.expires_at === null ? 'never expires' : `expires at ${made.expires_at}`
+  process.stderr.write(`token ${made.id}: ${made.name}, ${made.role}, ${until}. This is its secret; it is not shown again:\n`)
+  process.stdout.write(`${made.secret}\n`)
+  return EXIT_OK
+}
+
+export async function tokenList({ output, dataDir, ...server }: TokenOptions): Promise<number> {
+  const tokens =
+    dataDir === undefined ? await openClient(server).tokens.list() : await withTokenStore(dataDir, (store) => Promise.resolve(store.list()))
+  await printList(tokens, COLUMNS, output)
+  return EXIT_OK
+}
+
+export async function tokenRevoke(ids: readonly string[], options: TokenOptions & { readonly force?: boolean }): Promise<number> {
+  const { output, dataDir, force = false, ...server } = options
+  const revoke = async (revokeOne: (id: string) => Promise<unknown>): Promise<void> => {
+    for (const id of ids) {
+      await revokeOne(id)
+      await printDone({ id, revoked: true }, `${id}: revoked`, output)
+    }
+  }
+  if (dataDir === undefined) {
+    const client = openClient(server)
+    await revoke((id) => client.tokens.revoke(id, { force }))
+  } else await withTokenStore(dataDir, (store) => revoke((id) => store.revoke(id, force)))
+  return EXIT_OK
+}
+
+export function tokenGenerate({ out }: { readonly out?: string }): number {
+  const { secret } = newSecret()
+  if (out === undefined) process.stdout.write(`${secret}\n`)
+  else writeNew(out, `${secret}\n`)
+  return EXIT_OK
+}
+
+function writeNew(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { mode: 0o600, flag: 'wx' })
+    process.stderr.write(`wrote ${path}: whoever reads it is an admin\n`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new UsageError(`--out: ${(error as Error).message}`, { cause: error })
+    process.stderr.write(`${path} is there and stays as it is\n`)
+  }
+}
+
+const COLUMNS: readonly Column<Token>[] = [
+  { title: 'ID', of: (token) => token.id },
+  { title: 'NAME', of: (token) => token.name },
+  { title: 'ROLE', of: (token) => token.role },
+  { title: 'EXPIRES', of: (token) => token.expires_at },
+  { title: 'LAST USED', of: (token) => token.last_used_at },
+  { title: 'CREATED', isWide: true, of: (token) => token.created_at },
+  { title: 'BY', isWide: true, of: (token) => token.created_by },
+]

@@ -1,0 +1,50 @@
+/** What stands between a request and its route: who may ask, under which name, how often, and what is remembered of it. */
+import type { Instant } from '../../../protocol/units.ts'
+import type { AccessBook } from '../../engine/access-book.ts'
+import { AuditTrail } from './audit-trail.ts'
+import { Authenticator } from './authenticator.ts'
+import { hostRules, type HostRules } from './host-rules.ts'
+import { createRateLimiter, type RateLimiter } from './rate-limiter.ts'
+
+export interface AccessOptions {
+  /** Tokens and audit; null: there are none, and whoever asks may do everything (a simulated world). */
+  readonly book: AccessBook | null
+  /** The time of the day: tokens expire by it, whatever time a simulated fleet has reached. */
+  readonly now: () => Instant
+  /** Hash of the admin token that the environment names. */
+  readonly adminTokenHash?: string | null
+  /** Names under which it may be asked, beside loopback names and addresses. */
+  readonly allowedHosts?: readonly string[]
+  /** Of one token; 0: no limit. */
+  readonly requestsPerSecond?: number
+  /** Of one address, without a token that is known; 0: no limit. */
+  readonly anonymousRequestsPerSecond?: number
+}
+
+/** Far above what one client needs, far below what would starve the others. */
+export const REQUESTS_PER_SECOND = 5_000
+export const ANONYMOUS_REQUESTS_PER_SECOND = 100
+
+export interface Access {
+  readonly book: AccessBook | null
+  readonly now: () => Instant
+  readonly authenticator: Authenticator
+  readonly hosts: HostRules
+  readonly ofTokens: RateLimiter
+  readonly ofAddresses: RateLimiter
+  /** null: nothing is audited. */
+  readonly trail: AuditTrail | null
+}
+
+export function createAccess(options: AccessOptions): Access {
+  const { book, now, adminTokenHash = null, allowedHosts = [] } = options
+  return {
+    book,
+    now,
+    authenticator: new Authenticator({ book, adminTokenHash, now }),
+    hosts: hostRules(allowedHosts),
+    ofTokens: createRateLimiter(options.requestsPerSecond ?? REQUESTS_PER_SECOND),
+    ofAddresses: createRateLimiter(options.anonymousRequestsPerSecond ?? ANONYMOUS_REQUESTS_PER_SECOND),
+    trail: book === null ? null : new AuditTrail(book, now),
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * What a bearer token looks like, and what of it is kept. `headroom_<id>_<secret>`: the id finds the record, the secret proves who holds it.
+ * A secret holds 256 random bits, so that one round of SHA-256 is enough: nobody can try them all, as passwords can be tried.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+
+/** The shortest secret that is taken from a file. */
+export const SECRET_MIN_CHARACTERS = 32
+export const SECRET_MAX_CHARACTERS = 512
+
+const ID_ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
+const ID_CHARACTERS = 12
+const SECRET_BYTES = 32
+const PATTERN = /^headroom_([a-z2-7]{12})_[A-Za-z0-9_-]{43}$/
+const UNKNOWN = Buffer.alloc(32)
+
+export interface NewSecret {
+  readonly id: string
+  /** To be shown once. */
+  readonly secret: string
+  /** To be kept. */
+  readonly hash: string
+}
+
+export function newSecret(): NewSecret {
+  const id = [...randomBytes(ID_CHARACTERS)].map((byte) => ID_ALPHABET.charAt(byte % ID_ALPHABET.length)).join('')
+  const secret = `headroom_${id}_${randomBytes(SECRET_BYTES).toString('base64url')}`
+  return { id, secret, hash: hashOf(secret) }
+}
+
+/** 64 hexadecimal digits. */
+export function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}
+
+/** The id in a secret of ours; null in any other text. */
+export function idIn(secret: string): string | null {
+  return PATTERN.exec(secret)?.[1] ?? null
+}
+
+/** Takes the same time wherever the two differ, and also when there is no hash to compare with. */
+export function isSecretOf(secret: string, hash: string | null): boolean {
+  const expected = hash === null ? UNKNOWN : Buffer.from(hash, 'hex')
+  const isSame = timingSafeEqual(createHash('sha256').update(secret).digest(), expected)
+  return isSame && hash !== null
+}

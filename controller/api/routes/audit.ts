@@ -1,0 +1,65 @@
+import type { Instant } from '../../../protocol/units.ts'
+import type { AuditRecord } from '../../ports/store.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { readCursor, writeCursor } from '../cursor.ts'
+import { invalidField } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentInstant } from '../present/instant.ts'
+import { AuditPageSchema, AuditQuerySchema, type AuditEntryBody } from '../schema/audit.ts'
+
+const listAudit = operation(
+  {
+    operationId: 'listAudit',
+    role: 'admin',
+    summary: 'Who asked for what, and who was kept out, newest first',
+    tags: ['access'],
+    querystring: AuditQuerySchema,
+    response: { 200: AuditPageSchema },
+  },
+  ['store_failed'],
+)
+
+const DEFAULT_LIMIT = 50
+
+/** GET /audit. */
+export function auditRoutes(app: ApiApp, { views }: ApiContext): void {
+  app.get('/audit', { schema: listAudit }, async ({ query }) => {
+    const { cursor, limit = DEFAULT_LIMIT, actor = null, action = null, outcome = null, target: targetContains = null } = query
+    const beforeSeq = cursor === undefined ? null : readCursor(cursor)
+    const [since, until] = [momentOf('since', query.since), momentOf('until', query.until)]
+    // One more than is shown says whether there is another page.
+    const filter = { beforeSeq, actor, action, outcome, targetContains, since, until }
+    const found = await views.stored.audits({ ...filter, limit: limit + 1 })
+    const items = found.slice(0, limit)
+    const last = items.at(-1)
+    const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.seq) : null
+    return { items: items.map(presentAudit), next_cursor, total: null }
+  })
+}
+
+/** The pattern has seen to its form; the 31st of February is left. */
+function momentOf(name: string, text: string | undefined): Instant | null {
+  if (text === undefined) return null
+  const at = Date.parse(text)
+  if (Number.isNaN(at)) throw invalidField(`/${name}`, `query parameter ${name} must be a time in UTC such as 2026-01-31T08:00:00Z`)
+  return at
+}
+
+function presentAudit(record: AuditRecord): AuditEntryBody {
+  const { seq, at, actor, role, tokenId, address, requestId, action, target, outcome, status, code, leftOut } = record
+  return {
+    seq,
+    at: presentInstant(at),
+    actor,
+    role,
+    token_id: tokenId,
+    address,
+    request_id: requestId,
+    action,
+    target,
+    outcome,
+    status,
+    code,
+    left_out: leftOut,
+  }
+}

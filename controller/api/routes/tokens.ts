@@ -1,0 +1,85 @@
+import { Type } from 'typebox'
+import type { Instant } from '../../../protocol/units.ts'
+import type { AccessBook } from '../../engine/access-book.ts'
+import type { TokenRecord } from '../../ports/store.ts'
+import { newSecret } from '../access/token-secrets.ts'
+import { ask } from '../ask.ts'
+import { callerOf } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentToken } from '../present/token.ts'
+import { MadeTokenSchema, NewTokenSchema, TokenPageSchema, TokenPathSchema, TokenRevocationQuerySchema } from '../schema/token.ts'
+
+const listTokens = operation({
+  operationId: 'listTokens',
+  role: 'admin',
+  summary: 'All tokens, without their secrets, in order of creation',
+  tags: ['access'],
+  response: { 200: TokenPageSchema },
+})
+
+const createToken = operation(
+  {
+    operationId: 'createToken',
+    role: 'admin',
+    summary: 'Make a token',
+    description: "The answer holds its secret, this once. The first token of all is an admin's; from then on every request needs one.",
+    tags: ['access'],
+    body: NewTokenSchema,
+    response: { 201: MadeTokenSchema },
+  },
+  ['conflict', 'store_failed'],
+)
+
+const revokeToken = operation(
+  {
+    operationId: 'revokeToken',
+    role: 'admin',
+    summary: 'Revoke a token',
+    description: 'It is of no use from then on. The last one of an admin is kept, unless forced.',
+    tags: ['access'],
+    params: TokenPathSchema,
+    querystring: TokenRevocationQuerySchema,
+    response: { 204: Type.Null({ description: 'Revoked' }) },
+  },
+  ['not_found', 'conflict', 'store_failed'],
+)
+
+/** GET and POST /tokens, DELETE /tokens/{token_id}. */
+export function tokenRoutes(app: ApiApp, { access }: ApiContext): void {
+  const { authenticator } = access
+  const book = (): AccessBook => {
+    if (access.book === null) throw new ApiProblem('conflict', 'No tokens are kept here: this is a simulated world.')
+    return access.book
+  }
+
+  app.get('/tokens', { schema: listTokens }, () => {
+    const tokens = [...(access.book?.tokens() ?? [])]
+    return { items: tokens.map(presentToken), next_cursor: null, total: tokens.length }
+  })
+
+  app.post('/tokens', { schema: createToken }, async (request, reply) => {
+    const { name, role, expires_in_seconds: seconds = null } = request.body
+    if (role !== 'admin' && !authenticator.hasAdmin(null)) {
+      throw new ApiProblem('conflict', "The first token must be an admin's: with any other nobody could make a second one.")
+    }
+    const { id, secret, hash } = newSecret()
+    const now: Instant = access.now()
+    const expiresAt = seconds === null ? null : now + seconds * 1000
+    const { name: createdBy } = callerOf(request)
+    const record = { id, name, role, secretHash: hash, createdAt: now, createdBy, expiresAt, lastUsedAt: null }
+    const token = await ask<TokenRecord>((answer) => book().create(record, answer))
+    reply.code(201).header('location', `/api/v1/tokens/${token.id}`)
+    return { ...presentToken(token), secret }
+  })
+
+  app.delete('/tokens/:token_id', { schema: revokeToken }, async ({ params: { token_id: id }, query }, reply) => {
+    const isAdmin = access.book?.token(id)?.role === 'admin'
+    if (isAdmin && query.force !== true && !authenticator.hasAdmin(id)) {
+      throw new ApiProblem('conflict', 'It is the last token of an admin: nobody could make another. Use force to revoke it all the same.')
+    }
+    await ask<null>((answer) => book().revoke(id, answer))
+    return reply.code(204).send(null)
+  })
+}

@@ -1,0 +1,123 @@
+/** Route by role by ownership: made from the routes themselves, so that a new one is in it. */
+import type { RouteOptions } from 'fastify'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { accessOf } from '../../controller/api/operation.ts'
+import { RANKED_ROLES, ROLES, type LeastRole, type Role } from '../../controller/domain/role.ts'
+import type { Task } from '../../controller/domain/task.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/commands.ts'
+import { accessWorld, type AccessWorld } from '../support/access-world.ts'
+
+/** null: without a token. */
+type Who = Role | null
+const EVERYBODY: readonly Who[] = [null, ...ROLES]
+
+let world: AccessWorld
+const tokens = new Map<Who, string>()
+
+beforeAll(async () => {
+  world = await accessWorld()
+  for (const role of ROLES) tokens.set(role, await world.token(role))
+})
+afterAll(() => world.app.close())
+
+function submit(owner: string): Promise<string> {
+  const request = {
+    ...TASK_DEFAULTS,
+    id: null,
+    name: null,
+    vramMib: 1,
+    groups: [],
+    labels: {},
+    owner,
+    command: null,
+    maxRuntimeSeconds: null,
+  }
+  return new Promise((resolve) => world.engine.submitTask(request, (answer) => resolve((answer as { readonly value: Task }).value.spec.id)))
+}
+
+/** Nothing may be changed by who is kept out. */
+function state(): string {
+  const { views, engine } = world
+  const open = [...views.openTasks()].map(({ spec, state }) => [spec, state])
+  return JSON.stringify([views.config(), [...views.groups()], open, [...engine.access.tokens()].map(({ id }) => id), views.counts()])
+}
+
+/** The rule, said another way than the code says it. */
+function isLetIn(who: Who, least: LeastRole, ownersOnly: boolean, isOwn: boolean): boolean {
+  if (least === 'public') return true
+  if (who === null) return false
+  if (who === 'metrics') return least === 'metrics'
+  if (least === 'metrics') return true
+  const rank = (role: string) => (RANKED_ROLES as readonly string[]).indexOf(role)
+  if (ownersOnly && who === 'submitter' && !isOwn) return false
+  return rank(who) >= rank(least)
+}
+
+async function ask({ method, url }: RouteOptions, who: Who, taskId: string) {
+  const path = url.replace(':task_id', taskId).replaceAll(/:[a-z_]+/g, 'nothing-of-that-name')
+  const token = tokens.get(who)
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  // Some answers are streams that do not end.
+  const answer = await world.app.inject({ method: method as 'GET', url: path, headers, payloadAsStream: true })
+  answer
+    .stream()
+    .on('error', () => {})
+    .destroy()
+  return answer
+}
+
+describe('every route lets in who its role says, and nobody else', () => {
+  test('there are routes for each role', () => {
+    const least = new Set(world.routes.map((route) => accessOf(route).role))
+    expect([...least].sort((a, b) => (a < b ? -1 : 1))).toEqual(['admin', 'metrics', 'operator', 'public', 'submitter', 'viewer'])
+    expect(world.routes.length).toBeGreaterThan(35)
+  })
+
+  test.each(EVERYBODY)('%s', async (who) => {
+    // Nobody's token goes on the way: ids in paths name nothing but the task, and there is no body.
+    for (const route of world.routes) {
+      const { role, ownersOnly } = accessOf(route)
+      const name = `${String(route.method)} ${route.url} as ${who ?? 'nobody'}`
+      for (const isOwn of ownersOnly ? [true, false] : [false]) {
+        const taskId = await submit(isOwn ? 'submitter' : 'somebody else')
+        const before = state()
+        const { statusCode } = await ask(route, who, taskId)
+        if (isLetIn(who, role, ownersOnly, isOwn)) expect([401, 403], name).not.toContain(statusCode)
+        else {
+          expect(statusCode, name).toBe(who === null ? 401 : 403)
+          expect(state(), name).toBe(before)
+        }
+      }
+    }
+  })
+
+  test('what changes tokens and shows the audit is for admins, what changes the cluster for operators', () => {
+    for (const route of world.routes) {
+      const { role, ownersOnly } = accessOf(route)
+      const name = `${String(route.method)} ${route.url}`
+      if (/\/(tokens|audit)/.test(route.url)) expect(role, name).toBe('admin')
+      else if (route.method !== 'GET' && /\/(config|nodes|groups|cluster)/.test(route.url)) expect(role, name).toBe('operator')
+      else if (route.method !== 'GET' && ownersOnly)
+        expect([role, route.url.includes('/tasks/:task_id')], name).toEqual(['submitter', true])
+    }
+  })
+
+  test('a task that ended belongs to its owner all the same', async () => {
+    const [own, other] = [await submit('submitter'), await submit('somebody else')]
+    const cancelled = [own, other].map((id) => new Promise((resolve) => world.engine.cancelTask(id, 'test', resolve)))
+    await Promise.all(cancelled)
+    const token = tokens.get('submitter') ?? ''
+    const statuses = []
+    for (const id of [own, other, 'unknown']) statuses.push((await world.ask('DELETE', `/api/v1/tasks/${id}`, { token })).statusCode)
+    expect(statuses).toEqual([409, 403, 404])
+  })
+
+  test('a submission belongs to who sends it', async () => {
+    const token = tokens.get('submitter') ?? ''
+    const body = { vram_mib: 1, command: ['true'] }
+    const made = await world.ask('POST', '/api/v1/tasks', { token, body })
+    expect(made.json()).toMatchObject({ owner: 'submitter' })
+    const forged = await world.ask('POST', '/api/v1/tasks', { token, body: { ...body, owner: 'admin' } })
+    expect(forged.statusCode).toBe(400)
+  })
+})
