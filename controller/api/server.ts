@@ -58,6 +58,7 @@ import { DecisionSchema } from './schema/decision.ts'
 import { EventSchema } from './schema/event.ts'
 import { GroupSchema } from './schema/group.ts'
 import { NodeSchema } from './schema/node.ts'
+import { GroupPreviewSchema, PlacementPreviewSchema } from './schema/preview.ts'
 import { ProblemSchema } from './schema/problem.ts'
 import { TaskSchema } from './schema/task.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
@@ -90,6 +91,19 @@ export interface ApiOptions {
   readonly trustedProxies?: readonly string[]
 }
 
+/** They stand in the document once, under their own names. */
+const SHARED_SCHEMAS = [
+  ConfigSchema,
+  DecisionSchema,
+  EventSchema,
+  GroupSchema,
+  GroupPreviewSchema,
+  NodeSchema,
+  PlacementPreviewSchema,
+  ProblemSchema,
+  TaskSchema,
+]
+
 export function createApi(options: ApiOptions): FastifyInstance {
   const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], series = new Series(views), logs = null } = options
   const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
@@ -112,8 +126,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   if (options.inVirtualTime !== true) recordRequests(app, metrics)
   addClusterMetrics(metrics, { views, series, fleet })
   metrics.add(buildInfo(api))
-  for (const schema of [ConfigSchema, DecisionSchema, EventSchema, GroupSchema, NodeSchema, ProblemSchema, TaskSchema])
-    app.addSchema(schema)
+  for (const schema of SHARED_SCHEMAS) app.addSchema(schema)
   void app.register(swagger, openApiOptions(version))
   void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
   void app.register(async (scope: ApiApp) => healthRoutes(scope, api, 'AtRoot'))

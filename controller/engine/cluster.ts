@@ -97,9 +97,20 @@ export class Cluster implements SchedulingView {
     if (pool === undefined) {
       pool = new Pool(key, this.policy)
       this.pools.set(key, pool)
-      for (const node of this.nodes.values()) if (belongsTo(node, key)) this.#join(node, pool)
+      for (const node of this.nodes.values()) if (belongsTo(node.groups, key)) this.#join(node, pool)
     }
     return pool
+  }
+
+  /** Nobody asks for it any more, and no queue is for it. */
+  dropPool(key: string): void {
+    const pool = this.pools.get(key)
+    if (pool === undefined) return
+    for (const node of [...pool.nodes.keys()]) {
+      pool.removeNode(node)
+      node.pools.splice(node.pools.indexOf(pool), 1)
+    }
+    this.pools.delete(key)
   }
 
   /** A node is known from now on. Ranks move up, their order among the others stays, and so do all indexes. */
@@ -127,11 +138,11 @@ export class Cluster implements SchedulingView {
   /** The node's groups or its existence changed. */
   assignPools(node: LiveNode): void {
     for (const pool of [...node.pools]) {
-      if (belongsTo(node, pool.key)) continue
+      if (belongsTo(node.groups, pool.key)) continue
       pool.removeNode(node)
       node.pools.splice(node.pools.indexOf(pool), 1)
     }
-    for (const pool of this.pools.values()) if (!node.pools.includes(pool) && belongsTo(node, pool.key)) this.#join(node, pool)
+    for (const pool of this.pools.values()) if (!node.pools.includes(pool) && belongsTo(node.groups, pool.key)) this.#join(node, pool)
     this.touchNode(node)
     this.recheckFeasibility()
   }
@@ -199,7 +210,11 @@ export class Cluster implements SchedulingView {
 
   /** Tells the pools which GPUs changed. Without anybody pending it can wait. */
   refreshPools(): void {
-    if (this.#staleGpus.length === 0 || this.pendingCount === 0) return
+    if (this.#staleGpus.length > 0 && this.pendingCount > 0) this.deriveFigures()
+  }
+
+  /** The same, whoever waits. */
+  deriveFigures(): void {
     for (const gpu of this.#staleGpus) {
       gpu.isStale = false
       const changed = deriveFigures(gpu.figures, gpu, this.policy)
@@ -342,9 +357,9 @@ export class Cluster implements SchedulingView {
 }
 
 /** The common pool holds nodes of no group; a pool of groups holds the members of any of them. */
-function belongsTo(node: LiveNode, poolKey: string): boolean {
-  if (poolKey === COMMON_POOL) return node.groups.length === 0
-  return poolKey.split('\n').some((group) => node.groups.includes(group))
+export function belongsTo(groups: readonly string[], poolKey: string): boolean {
+  if (poolKey === COMMON_POOL) return groups.length === 0
+  return poolKey.split('\n').some((group) => groups.includes(group))
 }
 
 /** The groups that name this node, in code-unit order. */

@@ -5,6 +5,7 @@ import type { WaitExplanation } from '../scheduler/explain.ts'
 import { explainAssigned, explainPending, explainReturn } from '../scheduler/explain.ts'
 import { placeAlone } from '../scheduler/explain-place.ts'
 import type { Queued } from '../scheduler/queue.ts'
+import type { Shape } from '../scheduler/shape.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import { besideOthersMib, freeForMib, shortMib } from '../swap/bytes.ts'
 import { eligibleOn, nextEligibleAt } from '../swap/eligible.ts'
@@ -33,9 +34,24 @@ export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExpla
 function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation {
   c.refreshPools()
   const { pool, shape } = c.queueFor(task.spec)
+  const queued: Queued = { task, queueClass: task.queueClass }
+  return explainIn(c, { task, pool, shape, queued, position: task.queue === null ? null : positionIn(c, queued, pool) }, now)
+}
+
+/** A task as it waits in a pool, or would. */
+export interface Waiting {
+  readonly task: LiveTask
+  readonly pool: Pool
+  readonly shape: Shape
+  readonly queued: Queued
+  /** From 1; null while it stands in no queue. */
+  readonly position: number | null
+}
+
+/** The pool's indexes must be up to date. */
+export function explainIn(c: Cluster, { task, pool, shape, queued, position }: Waiting, now: Instant): WaitExplanation {
   const { noswap } = task.spec
   const demandMib = searchDemandMib(task.spec)
-  const queued: Queued = { task, queueClass: task.queueClass }
   const plan = task.isHeld ? null : placeAlone(queued, shape, pool, c.policy)
   return explainPending({
     queued,
@@ -60,12 +76,12 @@ function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation 
         c.policy,
         now,
       ),
-    queuePosition: task.queue === null ? null : positionOf(c, queued, pool),
+    queuePosition: position,
   })
 }
 
 /** From 1. Tasks that can never fit are no heads and are not counted. */
-function positionOf(c: Cluster, queued: Queued, pool: Pool): number {
+export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
   let ahead = 0
   for (const queue of c.queues) if (queue.pool === pool) ahead += queue.countBefore(queued, pool.largestEverMib(queue.shape))
   return ahead + 1

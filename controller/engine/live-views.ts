@@ -11,6 +11,8 @@ import type { StoreReads } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 import type { Engine } from './engine.ts'
 import { explainTask } from './explain-task.ts'
+import { previewGroup } from './group-preview.ts'
+import { predictPlacement } from './prediction.ts'
 import { overOf, planConfig, planNodeConfig } from './impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { ClusterTotals, TaskCounts, Views, WaitCounts } from './views.ts'
@@ -33,6 +35,8 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
     planConfig: (change) => planConfig(c, change, clock.now()),
     planNodeConfig: (nodeId, change) => planNodeConfig(c, nodeId, change, clock.now()),
+    predict: (request) => predictPlacement(c, request, clock.now()),
+    previewGroup: (id, nodeIds) => previewGroup(c, id, nodeIds),
     over: () => overOf(c),
     clusterCounters: () => clusterCounters(c, clock.now()),
     nodeCounters: (node: Node) => sumOf((node as LiveNode).gpus.map((gpu) => gpuCounters(gpu, clock.now()))),

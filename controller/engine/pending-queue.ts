@@ -75,6 +75,11 @@ export class PendingQueue implements ShapeQueue {
     return demandMib > 0 ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib) : 0
   }
 
+  /** How many ask for no more than this. */
+  countWithin(demandMib: Mib): number {
+    return demandMib > 0 ? this.#index.countBelow(Infinity, Infinity, -demandMib) : 0
+  }
+
   isBlocked(): boolean {
     return this.size === 0 || (!this.#isChanged && this.#blockedAtVersion === this.pool.versionFor(this.shape))
   }

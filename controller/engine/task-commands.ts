@@ -114,7 +114,7 @@ export function orderStop(c: Cluster, placement: LivePlacement, stopping: Stoppi
   c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true })
 }
 
-function problemsOf(request: TaskRequest): FieldProblem[] {
+export function problemsOf(request: TaskRequest): FieldProblem[] {
   const problems: FieldProblem[] = []
   if (request.vramMib === null && request.gpuMode === 'shared') {
     problems.push({ field: 'vram_mib', detail: 'is required unless gpu_mode is exclusive' })
@@ -124,7 +124,7 @@ function problemsOf(request: TaskRequest): FieldProblem[] {
   return problems
 }
 
-function specOf(request: TaskRequest, id: string, seq: number, now: Instant): TaskSpec {
+export function specOf(request: TaskRequest, id: string, seq: number, now: Instant): TaskSpec {
   return {
     id,
     seq,

@@ -7,8 +7,10 @@ import type { Task } from '../domain/task.ts'
 import type { Counters } from '../metrics/counters.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
-import type { Answer, NodeConfigChange } from './commands.ts'
+import type { Answer, NodeConfigChange, TaskRequest } from './commands.ts'
+import type { GroupPreview } from './group-preview.ts'
 import type { Over, Planned } from './impact.ts'
+import type { Prediction } from './prediction.ts'
 
 export interface TaskCounts {
   readonly pending: number
@@ -76,6 +78,10 @@ export interface Views {
   /** What a change of the configuration would do; nothing is changed by asking. Refused as the change itself would be. */
   planConfig(change: Partial<ConfigFields>): Answer<Planned<Config>>
   planNodeConfig(nodeId: string, change: NodeConfigChange): Answer<Planned<Node>>
+  /** Where a task would go if it were submitted now. Nothing is kept of the question. Refused as the submission would be. */
+  predict(request: TaskRequest): Answer<Prediction>
+  /** What a change of the group's members would do; null: that it is deleted. */
+  previewGroup(id: string, nodeIds: readonly string[] | null): GroupPreview
   /** What is promised, or resident, beyond what is allowed, over all GPUs: a pass over them. */
   over(): Over
   /** The cluster's five counters and busy time up to now; a window is the difference of two calls (semantics 6). */

@@ -14,6 +14,8 @@ import type { Answer, AnswerTo, Commands, Refusal } from '../../controller/engin
 import { overridesAfter, plannedConfig } from '../../controller/engine/cluster-commands.ts'
 import type { Impact } from '../../controller/engine/impact.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'
+import type { GroupPreview } from '../../controller/engine/group-preview.ts'
+import type { Prediction } from '../../controller/engine/prediction.ts'
 import { NOT_FROZEN } from '../../controller/engine/requeue-freeze.ts'
 import type { ClusterTotals, SwapCounts, TaskCounts, Views } from '../../controller/engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
@@ -30,6 +32,19 @@ export interface ApiWorld {
 }
 
 export const NODE_ID = '5f0c9a52-1d3e-4b7a-9c11-000000000001'
+
+const NOT_PREDICTED: Prediction = { when: null, node: null, gpus: [], demandMib: 0, victims: [], wait: null }
+const NO_NODES = { nodes: 0, nodeIds: [], gpus: 0, physicalMib: 0, effectiveSchedulableMib: 0 }
+const NO_TASKS = { tasks: 0, taskIds: [] }
+const NO_PREVIEW: GroupPreview = {
+  joining: NO_NODES,
+  leaving: NO_NODES,
+  leavesCommonPool: NO_NODES,
+  returnsToCommonPool: NO_NODES,
+  finishing: NO_TASKS,
+  becomeFeasible: NO_TASKS,
+  becomeInfeasible: NO_TASKS,
+}
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -182,6 +197,8 @@ export class FakeController implements ApiWorld {
     counts: () => this.#counts(),
     totals: () => this.#totals(),
     explain: (task) => this.#explain(task),
+    predict: () => ({ ok: true, value: NOT_PREDICTED }),
+    previewGroup: () => NO_PREVIEW,
     planConfig: (change) => {
       const planned = plannedConfig(this.config, change)
       return planned.ok ? { ok: true, value: { value: planned.value, impact: NO_IMPACT } } : planned

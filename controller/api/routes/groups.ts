@@ -5,9 +5,14 @@ import { ask } from '../ask.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { operation } from '../operation.ts'
+import type { Views } from '../../engine/views.ts'
 import { presentGroup } from '../present/group.ts'
+import { presentGroupPreview } from '../present/preview.ts'
+import { DryRunQuerySchema } from '../schema/impact.ts'
 import {
+  ChangedGroupSchema,
   GroupDeletionQuerySchema,
+  GroupDryRunSchema,
   GroupPageSchema,
   GroupPathSchema,
   GroupRef,
@@ -46,11 +51,13 @@ const putGroup = operation(
     operationId: 'putGroup',
     role: 'operator',
     summary: 'Create or replace a group',
-    description: 'Tasks that are placed on a node finish there, whatever groups it joins or leaves.',
+    description:
+      'Tasks that are placed on a node finish there, whatever groups it joins or leaves. With dry_run the answer (200) says what would leave or return to the common pool, who would finish there, and which pending tasks could be placed; nothing is changed.',
     tags: ['groups'],
     params: GroupPathSchema,
+    querystring: DryRunQuerySchema,
     body: GroupReplacementSchema,
-    response: { 200: GroupRef, 201: GroupRef },
+    response: { 200: ChangedGroupSchema, 201: ChangedGroupSchema },
   },
   ['store_failed'],
 )
@@ -60,11 +67,12 @@ const deleteGroup = operation(
     operationId: 'deleteGroup',
     role: 'operator',
     summary: 'Delete a group',
-    description: 'Its nodes that are in no other group return to the common pool. Refused while pending tasks target it, unless forced.',
+    description:
+      'Its nodes that are in no other group return to the common pool. Refused while pending tasks target it, unless forced. With dry_run the answer (200) says what that would do.',
     tags: ['groups'],
     params: GroupPathSchema,
     querystring: GroupDeletionQuerySchema,
-    response: { 204: Type.Null({ description: 'Deleted' }) },
+    response: { 200: GroupDryRunSchema, 204: Type.Null({ description: 'Deleted' }) },
   },
   ['not_found', 'conflict', 'store_failed'],
 )
@@ -90,7 +98,8 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
     return presentGroup(group)
   })
 
-  app.put('/groups/:group_id', { schema: putGroup }, async ({ params, body }, reply) => {
+  app.put('/groups/:group_id', { schema: putGroup }, async ({ params, query, body }, reply) => {
+    if (query.dry_run === true) return tried(views, groupOf(params.group_id, body.description, body.node_ids))
     const isNew = views.group(params.group_id) === undefined
     const group = await put(groupOf(params.group_id, body.description, body.node_ids), false)
     reply.code(isNew ? 201 : 200)
@@ -98,9 +107,18 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
   })
 
   app.delete('/groups/:group_id', { schema: deleteGroup }, async ({ params, query }, reply) => {
+    if (query.dry_run === true) {
+      if (views.group(params.group_id) === undefined) throw notFound('group', params.group_id)
+      return { dry_run: true, preview: presentGroupPreview(views.previewGroup(params.group_id, null)) }
+    }
     await ask<null>((answer) => commands.deleteGroup(params.group_id, query.force ?? false, answer))
     return reply.code(204).send(null)
   })
+}
+
+/** The group as it would be, and what that would do. */
+export function tried(views: Views, group: Group) {
+  return { ...presentGroup(group), dry_run: true, preview: presentGroupPreview(views.previewGroup(group.id, group.nodeIds)) }
 }
 
 /** Node ids in code-unit order, as the domain keeps them. */

@@ -6,17 +6,21 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, notFound } from '../errors.ts'
 import { operation } from '../operation.ts'
 import { presentGroup } from '../present/group.ts'
-import { GroupRef, MembershipPathSchema } from '../schema/group.ts'
+import { ChangedGroupSchema, MembershipPathSchema } from '../schema/group.ts'
+import { DryRunQuerySchema } from '../schema/impact.ts'
+import { tried } from './groups.ts'
 
 const addNode = operation(
   {
     operationId: 'addNodeToGroup',
     role: 'operator',
     summary: 'Let a node join a group',
-    description: 'It leaves the common pool at once. Harmless when it is in the group.',
+    description:
+      'It leaves the common pool at once. Harmless when it is in the group. With dry_run the answer says what that would do, and nothing is changed.',
     tags: ['groups'],
     params: MembershipPathSchema,
-    response: { 200: GroupRef },
+    querystring: DryRunQuerySchema,
+    response: { 200: ChangedGroupSchema },
   },
   ['not_found', 'store_failed'],
 )
@@ -28,7 +32,8 @@ const removeNode = operation(
     summary: 'Let a node leave a group',
     tags: ['groups'],
     params: MembershipPathSchema,
-    response: { 204: Type.Null({ description: 'It is no longer in the group' }) },
+    querystring: DryRunQuerySchema,
+    response: { 200: ChangedGroupSchema, 204: Type.Null({ description: 'It is no longer in the group' }) },
   },
   ['not_found', 'store_failed'],
 )
@@ -43,19 +48,22 @@ export function membershipRoutes(app: ApiApp, { commands, views }: ApiContext): 
   const replaceNodes = (group: Group, nodeIds: readonly string[]) =>
     ask<Group>((answer) => commands.putGroup({ ...group, nodeIds }, false, answer))
 
-  app.put('/groups/:group_id/nodes/:node_id', { schema: addNode }, async ({ params }) => {
+  app.put('/groups/:group_id/nodes/:node_id', { schema: addNode }, async ({ params, query }) => {
     const group = known(params.group_id)
     if (views.node(params.node_id) === undefined) throw notFound('node', params.node_id)
-    if (group.nodeIds.includes(params.node_id)) return presentGroup(group)
-    return presentGroup(await replaceNodes(group, [...group.nodeIds, params.node_id].sort(byCodeUnits)))
+    const isThere = group.nodeIds.includes(params.node_id)
+    const nodeIds = isThere ? group.nodeIds : [...group.nodeIds, params.node_id].sort(byCodeUnits)
+    if (query.dry_run === true) return tried(views, { ...group, nodeIds })
+    return presentGroup(isThere ? group : await replaceNodes(group, nodeIds))
   })
 
-  app.delete('/groups/:group_id/nodes/:node_id', { schema: removeNode }, async ({ params }, reply) => {
+  app.delete('/groups/:group_id/nodes/:node_id', { schema: removeNode }, async ({ params, query }, reply) => {
     const group = known(params.group_id)
     const rest = group.nodeIds.filter((id) => id !== params.node_id)
     if (rest.length === group.nodeIds.length) {
       throw new ApiProblem('not_found', `Node ${JSON.stringify(params.node_id)} is not in group ${JSON.stringify(group.id)}.`)
     }
+    if (query.dry_run === true) return tried(views, { ...group, nodeIds: rest })
     await replaceNodes(group, rest)
     return reply.code(204).send(null)
   })

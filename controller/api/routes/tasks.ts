@@ -3,12 +3,15 @@ import type { SubmissionKey } from '../../engine/submission-keys.ts'
 import { ask } from '../ask.ts'
 import { callerOf, signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { invalidField, notFound, type ApiProblem } from '../errors.ts'
+import { invalidField, notFound, problemOfRefusal, type ApiProblem } from '../errors.ts'
 import { isFinal, type Task } from '../../domain/task.ts'
 import { openTask } from '../open-task.ts'
 import { operation } from '../operation.ts'
+import { presentPrediction } from '../present/preview.ts'
 import { presentTask, presentTaskRecord } from '../present/task.ts'
+import { PlacementPreviewRef } from '../schema/preview.ts'
 import {
+  SubmissionQuerySchema,
   TaskPageSchema,
   TaskPatchSchema,
   TaskPathSchema,
@@ -28,10 +31,11 @@ const submitTask = operation(
     role: 'submitter',
     summary: 'Ask for GPU time',
     description:
-      'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) the same request again is answered with the task that the first one made, and Idempotency-Replayed: true.',
+      'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) the same request again is answered with the task that the first one made, and Idempotency-Replayed: true. With dry_run nothing is submitted: the answer says where it would go now and who would leave for it.',
     tags: ['tasks'],
+    querystring: SubmissionQuerySchema,
     body: TaskRequestSchema,
-    response: { 201: TaskRef },
+    response: { 200: PlacementPreviewRef, 201: TaskRef },
   },
   ['idempotency_key_reused', 'too_many_pending', 'store_failed'],
 )
@@ -112,6 +116,11 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     const { body, headers } = request
     const { name } = callerOf(request)
     const wanted = taskRequest(body, name)
+    if (request.query.dry_run === true) {
+      const predicted = views.predict(wanted)
+      if (!predicted.ok) throw problemOfRefusal(predicted.refusal)
+      return presentPrediction(predicted.value)
+    }
     const key = submissionKey(headers['idempotency-key'], name, body)
     const { taskId, isReplay } = await submit(wanted, key)
     reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(taskId)}`)

@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { GROUP_ID_PATTERN } from '../../domain/group.ts'
+import { DryRunQuerySchema } from './impact.ts'
+import type { GroupPreviewBody } from './preview.ts'
 import { closed, list, page, pathId, refTo } from './fields.ts'
 
 /** A name that people choose and that stands in paths as it is. */
@@ -31,9 +33,19 @@ export const GroupSchema = Type.Object(
 export type GroupBody = Static<typeof GroupSchema>
 export const GroupRef = refTo<GroupBody>('Group')
 
+/** The answer to a change: the group as it is now, or with `dry_run` as it would be, and what that would do. */
+export const ChangedGroupSchema = Type.Object({
+  ...GroupSchema.properties,
+  dry_run: Type.Optional(Type.Boolean({ description: 'true: nothing was changed' })),
+  preview: Type.Optional(refTo<GroupPreviewBody>('GroupPreview')),
+})
+/** The answer to a deletion that is only tried. */
+export const GroupDryRunSchema = Type.Object({ dry_run: Type.Boolean(), preview: refTo<GroupPreviewBody>('GroupPreview') })
+
 export const GroupPageSchema = page(GroupRef)
 export const GroupPathSchema = Type.Object({ group_id: GroupIdSchema })
 export const MembershipPathSchema = Type.Object({ group_id: GroupIdSchema, node_id: pathId('UUID of the node') })
 export const GroupDeletionQuerySchema = closed({
+  dry_run: DryRunQuerySchema.properties.dry_run,
   force: Type.Optional(Type.Boolean({ default: false, description: 'Also when pending tasks target it' })),
 })

@@ -66,6 +66,13 @@ export const TaskRequestSchema = closed(
 )
 export type TaskRequestBody = Static<typeof TaskRequestSchema>
 
+/** POST /tasks. */
+export const SubmissionQuerySchema = closed({
+  dry_run: Type.Optional(
+    Type.Boolean({ default: false, description: 'Answer where it would go and who would leave for it, and submit nothing' }),
+  ),
+})
+
 /** PATCH /tasks/{id}: a merge patch (RFC 7396). A label that is null goes away; labels or groups that are null are emptied. */
 export const TaskPatchSchema = closed(
   {
@@ -99,7 +106,7 @@ const ReasonSchema = Type.Object({
 })
 
 /** Why a task waits: the first reason that holds, and the others. */
-const WaitSchema = Type.Object({
+export const WaitSchema = Type.Object({
   ...ReasonSchema.properties,
   sentence: Type.String({ description: 'The same for people, with the numbers' }),
   retry_at: instantOrNull('When the earliest victim becomes eligible; null when none ever will, or for other reasons'),
