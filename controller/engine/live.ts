@@ -53,9 +53,7 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   entry: LiveEntry | null
   /** It is among its GPUs' sharers. */
   isSharing: boolean
-  /** The instant it is in the ripening heap for; null when it is not. */
-  ripensAt: Instant | null
-  /** Its place in that heap. */
+  /** Its place in the ripening heap; -1 when it is not there. */
   ripeningPosition: number
   /** Its return is asked for by the probe alone: nothing has said that it wants the GPU. */
   isProbed: boolean
@@ -213,7 +211,6 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     servedUs: 0,
     computeUs: 0,
     isSharing: false,
-    ripensAt: null,
     ripeningPosition: -1,
     isProbed: false,
     isCalledBack: false,

@@ -5,11 +5,14 @@ import type { Cluster } from './cluster.ts'
 import type { LivePlacement } from './live.ts'
 
 export class RipeningHeap {
-  #heap: LivePlacement[] = []
+  /** In heap order; each placement knows its place. */
+  readonly #placements: LivePlacement[] = []
+  /** The instants they are here for, in the same order: what is compared lies together. */
+  readonly #ats: Instant[] = []
 
   /** The earliest instant at which somebody may ripen; null when nobody waits to. */
   nextAt(): Instant | null {
-    return this.#heap[0]?.ripensAt ?? null
+    return this.#ats[0] ?? null
   }
 
   /** Something about the placement changed (use, residency, back-off): its ripeness follows. Call after the change. */
@@ -18,69 +21,76 @@ export class RipeningHeap {
     const isRipe = at !== null && at <= now
     if (isRipe !== placement.isRipe) setRipe(cluster, placement, isRipe)
     if (at === null || isRipe) return
-    const before = placement.ripensAt
+    const place = placement.ripeningPosition
     // One that ripens later than its place says goes back when its time comes; one that ripens earlier moves up now.
-    if (before !== null && before <= at) return
-    placement.ripensAt = at
-    if (before === null) this.#heap.push(placement)
-    this.#moveUp(placement, before === null ? this.#heap.length - 1 : placement.ripeningPosition)
+    if (place === NOT_THERE) this.#moveUp(placement, at, this.#ats.push(at) - 1)
+    else if (at < (this.#ats[place] as Instant)) this.#moveUp(placement, at, place)
   }
 
   /** Moves everybody whose time has come. An entry that is early (its task was busy meanwhile) goes back with its new instant. */
   ripen(cluster: Cluster, now: Instant): void {
-    for (let head = this.#heap[0]; head !== undefined && (head.ripensAt as Instant) <= now; head = this.#heap[0]) {
-      this.#pop()
-      head.ripensAt = null
-      if (head.task.placement === head) this.update(cluster, head, now)
+    for (let at = this.#ats[0]; at !== undefined && at <= now; at = this.#ats[0]) {
+      const first = this.#takeFirst()
+      if (first.task.placement === first) this.update(cluster, first, now)
     }
   }
 
   /** The idle period or max_residency changed. */
   rebuild(cluster: Cluster, now: Instant): void {
-    for (const placement of this.#heap) placement.ripensAt = null
-    this.#heap = []
+    for (const placement of this.#placements) placement.ripeningPosition = NOT_THERE
+    this.#placements.length = 0
+    this.#ats.length = 0
     for (const task of cluster.tasks.values()) if (task.placement !== null) this.update(cluster, task.placement, now)
   }
 
-  #moveUp(placement: LivePlacement, from: number): void {
-    let at = from
-    while (at > 0) {
-      const parent = (at - 1) >>> 1
-      const other = this.#heap[parent] as LivePlacement
-      if (!ripensBefore(placement, other)) break
-      this.#put(other, at)
-      at = parent
+  #moveUp(placement: LivePlacement, ripensAt: Instant, from: number): void {
+    let place = from
+    while (place > 0) {
+      const parent = (place - 1) >>> 1
+      if (!this.#isBefore(placement, ripensAt, parent)) break
+      this.#put(this.#placements[parent] as LivePlacement, this.#ats[parent] as Instant, place)
+      place = parent
     }
-    this.#put(placement, at)
+    this.#put(placement, ripensAt, place)
   }
 
-  #put(placement: LivePlacement, at: number): void {
-    this.#heap[at] = placement
-    placement.ripeningPosition = at
+  #put(placement: LivePlacement, ripensAt: Instant, place: number): void {
+    this.#placements[place] = placement
+    this.#ats[place] = ripensAt
+    placement.ripeningPosition = place
   }
 
-  #pop(): void {
-    const heap = this.#heap
-    const last = heap.pop() as LivePlacement
-    if (heap.length === 0) return
-    let at = 0
+  #takeFirst(): LivePlacement {
+    const first = this.#placements[0] as LivePlacement
+    const last = this.#placements.pop() as LivePlacement
+    const lastAt = this.#ats.pop() as Instant
+    const size = this.#ats.length
+    first.ripeningPosition = NOT_THERE
+    if (size === 0) return first
+    let place = 0
     for (;;) {
-      let child = 2 * at + 1
-      if (child >= heap.length) break
-      if (child + 1 < heap.length && ripensBefore(heap[child + 1] as LivePlacement, heap[child] as LivePlacement)) child += 1
-      if (!ripensBefore(heap[child] as LivePlacement, last)) break
-      this.#put(heap[child] as LivePlacement, at)
-      at = child
+      let child = 2 * place + 1
+      if (child >= size) break
+      if (child + 1 < size && this.#isBefore(this.#placements[child + 1] as LivePlacement, this.#ats[child + 1] as Instant, child))
+        child += 1
+      if (this.#isBefore(last, lastAt, child)) break
+      this.#put(this.#placements[child] as LivePlacement, this.#ats[child] as Instant, place)
+      place = child
     }
-    this.#put(last, at)
+    this.#put(last, lastAt, place)
+    return first
+  }
+
+  /** 1. Earlier instant. 2. Submission number. */
+  #isBefore(placement: LivePlacement, ripensAt: Instant, other: number): boolean {
+    const otherAt = this.#ats[other] as Instant
+    if (ripensAt !== otherAt) return ripensAt < otherAt
+    return placement.submissionNumber < (this.#placements[other] as LivePlacement).submissionNumber
   }
 }
 
-/** 1. Earlier instant. 2. Submission number. */
-function ripensBefore(a: LivePlacement, b: LivePlacement): boolean {
-  const difference = (a.ripensAt as Instant) - (b.ripensAt as Instant)
-  return difference < 0 || (difference === 0 && a.submissionNumber < b.submissionNumber)
-}
+/** The place of one that does not wait to ripen. */
+const NOT_THERE = -1
 
 /** Takes the placement's bytes into, or out of, the eligible bytes of its GPUs. */
 export function setRipe(cluster: Cluster, placement: LivePlacement, isRipe: boolean): void {
