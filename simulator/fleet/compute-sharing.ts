@@ -18,28 +18,32 @@ export interface Runner {
   mark: number
   /** Its own, for one on several GPUs; null until it has needed it. */
   timer: SimTimer | null
-  readonly onDone: () => void
 }
 
-interface SharedGpu {
+interface SharedGpu<T extends Runner> {
   count: number
   /** Work done for each single-GPU task since the beginning. */
   doneUs: Microseconds
   settledAt: Instant
   /** Single-GPU runners, next to be done first. */
-  readonly single: Runner[]
-  readonly spanning: Runner[]
+  readonly single: T[]
+  readonly spanning: T[]
   readonly timer: SimTimer
 }
 
-export class ComputeSharing {
+export class ComputeSharing<T extends Runner> {
   readonly #clock: SimClock
-  readonly #gpus: readonly SharedGpu[]
+  readonly #gpus: readonly SharedGpu<T>[]
   readonly #efficiencyPermille: readonly number[]
+  readonly #onDone: (runner: T) => void
 
-  /** @param efficiencyPermille η(k) in thousandths: [k - 1], the last for all above */
-  constructor(clock: SimClock, gpuCount: number, efficiencyPermille: readonly number[]) {
+  /**
+   * @param efficiencyPermille η(k) in thousandths: [k - 1], the last for all above
+   * @param onDone its work is done, and it shares no more
+   */
+  constructor(clock: SimClock, gpuCount: number, efficiencyPermille: readonly number[], onDone: (runner: T) => void) {
     this.#clock = clock
+    this.#onDone = onDone
     this.#efficiencyPermille = efficiencyPermille
     this.#gpus = Array.from({ length: gpuCount }, (_, index) => ({
       count: 0,
@@ -52,31 +56,31 @@ export class ComputeSharing {
   }
 
   /** It begins to work on `leftUs`. */
-  add(runner: Runner): void {
+  add(runner: T): void {
     this.#settleAround(runner)
-    for (const index of runner.gpus) (this.#gpus[index] as SharedGpu).count += 1
+    for (const index of runner.gpus) (this.#gpus[index] as SharedGpu<T>).count += 1
     const [only] = runner.gpus
     if (runner.gpus.length === 1 && only !== undefined) {
-      const gpu = this.#gpus[only] as SharedGpu
+      const gpu = this.#gpus[only] as SharedGpu<T>
       runner.mark = gpu.doneUs + runner.leftUs
       insertByMark(gpu.single, runner)
     } else {
       runner.mark = this.#clock.now()
-      for (const index of runner.gpus) (this.#gpus[index] as SharedGpu).spanning.push(runner)
+      for (const index of runner.gpus) (this.#gpus[index] as SharedGpu<T>).spanning.push(runner)
     }
     this.#paceAround(runner)
   }
 
   /** It stops before it is done; `leftUs` says what is left. */
-  remove(runner: Runner): void {
+  remove(runner: T): void {
     this.#settleAround(runner)
     this.#takeOut(runner)
     this.#paceAround(runner)
   }
 
-  #takeOut(runner: Runner): void {
+  #takeOut(runner: T): void {
     for (const index of runner.gpus) {
-      const gpu = this.#gpus[index] as SharedGpu
+      const gpu = this.#gpus[index] as SharedGpu<T>
       gpu.count -= 1
       if (runner.gpus.length === 1) {
         removeAt(gpu.single, gpu.single.indexOf(runner))
@@ -88,7 +92,7 @@ export class ComputeSharing {
 
   /** A single-GPU task may be done. */
   #due(index: number): void {
-    const gpu = this.#gpus[index] as SharedGpu
+    const gpu = this.#gpus[index] as SharedGpu<T>
     this.#settleGpu(gpu)
     const first = gpu.single[0]
     if (first === undefined || first.mark > gpu.doneUs) {
@@ -98,33 +102,33 @@ export class ComputeSharing {
     this.#settleAround(first)
     this.#takeOut(first)
     this.#paceAround(first)
-    first.onDone()
+    this.#onDone(first)
   }
 
-  #settleAround(runner: Runner): void {
+  #settleAround(runner: T): void {
     for (const index of runner.gpus) {
-      const gpu = this.#gpus[index] as SharedGpu
+      const gpu = this.#gpus[index] as SharedGpu<T>
       this.#settleGpu(gpu)
       for (const spanning of gpu.spanning) this.#settleSpanning(spanning)
     }
   }
 
-  #paceAround(runner: Runner): void {
+  #paceAround(runner: T): void {
     for (const index of runner.gpus) {
-      const gpu = this.#gpus[index] as SharedGpu
+      const gpu = this.#gpus[index] as SharedGpu<T>
       this.#paceGpu(gpu)
       for (const spanning of gpu.spanning) this.#paceSpanning(spanning)
     }
   }
 
-  #settleGpu(gpu: SharedGpu): void {
+  #settleGpu(gpu: SharedGpu<T>): void {
     const now = this.#clock.now()
     if (now === gpu.settledAt) return
     if (gpu.single.length > 0) gpu.doneUs += Math.floor(((now - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count)
     gpu.settledAt = now
   }
 
-  #paceGpu(gpu: SharedGpu): void {
+  #paceGpu(gpu: SharedGpu<T>): void {
     const first = gpu.single[0]
     if (first === undefined) {
       gpu.timer.clear()
@@ -134,22 +138,22 @@ export class ComputeSharing {
     gpu.timer.set(this.#clock.now() + ms)
   }
 
-  #settleSpanning(runner: Runner): void {
+  #settleSpanning(runner: T): void {
     const now = this.#clock.now()
     if (now === runner.mark) return
-    const { efficiency, count } = this.#slowest(runner)
-    runner.leftUs = Math.max(0, runner.leftUs - Math.floor(((now - runner.mark) * efficiency) / count))
+    const count = this.#slowestCount(runner)
+    runner.leftUs = Math.max(0, runner.leftUs - Math.floor(((now - runner.mark) * this.#efficiency(count)) / count))
     runner.mark = now
   }
 
-  #paceSpanning(runner: Runner): void {
-    const { efficiency, count } = this.#slowest(runner)
-    const ms = Math.ceil((runner.leftUs * count) / efficiency)
+  #paceSpanning(runner: T): void {
+    const count = this.#slowestCount(runner)
+    const ms = Math.ceil((runner.leftUs * count) / this.#efficiency(count))
     runner.timer ??= this.#clock.timer(() => this.#spanningDue(runner), RANK_DEVICE)
     runner.timer.set(this.#clock.now() + ms)
   }
 
-  #spanningDue(runner: Runner): void {
+  #spanningDue(runner: T): void {
     this.#settleAround(runner)
     if (runner.leftUs > 0) {
       this.#paceSpanning(runner)
@@ -157,18 +161,17 @@ export class ComputeSharing {
     }
     this.#takeOut(runner)
     this.#paceAround(runner)
-    runner.onDone()
+    this.#onDone(runner)
   }
 
-  #slowest(runner: Runner): { efficiency: number; count: number } {
-    let efficiency = 1000
-    let count = 0
+  /** How many share the GPU on which it is slowest. */
+  #slowestCount(runner: T): number {
+    let slowest = 0
     for (const index of runner.gpus) {
-      const here = (this.#gpus[index] as SharedGpu).count
-      const permille = this.#efficiency(here)
-      if (count === 0 || permille * count < efficiency * here) [efficiency, count] = [permille, here]
+      const { count } = this.#gpus[index] as SharedGpu<T>
+      if (slowest === 0 || this.#efficiency(count) * slowest < this.#efficiency(slowest) * count) slowest = count
     }
-    return { efficiency, count }
+    return slowest
   }
 
   /** η in thousandths: microseconds of work a millisecond, before it is divided among those that share. */

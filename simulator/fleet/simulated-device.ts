@@ -60,7 +60,7 @@ export class SimulatedDevice implements Device {
   readonly #workload: Workload
   readonly #gpus: readonly GpuReport[]
   readonly #processes = new Map<string, Process>()
-  readonly #sharing: ComputeSharing
+  readonly #sharing: ComputeSharing<Process>
   /** Until when each GPU's copy engine is taken. */
   readonly #transferUntil: Instant[]
   /** Until they are forgotten, by task. */
@@ -77,7 +77,7 @@ export class SimulatedDevice implements Device {
     this.#workload = workload
     const indexes = Array.from({ length: node.gpuCount }, (_, index) => index)
     this.#gpus = indexes.map((index) => ({ index, model: node.gpu.model, physical_mib: node.gpu.vramMib, foreign_mib: 0 }))
-    this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille)
+    this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) => this.#stepDone(process))
     this.#transferUntil = indexes.map(() => 0)
   }
 
@@ -126,7 +126,6 @@ export class SimulatedDevice implements Device {
       leftUs: 0,
       mark: 0,
       timer: null,
-      onDone: () => this.#stepDone(process),
       idleTimer: this.#clock.timer(() => this.#advance(process), RANK_DEVICE),
       growthTimer: null,
       nextGrowth: 0,
@@ -245,16 +244,13 @@ export class SimulatedDevice implements Device {
   /** Takes the next step of its work; false when there is none left. */
   #begin(process: Process): boolean {
     const now = this.#clock.now()
-    const step = process.cursor.step(now - process.startedAt)
-    if (step.kind === 'done') return false
-    if (step.kind === 'busy') {
-      process.isBusy = true
-      process.leftUs = step.ms * 1000
+    const { cursor } = process
+    if (!cursor.advance(now - process.startedAt)) return false
+    process.isBusy = cursor.isBusy
+    if (cursor.isBusy) {
+      process.leftUs = cursor.stepMs * 1000
       this.#share(process)
-      return true
-    }
-    process.isBusy = false
-    process.idleTimer.set(now + step.ms)
+    } else process.idleTimer.set(now + cursor.stepMs)
     return true
   }
 

@@ -2,13 +2,10 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
 
-/** busy: GPU work of so many ms. idle: none until that offset. done: it ends. */
-export type Step =
-  { readonly kind: 'busy'; readonly ms: DurationMs } | { readonly kind: 'idle'; readonly ms: DurationMs } | { readonly kind: 'done' }
-
-const DONE: Step = { kind: 'done' }
-
 export class WorkCursor {
+  /** The present step is GPU work of `stepMs`; else there is none for so long. */
+  isBusy = false
+  stepMs: DurationMs = 0
   readonly #work: Work
   #next = 0
   #isIdleNext = false
@@ -17,12 +14,12 @@ export class WorkCursor {
     this.#work = work
   }
 
-  /** The next step, when the one before is over. @param sinceStartMs wall time since the first start */
-  step(sinceStartMs: DurationMs): Step {
+  /** Goes on to the next step, when the one before is over; false when there is none. @param sinceStartMs wall time since the first start */
+  advance(sinceStartMs: DurationMs): boolean {
     const work = this.#work
     switch (work.kind) {
       case 'duration':
-        return this.#next++ === 0 ? { kind: 'busy', ms: work.ms } : DONE
+        return this.#next++ === 0 && this.#take(true, work.ms)
       case 'phases':
         return this.#phase(work.phases)
       case 'bursts':
@@ -30,27 +27,33 @@ export class WorkCursor {
     }
   }
 
-  #phase(phases: ReadonlyArray<readonly [DurationMs, DurationMs]>): Step {
+  #phase(phases: ReadonlyArray<readonly [DurationMs, DurationMs]>): boolean {
     for (; this.#next < phases.length;) {
-      const [busyMs, idleMs] = phases[this.#next] as readonly [DurationMs, DurationMs]
+      const phase = phases[this.#next] as readonly [DurationMs, DurationMs]
       if (!this.#isIdleNext) {
         this.#isIdleNext = true
-        if (busyMs > 0) return { kind: 'busy', ms: busyMs }
+        if (phase[0] > 0) return this.#take(true, phase[0])
       }
       this.#isIdleNext = false
       this.#next += 1
-      if (idleMs > 0) return { kind: 'idle', ms: idleMs }
+      if (phase[1] > 0) return this.#take(false, phase[1])
     }
-    return DONE
+    return false
   }
 
   /** Requests that came while it was busy follow at once, first in, first out. */
-  #burst(work: Extract<Work, { kind: 'bursts' }>, sinceStartMs: DurationMs): Step {
+  #burst(work: Extract<Work, { kind: 'bursts' }>, sinceStartMs: DurationMs): boolean {
     const request = work.at[this.#next]
-    if (request === undefined) return sinceStartMs < work.stayMs ? { kind: 'idle', ms: work.stayMs - sinceStartMs } : DONE
+    if (request === undefined) return sinceStartMs < work.stayMs && this.#take(false, work.stayMs - sinceStartMs)
     const [offsetMs, busyMs] = request
-    if (offsetMs > sinceStartMs) return { kind: 'idle', ms: offsetMs - sinceStartMs }
+    if (offsetMs > sinceStartMs) return this.#take(false, offsetMs - sinceStartMs)
     this.#next += 1
-    return { kind: 'busy', ms: busyMs }
+    return this.#take(true, busyMs)
+  }
+
+  #take(isBusy: boolean, ms: DurationMs): true {
+    this.isBusy = isBusy
+    this.stepMs = ms
+    return true
   }
 }
