@@ -37,7 +37,7 @@ export class SimBus implements Bus {
   }
 
   publish(subject: string, message: Envelope): void {
-    this.#deliver(subject, message, () => {})
+    this.#deliver(this.#handlerFor(subject), subject, message, () => {})
   }
 
   request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
@@ -45,13 +45,14 @@ export class SimBus implements Bus {
       this.#later(() => done({ answered: false, why: 'disconnected' }))
       return
     }
-    if (this.#handlerFor(subject) === null) {
+    const handler = this.#handlerFor(subject)
+    if (handler === null) {
       this.#later(() => done({ answered: false, why: 'no_responder' }))
       return
     }
     if (this.#o.delayMs === 0) {
       // Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill the clock.
-      this.#deliver(subject, message, (answer) => done({ answered: true, answer: this.#carried(answer) }))
+      this.#deliver(handler, subject, message, (answer) => done({ answered: true, answer: this.#carried(answer) }))
       return
     }
     let isOver = false
@@ -60,7 +61,7 @@ export class SimBus implements Bus {
       done({ answered: false, why: 'timeout' })
     }
     const cancel = this.#o.clock.at(this.#o.clock.now() + timeoutMs, expire, RANK_MESSAGE)
-    this.#deliver(subject, message, (answer) => {
+    this.#deliver(handler, subject, message, (answer) => {
       this.#later(() => {
         if (isOver) return
         isOver = true
@@ -93,7 +94,8 @@ export class SimBus implements Bus {
     return Promise.resolve()
   }
 
-  #deliver(subject: string, message: Envelope, reply: (answer: Envelope) => void): void {
+  /** @param handler who hears it as things are; when it has to wait, whoever hears it then does */
+  #deliver(handler: Handler | null, subject: string, message: Envelope, reply: (answer: Envelope) => void): void {
     if (this.#isDrained) return
     this.messages += 1
     const carried = this.#carried(message)
@@ -104,7 +106,7 @@ export class SimBus implements Bus {
     // A message that takes no time is heard before its sender goes on.
     this.#depth += 1
     try {
-      this.#handlerFor(subject)?.(carried, subject, reply)
+      handler?.(carried, subject, reply)
     } finally {
       this.#depth -= 1
     }

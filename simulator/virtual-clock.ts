@@ -26,9 +26,8 @@ export class VirtualClock implements SimClock {
   #now: Instant
   #tickets = 0
   readonly #heap = new TimerHeap<VirtualTimer>()
-  /** What is due in this instant, by rank; `#heads` says how far each list has been run. */
-  readonly #due: Due[][] = [[], [], [], []]
-  readonly #heads = [0, 0, 0, 0]
+  /** What is due in this instant, by rank. */
+  readonly #due: readonly DueList[] = Array.from({ length: RANKS }, () => new DueList())
   /** How many wait in these lists. */
   #dueCount = 0
   /** Timers run so far. */
@@ -49,7 +48,7 @@ export class VirtualClock implements SimClock {
   }
 
   soon(fn: () => void, rank: TimerRank): void {
-    ;(this.#due[rank] as Due[]).push(fn)
+    ;(this.#due[rank] as DueList).push(fn)
     this.#dueCount += 1
   }
 
@@ -93,20 +92,15 @@ export class VirtualClock implements SimClock {
   }
 
   #join(timer: VirtualTimer): void {
-    ;(this.#due[timer.rank] as Due[]).push({ timer, ticket: timer.ticket })
+    ;(this.#due[timer.rank] as DueList).push({ timer, ticket: timer.ticket })
     this.#dueCount += 1
   }
 
   #nextDue(): (() => void) | null {
     for (let rank = 0; rank < RANKS; rank++) {
-      const list = this.#due[rank] as Due[]
-      while (list.length > 0) {
-        const head = this.#heads[rank] as number
-        const next = list[head] as Due
-        if (head + 1 === list.length) {
-          list.length = 0
-          this.#heads[rank] = 0
-        } else this.#heads[rank] = head + 1
+      const list = this.#due[rank] as DueList
+      while (!list.isEmpty) {
+        const next = list.take()
         this.#dueCount -= 1
         if (typeof next === 'function') return next
         if (next.timer.ticket !== next.ticket) continue
@@ -154,3 +148,31 @@ class VirtualTimer implements SimTimer, Ticketed {
 
 /** A function for this instant, or a timer as it was set. */
 type Due = (() => void) | { readonly timer: VirtualTimer; readonly ticket: number }
+
+/** First in, first out. Its room stays when it runs empty, which it does in every instant: a list that is cut to nothing would begin anew each time. */
+class DueList {
+  readonly #items: (Due | null)[] = []
+  #head = 0
+  #tail = 0
+
+  get isEmpty(): boolean {
+    return this.#head === this.#tail
+  }
+
+  push(due: Due): void {
+    if (this.#tail === this.#items.length) this.#items.push(due)
+    else this.#items[this.#tail] = due
+    this.#tail += 1
+  }
+
+  /** The first; there must be one. */
+  take(): Due {
+    const due = this.#items[this.#head] as Due
+    this.#items[this.#head++] = null
+    if (this.#head === this.#tail) {
+      this.#head = 0
+      this.#tail = 0
+    }
+    return due
+  }
+}

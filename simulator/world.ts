@@ -6,6 +6,7 @@ import { createController } from '../controller/controller.ts'
 import type { Controller, TaskRequest } from '../controller/controller.ts'
 import { createMemoryStore } from '../controller/adapters/memory-store.ts'
 import type { Event } from '../controller/domain/event.ts'
+import type { Node } from '../controller/domain/node.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Random } from '../controller/ports/random.ts'
 import type { Store } from '../controller/ports/store.ts'
@@ -235,18 +236,16 @@ export class World {
     this.clock.at(this.#startedAt + atMs, () => this.controller.commands.cancelTask(id, 'its owner', () => {}), RANK_ARRIVAL)
   }
 
+  readonly #nodes = (): Iterable<Node> => this.controller.views.nodes()
+  readonly #serverOf = (id: string): ServerCore | undefined => this.servers.get(id)
+
   #onEvents(events: readonly Event[]): void {
     this.#journal?.record(events)
     this.collector.record(events)
     for (const event of events) {
       if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
     }
-    if (this.#areHeartbeatsElided)
-      tellReserve(
-        events,
-        () => this.controller.views.nodes(),
-        (id) => this.servers.get(id),
-      )
+    if (this.#areHeartbeatsElided) tellReserve(events, this.#nodes, this.#serverOf)
     for (const listener of this.#listeners) listener(events)
   }
 }

@@ -3,6 +3,7 @@ import type { Instant, Microseconds } from '../../protocol/units.ts'
 import type { Config, Policy } from '../domain/config.ts'
 import { policyOf } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
+import { empty } from '../domain/list-edit.ts'
 import { byCodeUnits } from '../domain/order.ts'
 import type { FinalState, TaskSpec } from '../domain/task.ts'
 import { resolveOvercommit } from '../domain/vram.ts'
@@ -71,7 +72,7 @@ export class Cluster implements SchedulingView {
   /** The same of tasks that target groups, group by group. */
   readonly groupWaits = new GroupWaits()
   readonly #queues = new Map<string, PendingQueue>()
-  readonly #touchedNodes: LiveNode[] = []
+  #touchedNodes: LiveNode[] = []
   /** All nodes in the order of their ids. */
   readonly #byId: LiveNode[] = []
   readonly #staleGpus: LiveGpu[] = []
@@ -178,8 +179,10 @@ export class Cluster implements SchedulingView {
     this.#touchedNodes.push(node)
   }
 
-  takeTouchedNodes(): LiveNode[] {
-    const touched = this.#touchedNodes.splice(0)
+  takeTouchedNodes(): readonly LiveNode[] {
+    if (this.#touchedNodes.length === 0) return NO_NODES
+    const touched = this.#touchedNodes
+    this.#touchedNodes = []
     for (const node of touched) node.isTouched = false
     return touched
   }
@@ -220,7 +223,7 @@ export class Cluster implements SchedulingView {
       const changed = deriveFigures(gpu.figures, gpu, this.policy)
       if (changed !== 0) for (const seat of gpu.seats) seat.pool.markChanged(seat, changed)
     }
-    this.#staleGpus.length = 0
+    empty(this.#staleGpus)
   }
 
   /** Applies the policy, override and reserve to every GPU of a node. */
@@ -355,6 +358,8 @@ export class Cluster implements SchedulingView {
     node.pools.push(pool)
   }
 }
+
+const NO_NODES: readonly LiveNode[] = []
 
 /** The common pool holds nodes of no group; a pool of groups holds the members of any of them. */
 export function belongsTo(groups: readonly string[], poolKey: string): boolean {

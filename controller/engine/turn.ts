@@ -6,6 +6,7 @@ import type { Effect } from '../domain/effect.ts'
 import type { LiveNode, LiveTask } from './live.ts'
 import type { AuditRecord, ConfigRecord, SubmissionKeyRecord, TokenRecord } from '../ports/store.ts'
 import type { Group } from '../domain/group.ts'
+import { empty } from '../domain/list-edit.ts'
 
 export class Turn {
   readonly dirtyTasks: LiveTask[] = []
@@ -44,16 +45,19 @@ export class Turn {
 
   /** Ready for the next turn; what it held belongs to whoever took it. */
   clear(): void {
-    const { events, effects, answers, dirtyTasks, dirtyNodes } = this
-    for (const list of [events, effects, answers, dirtyTasks, dirtyNodes]) if (list.length > 0) list.length = 0
-    if (this.decisions.length > 0) this.decisions.length = 0
+    empty(this.events)
+    empty(this.effects)
+    empty(this.answers)
+    empty(this.decisions)
+    empty(this.dirtyTasks)
+    empty(this.dirtyNodes)
+    empty(this.groups)
+    empty(this.deletedGroupIds)
+    empty(this.forgottenNodeIds)
     this.config = null
     this.access = null
     this.submissionKeys = null
     this.renewsEpoch = false
-    this.groups.length = 0
-    this.deletedGroupIds.length = 0
-    this.forgottenNodeIds.length = 0
   }
 
   /** True when there is something to make durable. */

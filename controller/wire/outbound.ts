@@ -55,6 +55,8 @@ export class Outbound {
   readonly #lines = new Map<string, Line>()
   /** Commands of a task that wait for the one before, by task id; present while one is under way or waits for its turn. */
   readonly #behind = new Map<string, Effect[]>()
+  /** Commands of all lines that wait for their turn. */
+  #waitingCount = 0
   #isClosed = false
 
   constructor(options: OutboundOptions) {
@@ -87,6 +89,7 @@ export class Outbound {
 
   /** The node has spoken: what waited for its first word may go. */
   heard(nodeId: string): void {
+    if (this.#waitingCount === 0) return
     const line = this.#lines.get(nodeId)
     if (line !== undefined && line.taken < line.waiting.length) this.#serve(line)
   }
@@ -101,7 +104,10 @@ export class Outbound {
     if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#limitsOf(line) !== null) {
       line.inFlight += 1
       this.#request(line, effect, null, RETRY_FIRST_MS)
-    } else line.waiting.push(effect)
+    } else {
+      line.waiting.push(effect)
+      this.#waitingCount += 1
+    }
   }
 
   /** What had to wait may no longer be wanted when its turn comes. */
@@ -109,6 +115,7 @@ export class Outbound {
     while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken < line.waiting.length) {
       if (this.#limitsOf(line) === null) return
       const effect = takeFirst(line)
+      this.#waitingCount -= 1
       if (this.#o.isWanted(effect)) {
         line.inFlight += 1
         this.#request(line, effect, null, RETRY_FIRST_MS)

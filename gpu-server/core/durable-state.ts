@@ -1,5 +1,6 @@
 /** What this server knows across restarts, and whether it is durable: boot, highest epoch, attempts seen and living, outbox (R1, R3, R4, R6). */
 import type { Boot, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
+import { empty } from '../../controller/domain/list-edit.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Attempt } from './attempt.ts'
 import { keptOf } from './attempt.ts'
@@ -167,7 +168,7 @@ export class DurableState {
       },
       this.#changes,
     )
-    this.#changes.length = 0
+    empty(this.#changes)
     this.#isDirty = false
     this.#boot = this.#nextBoot
     this.#durableEpoch = this.#highestEpoch

@@ -29,7 +29,19 @@ export class EventSender {
   #isPlanned = false
   /** A message is under way, or waits to be repeated. */
   #isSending = false
+  #retryMs: DurationMs = RETRY_FIRST_MS
+  #underWay: Envelope<NodeEvents> | null = null
   readonly #flush = (): void => this.#send(RETRY_FIRST_MS)
+  /** One function for all requests: there is never more than one. */
+  readonly #answered = (outcome: RequestOutcome): void => {
+    const message = this.#underWay
+    if (message === null) return
+    this.#underWay = null
+    if (this.#isAcknowledged(message, outcome)) {
+      this.#isSending = false
+      this.plan()
+    } else this.#later(() => this.#again(message))
+  }
 
   constructor(options: EventSenderOptions) {
     this.#o = options
@@ -58,23 +70,20 @@ export class EventSender {
     this.#isSending = false
     if (!this.#isOpen || durable.outbox.isEmpty) return
     this.#isSending = true
-    if (durable.persist()) this.#request(envelopes.seal({ op: 'events', node_id: nodeId, entries: durable.outbox.head() }), retryMs)
-    else this.#later(retryMs, () => this.#send(nextRetryMs(retryMs)))
+    this.#retryMs = retryMs
+    if (durable.persist()) this.#request(envelopes.seal({ op: 'events', node_id: nodeId, entries: durable.outbox.head() }))
+    else this.#later(() => this.#send(this.#retryMs))
   }
 
-  #request(message: Envelope<NodeEvents>, retryMs: DurationMs): void {
-    this.#o.bus.request(this.#o.subject, message, ANSWER_WITHIN_MS, (outcome) => {
-      if (this.#isAcknowledged(message, outcome)) {
-        this.#isSending = false
-        this.plan()
-      } else this.#later(retryMs, () => this.#again(message, nextRetryMs(retryMs)))
-    })
+  #request(message: Envelope<NodeEvents>): void {
+    this.#underWay = message
+    this.#o.bus.request(this.#o.subject, message, ANSWER_WITHIN_MS, this.#answered)
   }
 
   /** With the same id; after a new boot as a new message, because nobody answers an old one (R6). */
-  #again(message: Envelope<NodeEvents>, retryMs: DurationMs): void {
+  #again(message: Envelope<NodeEvents>): void {
     if (!this.#isOpen || message.boot !== this.#o.durable.boot) this.#send(RETRY_FIRST_MS)
-    else this.#request(message, retryMs)
+    else this.#request(message)
   }
 
   /** False as well for an answer that covers nothing of it: it is repeated later, not at once. */
@@ -92,7 +101,10 @@ export class EventSender {
     return events.length > 0
   }
 
-  #later(ms: DurationMs, fn: () => void): void {
-    this.#o.clock.at(this.#o.clock.now() + jittered(ms, this.#o.random), fn, RANK_MESSAGE)
+  /** Once this retry's time has passed; the next one will wait longer. */
+  #later(fn: () => void): void {
+    const { clock, random } = this.#o
+    clock.at(clock.now() + jittered(this.#retryMs, random), fn, RANK_MESSAGE)
+    this.#retryMs = nextRetryMs(this.#retryMs)
   }
 }

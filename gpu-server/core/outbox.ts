@@ -59,9 +59,7 @@ export class Outbox {
 
   /** Everything up to `n` is durable at the controller; answers what that was. */
   acknowledge(n: number): readonly NodeEvent[] {
-    let count = 0
-    while (count < this.#entries.length && (this.#entries[count] as NodeEvent).n <= n) count += 1
-    const gone = this.#entries.splice(0, count)
+    const gone = this.#takeUpTo(n)
     for (const entry of gone) if (entry.kind === 'finished') this.#finishedCount -= 1
     return gone
   }
@@ -81,6 +79,16 @@ export class Outbox {
   /** The live list: whoever keeps it keeps what is true now. */
   entries(): readonly NodeEvent[] {
     return this.#entries
+  }
+
+  #takeUpTo(n: number): NodeEvent[] {
+    const entries = this.#entries
+    const [first] = entries
+    // The usual case, without a list that is cut and filled again each time.
+    if (first !== undefined && entries.length === 1) return first.n <= n ? [entries.pop() as NodeEvent] : []
+    let count = 0
+    while (count < entries.length && (entries[count] as NodeEvent).n <= n) count += 1
+    return entries.splice(0, count)
   }
 
   /** Of each attempt only the last word on each topic counts. Its start and its end are kept always. */
