@@ -10,7 +10,7 @@ import { searchDemandMib } from '../scheduler/shape.ts'
 import { besideOthersMib, freeForMib, shortMib } from '../swap/bytes.ts'
 import { eligibleOn, nextEligibleAt } from '../swap/eligible.ts'
 import { inReturnOrder } from '../swap/resume.ts'
-import { decideEntry } from '../swap/swap.ts'
+import { decideEntry, retryAt } from '../swap/swap.ts'
 import type { Cluster } from './cluster.ts'
 import type { LiveEntry, LiveGpu, LiveTask } from './live.ts'
 import type { Pool } from './pool.ts'
@@ -90,7 +90,7 @@ export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
 // ── an entry of a node's queue ────────────────────────────────────────────────
 
 function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanation {
-  const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
+  const decision = decideEntry(entry, entry.gpus, now, false)
   const isShort = decision.kind === 'not_covered'
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
   const reachOn = (gpu: LiveGpu) => {
@@ -112,7 +112,7 @@ function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanati
     reachMib: heldMib + reachOn(gpu),
     keptMib: sumOfNeeds(before),
     keptFor: before[0] ?? null,
-    retryAt: isShort ? decision.retryAt : null,
+    retryAt: isShort ? retryAt(entry, c.policy, now) : null,
     entriesBefore: inReturnOrder(entry.node.queue, c.policy, now).indexOf(entry),
   })
 }

@@ -45,33 +45,44 @@ export function updatePoolHolds(c: Cluster, now: Instant): Instant | null {
 
 function renewAll(c: Cluster, now: Instant): Instant | null {
   if (c.policy.strategy === 'fifo' || c.pendingCount === 0) {
-    for (const pool of [...c.poolHolds.keys()]) release(c, pool)
+    releaseAllBut(c, null)
     return null
   }
-  const holders = new Map<Pool, Queued>()
+  let holders: Map<Pool, Queued> | null = null
   let nextAt: Instant | null = null
   for (const queue of c.queues) {
     if (queue.size === 0) continue
     for (const head of queue.classHeads(queue.pool.largestEverMib(queue.shape))) {
       const at = head.task.pendingSince + c.policy.reservationAfterMs
+      if (at > now) {
+        nextAt = nextAt === null ? at : Math.min(nextAt, at)
+        continue
+      }
+      holders ??= new Map()
       const other = holders.get(queue.pool)
-      if (at > now) nextAt = nextAt === null ? at : Math.min(nextAt, at)
-      else if (other === undefined || byQueueOrder(head, other) < 0) holders.set(queue.pool, head)
+      if (other === undefined || byQueueOrder(head, other) < 0) holders.set(queue.pool, head)
     }
   }
-  for (const pool of [...c.poolHolds.keys()]) if (!holders.has(pool)) release(c, pool)
-  for (const [pool, holder] of holders) renew(c, pool, holder)
+  releaseAllBut(c, holders)
+  if (holders !== null) for (const [pool, holder] of holders) renew(c, pool, holder)
   return nextAt
+}
+
+function releaseAllBut(c: Cluster, holders: ReadonlyMap<Pool, Queued> | null): void {
+  if (c.poolHolds.size === 0) return
+  for (const pool of [...c.poolHolds.keys()]) if (holders?.has(pool) !== true) release(c, pool)
 }
 
 /** The aged entries of one node hold their GPUs; the others do not. */
 export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void {
-  const holding: LiveEntry[] = []
+  let holding = NOBODY
   for (const entry of node.queue) {
     if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue
-    if (!isBehindP0Only(entry)) holding.push(entry)
+    if (isBehindP0Only(entry)) continue
+    if (holding === NOBODY) holding = [entry]
+    else holding.push(entry)
   }
-  if (holding.length === 0 && !node.hasEntryHolds) return
+  if (holding === NOBODY && !node.hasEntryHolds) return
   node.hasEntryHolds = holding.length > 0
   for (const gpu of node.gpus) {
     if (isHeldBy(gpu, holding)) continue
@@ -80,6 +91,9 @@ export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void
     setHolds(c, gpu, [...wanted, ...others])
   }
 }
+
+/** Never pushed to. */
+const NOBODY: LiveEntry[] = []
 
 /** Are these entries, as far as they are on this GPU, and no others those that hold it, in this order? */
 function isHeldBy(gpu: LiveGpu, holding: readonly LiveEntry[]): boolean {

@@ -22,7 +22,7 @@ import { assign, grow, setResidency } from './transitions.ts'
 export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
   const rounds = 2 * node.queue.length + 2
   for (let round = 0; round < rounds && node.queue.length > 0; round++) {
-    const inOrder = inReturnOrder(node.queue, c.policy, now) as readonly LiveEntry[]
+    const inOrder = inReturnOrder(node.queue, c.policy, now)
     let isChanged = false
     for (const entry of inOrder) if (entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
     for (const entry of inOrder) if (!entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
@@ -38,7 +38,7 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
   if (entry.kind === 'growth' && !isPromisedHostMemory(entry)) return entry.owns ? loseHold(c, entry, now) : false
   if (!entry.owns && isAsInVain(entry)) return false
-  const decision = decideEntry(entry, entry.gpus, c.policy, now, entry.isCollector)
+  const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
   entry.vainLook = decision.kind === 'not_covered' || decision.kind === 'impossible' ? lookOf(entry) : null
   switch (decision.kind) {
     case 'ready':
@@ -175,7 +175,7 @@ export function orderSwapOut(c: Cluster, placement: LivePlacement, forEntry: Liv
 
 /** Claims the bytes of a placement that the victims in `decision` will free. */
 export function claim(c: Cluster, entry: LiveEntry, considered: Considered | null, now: Instant): boolean {
-  const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
+  const decision = decideEntry(entry, entry.gpus, now, false)
   if (decision.kind !== 'swap_out' && decision.kind !== 'wait') {
     dropEntry(c, entry)
     return false
@@ -205,7 +205,7 @@ function makeRoomOfCollector(c: Cluster, entry: LiveEntry, now: Instant): boolea
 function isCoveredWithout(c: Cluster, entry: LiveEntry, other: LiveEntry, now: Instant): boolean {
   const positions = other.gpus.map((gpu) => gpu.owners.indexOf(other))
   other.gpus.forEach((gpu, i) => gpu.owners.splice(positions[i] as number, 1))
-  const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
+  const decision = decideEntry(entry, entry.gpus, now, false)
   other.gpus.forEach((gpu, i) => gpu.owners.splice(positions[i] as number, 0, other))
   return decision.kind !== 'not_covered' && decision.kind !== 'impossible'
 }
@@ -215,9 +215,14 @@ function isCoveredWithout(c: Cluster, entry: LiveEntry, other: LiveEntry, now: I
  * a victim itself, and returns with the larger demand (semantics 1, "growth").
  */
 export function settleOldGrowths(c: Cluster, node: LiveNode, now: Instant): void {
-  for (const entry of [...node.queue]) {
+  let old: LiveEntry[] | null = null
+  for (const entry of node.queue) {
+    if (entry.kind === 'growth' && now - entry.askedAt >= c.policy.reservationAfterMs) (old ??= []).push(entry)
+  }
+  if (old === null) return
+  for (const entry of old) {
     const placement = entry.task.placement
-    if (entry.kind !== 'growth' || placement === null || now - entry.askedAt < c.policy.reservationAfterMs) continue
+    if (placement === null) continue
     if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)
     else if (!couldEverBeResident(entry)) refuseGrowth(c, entry, placement, 'RESIDENCY_IMPOSSIBLE', now)
     else if (!isPromisedHostMemory(entry)) refuseGrowth(c, entry, placement, 'SWAP_SPACE_EXHAUSTED', now)
@@ -245,11 +250,7 @@ function refuseGrowth(c: Cluster, entry: LiveEntry, placement: LivePlacement, re
 /** The oldest that has waited long begins to collect: it owns all its bytes, and victims leave as they ripen. */
 function appointCollector(c: Cluster, node: LiveNode, now: Instant): boolean {
   if (node.collector !== null) return false
-  const entry = nextCollector(
-    node.queue.filter((one) => missesBytesAlone(c, one, now)),
-    c.policy,
-    now,
-  ) as LiveEntry | null
+  const entry = nextCollector(node.queue, (one) => missesBytesAlone(c, one, now), c.policy, now)
   if (entry === null) return false
   entry.isCollector = true
   node.collector = entry
@@ -274,9 +275,9 @@ function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   let next = Infinity
   for (const entry of node.queue) {
     const backOffUntil = entry.kind === 'placement' ? 0 : (entry.task.placement?.backOffUntil ?? 0)
-    for (const at of [entry.askedAt + c.policy.swapInAgingMs, entry.askedAt + c.policy.reservationAfterMs, backOffUntil]) {
-      if (at > now && at < next) next = at
-    }
+    next = sooner(next, entry.askedAt + c.policy.swapInAgingMs, now)
+    next = sooner(next, entry.askedAt + c.policy.reservationAfterMs, now)
+    next = sooner(next, backOffUntil, now)
   }
   const wakeAt = next === Infinity ? null : next
   if (wakeAt === node.wakeAt) return
@@ -291,9 +292,14 @@ function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
         })
 }
 
+function sooner(next: Instant, at: Instant, now: Instant): Instant {
+  return at > now && at < next ? at : next
+}
+
 /** Only P0 holders that it may not swap stand in its way: such an entry holds no GPU back (semantics 5, second exception). */
 export function isBehindP0Only(entry: LiveEntry): boolean {
-  return entry.gpus.some((gpu) => shortMib(gpu, entry) > couldLeaveMib(gpu, entry.task))
+  for (const gpu of entry.gpus) if (shortMib(gpu, entry) > couldLeaveMib(gpu, entry.task)) return true
+  return false
 }
 
 function isQueued(entry: LiveEntry): boolean {

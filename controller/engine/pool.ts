@@ -14,7 +14,7 @@ import { AFTER_SWAP, deriveFigures, NEAR, newFigures, NOW } from './figures.ts'
 import type { HoldIndex } from './hold-index.ts'
 import type { LiveGpu, LiveNode } from './live.ts'
 import { NearIndex } from './near-index.ts'
-import type { NodeSeat, Seat } from './seats.ts'
+import type { NodeSeat, Seat, Unit } from './seats.ts'
 import { sortDescending } from './seats.ts'
 
 export class Pool implements PoolView {
@@ -122,10 +122,10 @@ export class Pool implements PoolView {
     return this.#facetFor(shape, shape.kind === 'exclusive' ? 'now' : 'after_swap').held
   }
 
-  *heldGpusFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Generator<LiveGpu> {
-    if (when === 'after_swap' && shape.kind === 'exclusive') return
+  heldGpusFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Iterable<LiveGpu> {
+    if (when === 'after_swap' && shape.kind === 'exclusive') return NO_GPUS
     const { held } = this.#facetFor(shape, when)
-    if (!held.isEmpty) for (const unit of held.unitsFor(queued, demandMib)) yield (unit.seats[0] as Seat).gpu
+    return held.isEmpty ? NO_GPUS : firstGpus(held.unitsFor(queued, demandMib))
   }
 
   *heldNodesFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Generator<LiveNode> {
@@ -213,6 +213,12 @@ export class Pool implements PoolView {
     this.#catchUpNear(index)
     return index
   }
+}
+
+const NO_GPUS: readonly LiveGpu[] = []
+
+function* firstGpus(units: Iterable<Unit>): Generator<LiveGpu> {
+  for (const unit of units) yield (unit.seats[0] as Seat).gpu
 }
 
 /** What each of the node's best k GPUs could ever take at least; NOTHING when it has fewer. */

@@ -92,7 +92,7 @@ export function isCovered(task: Task, node: Node, gpus: readonly SwapGpu[], poli
     owns: false,
     isCollector: false,
   }
-  const { kind } = decideEntry(entry, gpus, policy, now, false)
+  const { kind } = decideEntry(entry, gpus, now, false)
   return kind === 'swap_out' || kind === 'wait'
 }
 

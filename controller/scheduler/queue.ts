@@ -1,4 +1,4 @@
-import { byCodeUnits, firstDifference } from '../domain/order.ts'
+import { byCodeUnits } from '../domain/order.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { Task } from '../domain/task.ts'
@@ -27,8 +27,6 @@ export interface Queued {
  * 2. Earlier submission.
  * 3. Task id, so that the order is total.
  */
-export const byQueueOrder = firstDifference<Queued>(
-  (a, b) => a.queueClass - b.queueClass,
-  (a, b) => a.task.spec.seq - b.task.spec.seq,
-  (a, b) => byCodeUnits(a.task.spec.id, b.task.spec.id),
-)
+export function byQueueOrder(a: Queued, b: Queued): number {
+  return a.queueClass - b.queueClass || a.task.spec.seq - b.task.spec.seq || byCodeUnits(a.task.spec.id, b.task.spec.id)
+}

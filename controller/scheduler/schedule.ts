@@ -87,7 +87,10 @@ function nextInOrder(view: SchedulingView): Plan | null {
       if (queue.isBlocked()) continue
       const candidate = firstFitting(queue)
       if (candidate === null) queue.markBlocked()
-      else if (first === null || byQueueOrder(candidate, first) < 0) [first, from] = [candidate, queue]
+      else if (first === null || byQueueOrder(candidate, first) < 0) {
+        first = candidate
+        from = queue
+      }
     }
     if (first === null || from === null) return null
     const plan = placeFor(first, from, view.policy)

@@ -35,8 +35,7 @@ export function mayTake(requester: Task, placement: Placement): boolean {
 export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFreeMib: Mib): Candidate[] {
   const candidates: Candidate[] = []
   for (const placement of gpu.placements) {
-    if (!placement.isRipe || !mayTake(requester, placement)) continue
-    if (placement.demandMib * placement.gpus.length > hostFreeMib) continue
+    if (!isEligible(placement, requester, hostFreeMib)) continue
     const isP0 = placement.task.spec.priority === 0
     const state = isP0 ? gpu.rounds.p0 : gpu.rounds.non_p0
     const mark = markOf(state, placement.task.spec.id)
@@ -50,6 +49,17 @@ export function eligibleOn(gpu: SwapGpu, requester: Task, now: Instant, hostFree
     })
   }
   return candidates
+}
+
+/** What they hold together. */
+export function eligibleMib(gpu: Gpu, requester: Task, hostFreeMib: Mib): Mib {
+  let mib = 0
+  for (const placement of gpu.placements) if (isEligible(placement, requester, hostFreeMib)) mib += placement.demandMib
+  return mib
+}
+
+function isEligible(placement: Placement, requester: Task, hostFreeMib: Mib): boolean {
+  return placement.isRipe && mayTake(requester, placement) && placement.demandMib * placement.gpus.length <= hostFreeMib
 }
 
 /** The earliest instant after `now` at which one more task on these GPUs becomes eligible; null when none ever will as things are. */

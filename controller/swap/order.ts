@@ -32,6 +32,9 @@ export function levelOf(candidate: Candidate): 0 | 1 | 2 | 3 {
   return candidate.isSwappedThisRound ? 1 : 0
 }
 
+/** How many levels there are. */
+export const LEVELS = 4
+
 /** The decision that last swapped it out; never counts as the oldest. Equal ages make one tie block (choice 3). */
 export function swapOutAge(candidate: Candidate): number {
   return candidate.lastSwapOut ?? -1

@@ -1,4 +1,5 @@
 /** The node's queue: in which order entries are served, and who may collect (semantics 5, "Return"). */
+import { insertAt } from '../domain/list-edit.ts'
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
@@ -6,12 +7,7 @@ import type { QueueEntry } from '../domain/task.ts'
 import { couldLeaveMib } from './eligible.ts'
 import { besideOthersMib, shortMib } from './bytes.ts'
 
-/** An entry with its rank: 0 for P0 and for those that have waited `swap_in_aging_seconds`, else 1. */
-export interface Ranked {
-  readonly entry: QueueEntry
-  readonly rank: 0 | 1
-}
-
+/** 0 for P0 and for those that have waited `swap_in_aging_seconds`, else 1. */
 export function rankOf(entry: QueueEntry, policy: Policy, now: Instant): 0 | 1 {
   return entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1
 }
@@ -26,18 +22,19 @@ export function hasAged(entry: QueueEntry, policy: Policy, now: Instant): boolea
  * 2. Earlier request.
  * 3. Task id, so that the order is total.
  */
-export const byReturnOrder = firstDifference<Ranked>(
-  (a, b) => a.rank - b.rank,
-  (a, b) => a.entry.askedAt - b.entry.askedAt,
-  (a, b) => byCodeUnits(a.entry.task.spec.id, b.entry.task.spec.id),
-)
+export function byReturnOrder(a: QueueEntry, b: QueueEntry, policy: Policy, now: Instant): number {
+  return rankOf(a, policy, now) - rankOf(b, policy, now) || a.askedAt - b.askedAt || byCodeUnits(a.task.spec.id, b.task.spec.id)
+}
 
-export function inReturnOrder(queue: readonly QueueEntry[], policy: Policy, now: Instant): readonly QueueEntry[] {
-  if (queue.length < 2) return [...queue]
-  return queue
-    .map((entry) => ({ entry, rank: rankOf(entry, policy, now) }))
-    .sort(byReturnOrder)
-    .map((ranked) => ranked.entry)
+/** A queue is nearly in this order as it stands, so each entry moves up only a little. */
+export function inReturnOrder<E extends QueueEntry>(queue: readonly E[], policy: Policy, now: Instant): readonly E[] {
+  const inOrder: E[] = []
+  for (const entry of queue) {
+    let at = inOrder.length
+    while (at > 0 && byReturnOrder(entry, inOrder[at - 1] as E, policy, now) < 0) at -= 1
+    insertAt(inOrder, at, entry)
+  }
+  return inOrder
 }
 
 /** Which entry becomes the collector: P0 first, then the oldest. */
@@ -47,11 +44,19 @@ export const byCollectorOrder = firstDifference<QueueEntry>(
   (a, b) => byCodeUnits(a.task.spec.id, b.task.spec.id),
 )
 
-/** The entry that should collect on a node that has no collector: waited long, owns nothing, and swapping placed tasks could cover it. */
-export function nextCollector(queue: readonly QueueEntry[], policy: Policy, now: Instant): QueueEntry | null {
-  let best: QueueEntry | null = null
+/**
+ * The entry that should collect on a node that has no collector: waited long, owns nothing, and swapping placed tasks could cover it.
+ * @param mayCollect whether nothing else than bytes is in its way
+ */
+export function nextCollector<E extends QueueEntry>(
+  queue: readonly E[],
+  mayCollect: (entry: E) => boolean,
+  policy: Policy,
+  now: Instant,
+): E | null {
+  let best: E | null = null
   for (const entry of queue) {
-    if (entry.owns || !hasAged(entry, policy, now) || !couldBeCovered(entry)) continue
+    if (entry.owns || !hasAged(entry, policy, now) || !mayCollect(entry) || !couldBeCovered(entry)) continue
     if (best === null || byCollectorOrder(entry, best) < 0) best = entry
   }
   return best
@@ -60,7 +65,8 @@ export function nextCollector(queue: readonly QueueEntry[], policy: Policy, now:
 /** RESIDENCY_IMPOSSIBLE when this is false: noswap tasks and foreign memory alone leave it too little on some GPU. */
 export function couldEverBeResident(entry: QueueEntry): boolean {
   const held = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
-  return entry.gpus.every((gpu) => held + entry.needMib <= besideOthersMib(gpu, entry))
+  for (const gpu of entry.gpus) if (held + entry.needMib > besideOthersMib(gpu, entry)) return false
+  return true
 }
 
 function couldBeCovered(entry: QueueEntry): boolean {

@@ -7,7 +7,7 @@ import type { Policy } from '../domain/config.ts'
 import type { QueueEntry } from '../domain/task.ts'
 import { freeForMib, shortMib } from './bytes.ts'
 import type { SwapGpu } from './eligible.ts'
-import { eligibleOn, nextEligibleAt } from './eligible.ts'
+import { eligibleMib, eligibleOn, nextEligibleAt } from './eligible.ts'
 import { couldEverBeResident } from './resume.ts'
 import type { Shortage, VictimChoice } from './victims.ts'
 import { chooseVictims } from './victims.ts'
@@ -18,35 +18,61 @@ export type EntryDecision =
   /** Enough is on its way out. */
   | { readonly kind: 'wait' }
   | { readonly kind: 'swap_out'; readonly choice: Extract<VictimChoice, { covered: true }>; readonly shortages: readonly Shortage[] }
-  | { readonly kind: 'not_covered'; readonly gpu: number; readonly haveMib: Mib; readonly needMib: Mib; readonly retryAt: Instant | null }
+  /** All who may leave now together are not enough on some GPU. */
+  | { readonly kind: 'not_covered' }
   /** RESIDENCY_IMPOSSIBLE: noswap tasks and foreign memory leave it too little. */
   | { readonly kind: 'impossible' }
+
+const READY: EntryDecision = { kind: 'ready' }
+const WAIT: EntryDecision = { kind: 'wait' }
+const NOT_COVERED: EntryDecision = { kind: 'not_covered' }
+const IMPOSSIBLE: EntryDecision = { kind: 'impossible' }
 
 /**
  * @param gpus the entry's GPUs with their rounds, by index
  * @param isCollecting victims leave although they do not cover the shortage yet
  */
-export function decideEntry(
-  entry: QueueEntry,
-  gpus: readonly SwapGpu[],
-  policy: Policy,
-  now: Instant,
-  isCollecting: boolean,
-): EntryDecision {
-  if (!couldEverBeResident(entry)) return { kind: 'impossible' }
-  if (gpus.every((gpu) => freeForMib(gpu, entry) >= entry.needMib)) return { kind: 'ready' }
-  const short = gpus.filter((gpu) => shortMib(gpu, entry) > 0)
-  if (short.length === 0) return { kind: 'wait' }
+export function decideEntry(entry: QueueEntry, gpus: readonly SwapGpu[], now: Instant, isCollecting: boolean): EntryDecision {
+  if (!couldEverBeResident(entry)) return IMPOSSIBLE
+  if (isFree(entry, gpus)) return READY
+  if (isOnItsWayOut(entry, gpus)) return WAIT
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
-  const shortages = short.map((gpu) => ({
-    gpu: gpu.index,
-    missingMib: shortMib(gpu, entry),
-    candidates: eligibleOn(gpu, entry.task, now, hostFreeMib),
-  }))
-  const choice = chooseVictims(shortages, isCollecting ? 'collect' : 'cover')
-  if (!choice.covered) {
-    return { kind: 'not_covered', ...choice, retryAt: nextEligibleAt(short, entry.task, policy, now) }
+  // The usual answers of a full node, without a list of candidates.
+  if (isCollecting && isNobodyEligible(entry, gpus, hostFreeMib)) return WAIT
+  if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED
+  const shortages: Shortage[] = []
+  for (const gpu of gpus) {
+    const missingMib = shortMib(gpu, entry)
+    if (missingMib > 0) shortages.push({ gpu: gpu.index, missingMib, candidates: eligibleOn(gpu, entry.task, now, hostFreeMib) })
   }
-  if (choice.victims.length === 0) return { kind: 'wait' }
-  return { kind: 'swap_out', choice, shortages }
+  const choice = chooseVictims(shortages, isCollecting ? 'collect' : 'cover')
+  if (!choice.covered) return NOT_COVERED
+  return choice.victims.length === 0 ? WAIT : { kind: 'swap_out', choice, shortages }
+}
+
+/** When one more task may leave on the GPUs that are short; null when none ever will as things are. */
+export function retryAt(entry: QueueEntry, policy: Policy, now: Instant): Instant | null {
+  const short = entry.gpus.filter((gpu) => shortMib(gpu, entry) > 0)
+  return nextEligibleAt(short, entry.task, policy, now)
+}
+
+function isFree(entry: QueueEntry, gpus: readonly SwapGpu[]): boolean {
+  for (const gpu of gpus) if (freeForMib(gpu, entry) < entry.needMib) return false
+  return true
+}
+
+function isOnItsWayOut(entry: QueueEntry, gpus: readonly SwapGpu[]): boolean {
+  for (const gpu of gpus) if (shortMib(gpu, entry) > 0) return false
+  return true
+}
+
+function isNobodyEligible(entry: QueueEntry, gpus: readonly SwapGpu[], hostFreeMib: Mib): boolean {
+  for (const gpu of gpus) if (eligibleMib(gpu, entry.task, hostFreeMib) > 0) return false
+  return true
+}
+
+/** Do those who may leave now cover each shortage? */
+function isCovered(entry: QueueEntry, gpus: readonly SwapGpu[], hostFreeMib: Mib): boolean {
+  for (const gpu of gpus) if (eligibleMib(gpu, entry.task, hostFreeMib) < shortMib(gpu, entry)) return false
+  return true
 }

@@ -1,4 +1,4 @@
-import { byOldestSwapOut, classOf, levelOf, swapOutAge } from './order.ts'
+import { byOldestSwapOut, classOf, levelOf, LEVELS, swapOutAge } from './order.ts'
 import { fewestBytesCovering, totalOf } from './subset.ts'
 import type { Candidate, VictimClass } from './order.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -58,16 +58,12 @@ export function chooseVictims(shortages: readonly Shortage[], mode: 'cover' | 'c
 
 /** Adds this GPU's victims, and the rounds they close, to those of the GPUs before it. */
 function coverOneGpu(shortage: Shortage, victims: Victim[], closedRounds: ClosedRound[]): void {
-  const levels: [Candidate[], Candidate[], Candidate[], Candidate[]] = [[], [], [], []]
   const leaving = victims.length === 0 ? null : new Set(victims.map((victim) => victim.id))
   let missingMib = shortage.missingMib
-  for (const candidate of shortage.candidates) {
-    if (leaving?.has(candidate.id)) missingMib -= candidate.mib
-    else levels[levelOf(candidate)].push(candidate)
-  }
-  for (const level of levels) {
-    if (missingMib <= 0) return
-    const taken = takeFromLevel(level, missingMib)
+  if (leaving !== null) for (const candidate of shortage.candidates) if (leaving.has(candidate.id)) missingMib -= candidate.mib
+  for (let level = 0; level < LEVELS && missingMib > 0; level++) {
+    const offered = shortage.candidates.filter((candidate) => levelOf(candidate) === level && leaving?.has(candidate.id) !== true)
+    const taken = takeFromLevel(offered, missingMib)
     for (const candidate of taken) {
       missingMib -= candidate.mib
       victims.push({ id: candidate.id, gpu: shortage.gpu, class: classOf(candidate) })

@@ -51,7 +51,7 @@ export function measureVictimChoice(): Promise<readonly Reading[]> {
 }
 
 function choose(cluster: Cluster, entry: QueueEntry): VictimChoice {
-  const decision = decideEntry(entry, entry.gpus as readonly LiveGpu[], cluster.policy, NOW, false)
+  const decision = decideEntry(entry, entry.gpus as readonly LiveGpu[], NOW, false)
   if (decision.kind !== 'swap_out') throw new Error(`the return of ${entry.task.spec.id} is ${decision.kind}`)
   return decision.choice
 }
