@@ -84,7 +84,7 @@ function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Ins
     isCollector: false,
     vainLook: null,
   }
-  const decision = decideEntry(entry, entry.gpus, c.policy, now, false)
+  const decision = decideEntry(entry, entry.gpus, now, false)
   if (decision.kind === 'wait') return { ...place, victims: [] }
   if (decision.kind !== 'swap_out') return null
   const victims = decision.choice.victims.flatMap(({ id, gpu }) => {
