@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live bench-rest test-faults test-hostile
+.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory test-faults test-durability test-hostile
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -67,6 +67,9 @@ bench-live: install broker ## tasks per second from REST to completion, over a r
 bench-rest: install broker ## answers of the REST interface against those of a bare server; pages of tasks under load (ARGS="ratios")
 	@exec node test/bench/rest/main.ts $(ARGS)
 
+bench-memory: install ## resident memory of a controller between 100,000 and 1,000,000 completed tasks; minutes (ARGS="--tasks 100000")
+	@exec node --expose-gc test/bench/memory.ts $(ARGS)
+
 # How often, and how long it may take: variables of this name win.
 test-faults: export FAULTS_BROKER_KILLS ?= 20
 test-faults: export FAULTS_CONTROLLER_KILLS ?= 50
@@ -79,6 +82,12 @@ test-hostile: export HOSTILE_REQUESTS ?= 50000
 test-hostile: export HOSTILE_STALL_MS ?= 200
 test-hostile: install ## requests made from the API's own description to break it (HOSTILE_REQUESTS=50000 HOSTILE_SEED=1)
 	vitest run test/fuzz --disable-console-intercept=true
+
+test-durability: export DURABILITY_KILLS ?= 100
+test-durability: export DURABILITY_STARTS ?= 5
+test-durability: export DURABILITY_READY_WITHIN_MS ?= 3000
+test-durability: install broker ## kill -9 after acknowledged writes, a full disk, one that fails, ready again in 3 s (DURABILITY_KILLS=100 …)
+	vitest run test/durability --disable-console-intercept=true --no-file-parallelism
 
 # Tests run against a real broker. It is installed where that is possible; elsewhere they are left out, and continuous integration fails.
 broker:

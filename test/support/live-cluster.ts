@@ -238,7 +238,7 @@ export async function until(what: string, look: () => Promise<boolean> | boolean
   }
 }
 
-function headroom(...args: readonly string[]): readonly string[] {
+export function headroom(...args: readonly string[]): readonly string[] {
   return [process.execPath, '--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), ...args]
 }
 

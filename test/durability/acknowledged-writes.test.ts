@@ -1,0 +1,152 @@
+/** kill -9 right after an acknowledged write, again and again: everything acknowledged is there after the restart. */
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
+import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { controllerOn, figure, fillStore, newFolder } from './controller-on.ts'
+
+const KILLS = figure('DURABILITY_KILLS', 3)
+/** Up to so many acknowledgements, and then the kill: every write has been the last one. */
+const MAX_WRITES = 23
+const NODE = nodeIdFromName('node-0')
+
+type Json = Readonly<Record<string, unknown>>
+
+/** One writer: its writes, one after the other, and what must be true of the last that was acknowledged. */
+interface Writer {
+  write(url: string): Promise<void>
+  check(url: string): Promise<void>
+}
+
+const acknowledged = { count: 0, tasks: new Map<string, string>() }
+
+async function send(method: string, url: string, body?: unknown): Promise<Json | null> {
+  const json = body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }
+  const answer = await fetch(url, { method, ...json }).catch(() => null)
+  // An answer is an acknowledgement once its head is here, even if the kill cuts its body off.
+  if (answer === null) return null
+  if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${await answer.text()}`)
+  return ((await answer.json().catch(() => null)) as Json | null) ?? {}
+}
+
+async function get(url: string): Promise<Json> {
+  const answer = await send('GET', url)
+  if (answer === null) throw new Error(`GET ${url} is not answered`)
+  return answer
+}
+
+/** A number that only grows: what was sent last may be there without having been acknowledged. */
+function counter(put: (url: string, n: number) => Promise<Json | null>, read: (url: string) => Promise<unknown>): Writer {
+  let [sent, known] = [0, 0]
+  return {
+    async write(url) {
+      sent += 1
+      if ((await put(url, sent)) === null) return
+      known = sent
+      acknowledged.count += 1
+    },
+    async check(url) {
+      if (known === 0) return
+      const value = Number(await read(url))
+      expect(value).toBeGreaterThanOrEqual(known)
+      expect(value).toBeLessThanOrEqual(sent)
+      known = value
+      sent = value
+    },
+  }
+}
+
+function things(
+  make: (url: string, name: string) => Promise<string | null>,
+  isThere: (url: string, key: string, name: string) => Promise<boolean>,
+): Writer {
+  let made = 0
+  const known = new Map<string, string>()
+  return {
+    async write(url) {
+      const name = `thing-${(made += 1)}`
+      const key = await make(url, name)
+      if (key === null) return
+      known.set(key, name)
+      acknowledged.count += 1
+    },
+    async check(url) {
+      for (const [key, name] of known) expect(await isThere(url, key, name), key).toBe(true)
+      known.clear()
+    },
+  }
+}
+
+function submissions(): Writer {
+  return things(
+    async (url, name) => {
+      const id = (await send('POST', `${url}/tasks`, { name, vram_mib: 1_000 }))?.['id']
+      if (typeof id === 'string') acknowledged.tasks.set(id, name)
+      return typeof id === 'string' ? id : null
+    },
+    async (url, id, name) => (await get(`${url}/tasks/${id}`))['name'] === name,
+  )
+}
+
+/** @param patched a task that is there from the beginning. */
+function writers(patched: string): readonly Writer[] {
+  return [
+    submissions(),
+    submissions(),
+    counter(
+      (url, n) => send('PUT', `${url}/config`, { reservation_after_seconds: n }),
+      async (url) => (await get(`${url}/config`))['reservation_after_seconds'],
+    ),
+    counter(
+      (url, n) => send('PATCH', `${url}/tasks/${patched}`, { labels: { n: String(n) } }),
+      async (url) => ((await get(`${url}/tasks/${patched}`))['labels'] as Json)['n'],
+    ),
+    counter(
+      (url, n) => send('PUT', `${url}/nodes/${NODE}/config`, { safety_reserve_mib: n }),
+      async (url) => (await get(`${url}/nodes/${NODE}`))['safety_reserve_mib'],
+    ),
+    things(
+      async (url, name) => ((await send('PUT', `${url}/groups/${name}`, { node_ids: [] })) === null ? null : name),
+      async (url, name) => (await get(`${url}/groups/${name}`))['id'] === name,
+    ),
+  ]
+}
+
+it(
+  `${KILLS} times kill -9 right after an acknowledged write: nothing acknowledged is lost`,
+  async () => {
+    const data = newFolder()
+    await fillStore(data, { nodes: 1, openTasks: 10 })
+    const controller = controllerOn(data)
+    await controller.start()
+    const patched = String((await send('POST', `${controller.url()}/tasks`, { name: 'patched', vram_mib: 1_000 }))?.['id'])
+    const all = writers(patched)
+    for (let kill = 0; kill < KILLS; kill++) {
+      const until = acknowledged.count + 1 + ((kill * 7) % MAX_WRITES)
+      let isKilled = false
+      const url = controller.url()
+      const loop = async (writer: Writer): Promise<void> => {
+        while (!isKilled) {
+          await writer.write(url)
+          if (!isKilled && acknowledged.count >= until) {
+            isKilled = true
+            controller.member.signal('SIGKILL')
+          }
+        }
+      }
+      await Promise.all(all.map(loop))
+      await controller.member.end()
+      await controller.start()
+      for (const writer of all) await writer.check(controller.url())
+    }
+    for (const [id, name] of acknowledged.tasks) expect(await get(`${controller.url()}/tasks/${id}`)).toMatchObject({ name })
+    await controller.member.end('SIGTERM')
+    const verdict = await verifyStore(join(data, STORE_FILE))
+    console.log(
+      `${KILLS} kills: ${acknowledged.count} writes acknowledged, ${acknowledged.tasks.size} of them tasks, none lost; ${verdict.events} events`,
+    )
+    expect(verdict.problems).toEqual([])
+  },
+  60_000 + KILLS * 15_000,
+)

@@ -1,0 +1,113 @@
+/** The disk is full, or fails: nothing is acknowledged that is not there afterwards, and what happened is said in one line. */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
+import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
+import { controllerOn, newFolder, type ControllerOn } from './controller-on.ts'
+
+/** More than fit on any of the disks here. */
+const MAX_TASKS = 50_000
+const WRITERS = 8
+const TIMEOUT_MS = 120_000
+
+interface Outcome {
+  readonly acknowledged: readonly string[]
+  /** Answers that were no success, by status; 0: the connection was gone. */
+  readonly refused: ReadonlyMap<number, number>
+}
+
+/** Submits until the controller takes no more. */
+async function fill(controller: ControllerOn): Promise<Outcome> {
+  const acknowledged: string[] = []
+  const refused = new Map<number, number>()
+  const url = `${controller.url()}/tasks`
+  let isOver = false
+  const write = async (): Promise<void> => {
+    while (!isOver && acknowledged.length < MAX_TASKS) {
+      const body = JSON.stringify({ vram_mib: 1_000, labels: { filler: 'x'.repeat(40) } })
+      const answer = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body }).catch(() => null)
+      if (answer?.status === 201) acknowledged.push(((await answer.json()) as { readonly id: string }).id)
+      else {
+        isOver = true
+        refused.set(answer?.status ?? 0, (refused.get(answer?.status ?? 0) ?? 0) + 1)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: WRITERS }, write))
+  return { acknowledged, refused }
+}
+
+async function ended(controller: ControllerOn): Promise<void> {
+  await expect.poll(() => controller.member.isRunning, { timeout: 15_000 }).toBe(false)
+}
+
+async function expectAll(controller: ControllerOn, ids: readonly string[]): Promise<void> {
+  for (const id of ids) expect((await fetch(`${controller.url()}/tasks/${id}`)).status, id).toBe(200)
+}
+
+/** Only root may mount. */
+function whyNoMount(folder: string): string | null {
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'headroom-test', folder], { encoding: 'utf8' })
+  return mounted.status === 0 ? null : `no file system can be mounted here: ${mounted.error?.message ?? mounted.stderr.trim()}`
+}
+
+describe('a disk that is full', () => {
+  it(
+    'gets no false acknowledgement: 503, then an end that says why; with more space all is there',
+    async (context) => {
+      const disk = newFolder()
+      const why = whyNoMount(disk)
+      if (why !== null) {
+        console.log(`skipped: ${why}`)
+        return context.skip(why)
+      }
+      try {
+        const controller = controllerOn(join(disk, 'data'))
+        await controller.start()
+        const readyz = await fetch(`${controller.url()}/readyz`)
+        expect(readyz.status).toBe(503)
+        expect(((await readyz.json()) as { checks: object[] }).checks).toContainEqual(
+          expect.objectContaining({ name: 'disk', ok: false, detail: expect.stringMatching(/^only \d MiB are free/) as unknown }),
+        )
+        const { acknowledged, refused } = await fill(controller)
+        expect(acknowledged.length).toBeGreaterThan(100)
+        expect([...refused.keys()].every((status) => status === 503 || status === 0)).toBe(true)
+        await ended(controller)
+        expect(controller.member.output).toMatch(/^headroom: the store failed: the disk is full: .*free some space, then start again$/m)
+        expect(spawnSync('mount', ['-o', 'remount,size=64m', disk]).status).toBe(0)
+        await controller.start()
+        await expectAll(controller, acknowledged)
+        await controller.member.end('SIGTERM')
+        expect((await verifyStore(join(disk, 'data', STORE_FILE))).problems).toEqual([])
+        console.log(`full disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`)
+      } finally {
+        spawnSync('umount', ['-l', disk])
+      }
+    },
+    TIMEOUT_MS,
+  )
+})
+
+describe('a disk that fails (a write past a limit is an I/O error)', () => {
+  it(
+    'gets no false acknowledgement either; with the disk back all is there',
+    async () => {
+      const data = join(newFolder(), 'data')
+      const failing = controllerOn(data, {}, 'ulimit -f 3000')
+      await failing.start()
+      const { acknowledged, refused } = await fill(failing)
+      expect(acknowledged.length).toBeGreaterThan(100)
+      expect([...refused.keys()].every((status) => status === 503 || status === 0)).toBe(true)
+      await ended(failing)
+      expect(failing.member.output).toMatch(/^headroom: the store failed: the disk failed on .*check the disk, then start again$/m)
+      const controller = controllerOn(data)
+      await controller.start()
+      await expectAll(controller, acknowledged)
+      await controller.member.end('SIGTERM')
+      expect((await verifyStore(join(data, STORE_FILE))).problems).toEqual([])
+      console.log(`failing disk: ${acknowledged.length} tasks acknowledged, all there; refused: ${JSON.stringify([...refused])}`)
+    },
+    TIMEOUT_MS,
+  )
+})
