@@ -1,4 +1,5 @@
 /** What is remembered of requests: durations by route for /metrics, a line in the log for each that may have changed something, and for slow ones. */
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiApp } from './context.ts'
 import { callerOf } from './caller.ts'
@@ -15,7 +16,8 @@ const FREQUENT_ROUTES: ReadonlySet<string> = new Set(['/api/v1/tasks/:task_id/ke
 export function recordRequests(app: ApiApp, metrics: Metrics): void {
   const isDebugging = app.log.level === 'debug' || app.log.level === 'trace'
   let inFlight = 0
-  const streams = new Set<FastifyReply>()
+  /** What is sent to each reader of a stream. */
+  const streams = new Map<FastifyReply, unknown>()
   const durations = new Histogram({
     name: 'headroom_http_request_duration_seconds',
     help: 'From the first byte of a request to the last of its answer; streams are left out.',
@@ -26,6 +28,7 @@ export function recordRequests(app: ApiApp, metrics: Metrics): void {
     durations,
     gauge('headroom_http_requests_in_flight', 'Requests that are not answered yet, streams among them.', () => inFlight),
     gauge('headroom_http_streams', 'Readers who follow something by server-sent events.', () => streams.size),
+    gauge('headroom_http_streams_buffered_bytes', 'What these readers have not taken yet.', () => bufferedBytes(streams)),
   )
   app.addHook('onRequest', (request, reply, done) => {
     inFlight += 1
@@ -37,7 +40,7 @@ export function recordRequests(app: ApiApp, metrics: Metrics): void {
     done()
   })
   app.addHook('onSend', (_request, reply, payload, done) => {
-    if (isStream(reply)) streams.add(reply)
+    if (isStream(reply)) streams.set(reply, payload)
     done(null, payload)
   })
   app.addHook('onResponse', (request, reply, done) => {
@@ -46,6 +49,16 @@ export function recordRequests(app: ApiApp, metrics: Metrics): void {
     writeLine(request, reply, ms, isDebugging)
     done()
   })
+}
+
+function bufferedBytes(streams: ReadonlyMap<FastifyReply, unknown>): number {
+  let bytes = 0
+  for (const [reply, body] of streams) {
+    bytes += reply.raw.writableLength
+    // Of pieces that are not bytes the length says how many there are.
+    if (body instanceof Readable && !body.readableObjectMode) bytes += body.readableLength
+  }
+  return bytes
 }
 
 function writeLine(request: FastifyRequest, reply: FastifyReply, ms: number, isDebugging: boolean): void {

@@ -19,11 +19,15 @@ interface Writer {
   check(url: string): Promise<void>
 }
 
+/** From the first token on. */
+let authorization: Readonly<Record<string, string>> = {}
+
 const acknowledged = { count: 0, tasks: new Map<string, string>() }
 
 async function send(method: string, url: string, body?: unknown): Promise<Json | null> {
-  const json = body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }
-  const answer = await fetch(url, { method, ...json }).catch(() => null)
+  const json = body === undefined ? {} : { body: JSON.stringify(body) }
+  const headers = { ...authorization, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) }
+  const answer = await fetch(url, { method, headers, ...json }).catch(() => null)
   // An answer is an acknowledgement once its head is here, even if the kill cuts its body off.
   if (answer === null) return null
   if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${await answer.text()}`)
@@ -107,6 +111,10 @@ function writers(patched: string): readonly Writer[] {
       async (url) => (await get(`${url}/nodes/${NODE}`))['safety_reserve_mib'],
     ),
     things(
+      async (url, name) => ((await send('POST', `${url}/tokens`, { name, role: 'viewer' })) === null ? null : name),
+      async (url, name) => ((await get(`${url}/tokens`))['items'] as readonly Json[]).some((token) => token['name'] === name),
+    ),
+    things(
       async (url, name) => ((await send('PUT', `${url}/groups/${name}`, { node_ids: [] })) === null ? null : name),
       async (url, name) => (await get(`${url}/groups/${name}`))['id'] === name,
     ),
@@ -121,6 +129,8 @@ it(
     const controller = controllerOn(data)
     await controller.start()
     const patched = String((await send('POST', `${controller.url()}/tasks`, { name: 'patched', vram_mib: 1_000 }))?.['id'])
+    const token = await send('POST', `${controller.url()}/tokens`, { name: 'tester', role: 'admin' })
+    authorization = { Authorization: `Bearer ${String(token?.['secret'])}` }
     const all = writers(patched)
     for (let kill = 0; kill < KILLS; kill++) {
       const until = acknowledged.count + 1 + ((kill * 7) % MAX_WRITES)
