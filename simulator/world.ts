@@ -198,9 +198,9 @@ export class World {
       const id = nodeIdFromName(node.name)
       for (const group of node.groups) members.set(group, [...(members.get(group) ?? []), id])
       if (node.overcommitPercent === null && node.safetyReserveMib === null) continue
-      commands.putNodeConfig(id, { overcommitPercent: node.overcommitPercent, reserveMib: node.safetyReserveMib }, () => {})
+      commands.putNodeConfig(id, { overcommitPercent: node.overcommitPercent, reserveMib: node.safetyReserveMib }, null, () => {})
     }
-    for (const [id, nodeIds] of members) commands.putGroup({ id, description: '', nodeIds: nodeIds.sort(byId) }, false, () => {})
+    for (const [id, nodeIds] of members) commands.putGroup({ id, description: '', nodeIds: nodeIds.sort(byId) }, false, null, () => {})
   }
 
   #needsFill(): boolean {

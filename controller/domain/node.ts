@@ -50,6 +50,8 @@ export interface NodeDrain {
   /** Null: nobody is moved. */
   readonly movesAt: Instant | null
   readonly by: string
+  /** The event that said so: the cause of what follows. */
+  readonly event: number
 }
 
 /** A head that waited long, or an entry that did: later placements leave it what it misses (semantics 4 and 5). */

@@ -78,11 +78,12 @@ export interface SubmittedOnce {
   readonly isReplay: boolean
 }
 
+/** `by` is who asks, by name: events and reasons say it. */
 export interface Commands {
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void
   /** The same key and body again: the same task. The same key and another body: `key_reused`. */
   submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void
-  updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void
+  updateTask(id: string, change: TaskChange, by: string | null, answer: AnswerTo<Task>): void
   /** Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is durable. */
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void
   /**
@@ -100,11 +101,11 @@ export interface Commands {
   /** A lease (a task without a command) goes on, and wants the GPU or not. Refused with `conflict` for a task with a command. */
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void
-  putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<Node>): void
+  putNodeConfig(nodeId: string, change: NodeConfigChange, by: string | null, answer: AnswerTo<Node>): void
   /** Creates or replaces. `ifAbsent` refuses with `conflict` when the group exists. */
-  putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void
-  deleteGroup(id: string, force: boolean, answer: AnswerTo<null>): void
-  setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void
+  putGroup(group: Group, ifAbsent: boolean, by: string | null, answer: AnswerTo<Group>): void
+  deleteGroup(id: string, force: boolean, by: string | null, answer: AnswerTo<null>): void
+  setCordon(nodeId: string, isCordoned: boolean, by: string | null, answer: AnswerTo<Node>): void
   /** Cordons it until it is uncordoned; after `moveAfterMs` (null: never) tasks that may be requeued are stopped and wait for another node. */
   drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void
   /** A node that is gone for good, with nothing placed on it; else `conflict`. It may register again. */

@@ -29,9 +29,9 @@ export function drainNode(c: Cluster, nodeId: string, moveAfterMs: DurationMs | 
   if (!closed.ok) return closed
   const node = closed.value
   const movesAt = moveAfterMs === null ? null : now + moveAfterMs
-  node.drain = { since: node.drain?.since ?? now, movesAt, by }
   const tasks = placementsOn(node).size
-  c.recorder.emit(now, 'node_drain', null, node.id, null, { is_draining: true, tasks, moves_at: movesAt })
+  const event = c.recorder.emit(now, 'node_drain', null, node.id, null, { is_draining: true, tasks, moves_at: movesAt })
+  node.drain = { since: node.drain?.since ?? now, movesAt, by, event }
   c.recorder.dirtyNode(node)
   if (movesAt !== null && movesAt <= now) {
     node.cancelDrain?.()
@@ -64,9 +64,10 @@ export function resumeDrain(c: Cluster, node: LiveNode): void {
 }
 
 function moveTasks(c: Cluster, node: LiveNode, now: Instant): void {
-  const by = node.drain?.by ?? 'nobody'
+  if (node.drain === null) return
+  const { by, event } = node.drain
   for (const placement of placementsOn(node)) {
     if (placement.stopping !== null || placement.task.spec.onNodeLoss !== 'requeue') continue
-    orderStop(c, placement, { then: 'pending', reason: `its node is drained by ${by}`, endReason: null }, now)
+    orderStop(c, placement, { then: 'pending', reason: `its node is drained by ${by}`, endReason: null }, now, event)
   }
 }

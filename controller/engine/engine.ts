@@ -141,60 +141,39 @@ export class Engine implements Commands {
   // ── commands ────────────────────────────────────────────────────────────────
 
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void {
-    this.#answer(
-      this.#as(request.owner, () => submitTask(this.cluster, request, this.#taskIds, this.#now())),
-      answer,
-    )
+    this.#command(request.owner, (now) => submitTask(this.cluster, request, this.#taskIds, now), answer)
   }
 
   submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void {
-    this.#answer(submitOnce(this.cluster, request, key, this.#taskIds, this.#now()), answer)
+    this.#command(request.owner, (now) => submitOnce(this.cluster, request, key, this.#taskIds, now), answer)
   }
 
-  updateTask(id: string, change: TaskChange, answer: AnswerTo<Task>): void {
-    this.#answer(updateTask(this.cluster, id, change, this.#now()), answer)
+  updateTask(id: string, change: TaskChange, by: string | null, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => updateTask(this.cluster, id, change, now), answer)
   }
 
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(
-      this.#as(by, () => cancelTask(this.cluster, id, by, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => cancelTask(this.cluster, id, by, now), answer)
   }
 
   requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(
-      this.#as(by, () => requeueTask(this.cluster, id, confirmFenced, by, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => requeueTask(this.cluster, id, confirmFenced, by, now), answer)
   }
 
   holdTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(
-      this.#as(by, () => holdTask(this.cluster, id, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => holdTask(this.cluster, id, now), answer)
   }
 
   releaseTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(
-      this.#as(by, () => releaseTask(this.cluster, id, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => releaseTask(this.cluster, id, now), answer)
   }
 
   swapOutTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(
-      this.#as(by, () => swapOutTask(this.cluster, id, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => swapOutTask(this.cluster, id, now), answer)
   }
 
   swapInTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#answer(
-      this.#as(by, () => swapInTask(this.cluster, id, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => swapInTask(this.cluster, id, now), answer)
   }
 
   keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
@@ -202,44 +181,35 @@ export class Engine implements Commands {
   }
 
   putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void {
-    this.#answer(
-      this.#as(author, () => putConfig(this.cluster, change, author, this.#now())),
-      answer,
-    )
+    this.#command(author, (now) => putConfig(this.cluster, change, author, now), answer)
   }
 
-  putNodeConfig(nodeId: string, change: NodeConfigChange, answer: AnswerTo<Node>): void {
-    this.#answer(putNodeConfig(this.cluster, nodeId, change, this.#now()), answer)
+  putNodeConfig(nodeId: string, change: NodeConfigChange, by: string | null, answer: AnswerTo<Node>): void {
+    this.#command(by, (now) => putNodeConfig(this.cluster, nodeId, change, now), answer)
   }
 
-  setCordon(nodeId: string, isCordoned: boolean, answer: AnswerTo<Node>): void {
-    this.#answer(setCordon(this.cluster, nodeId, isCordoned, this.#now()), answer)
+  setCordon(nodeId: string, isCordoned: boolean, by: string | null, answer: AnswerTo<Node>): void {
+    this.#command(by, (now) => setCordon(this.cluster, nodeId, isCordoned, now), answer)
   }
 
   drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void {
-    this.#answer(
-      this.#as(by, () => drainNode(this.cluster, nodeId, moveAfterMs, by, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => drainNode(this.cluster, nodeId, moveAfterMs, by, now), answer)
   }
 
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void {
-    this.#answer(
-      this.#as(by, () => forgetNode(this.cluster, nodeId, by, this.#now())),
-      answer,
-    )
+    this.#command(by, (now) => forgetNode(this.cluster, nodeId, by, now), answer)
   }
 
   releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void {
-    this.#answer({ ok: true, value: this.#as(by, () => releaseFreeze(this.cluster, by, this.#now())) }, answer)
+    this.#command(by, (now) => ({ ok: true, value: releaseFreeze(this.cluster, by, now) }), answer)
   }
 
-  putGroup(group: Group, ifAbsent: boolean, answer: AnswerTo<Group>): void {
-    this.#answer(putGroup(this.cluster, group, ifAbsent, this.#now()), answer)
+  putGroup(group: Group, ifAbsent: boolean, by: string | null, answer: AnswerTo<Group>): void {
+    this.#command(by, (now) => putGroup(this.cluster, group, ifAbsent, now), answer)
   }
 
-  deleteGroup(id: string, force: boolean, answer: AnswerTo<null>): void {
-    this.#answer(deleteGroup(this.cluster, id, force, this.#now()), answer)
+  deleteGroup(id: string, force: boolean, by: string | null, answer: AnswerTo<null>): void {
+    this.#command(by, (now) => deleteGroup(this.cluster, id, force, now), answer)
   }
 
   // ── what nodes say ──────────────────────────────────────────────────────────
@@ -298,14 +268,16 @@ export class Engine implements Commands {
   }
 
   /** What is recorded meanwhile was asked for by somebody of that name. */
-  #as<T>(by: string | null, act: () => T): T {
+  #command<T>(by: string | null, act: (now: Instant) => Answer<T>, answer: AnswerTo<T>): void {
     const { recorder } = this.cluster
     recorder.by = by
+    let result: Answer<T>
     try {
-      return act()
+      result = act(this.#now())
     } finally {
       recorder.by = null
     }
+    this.#answer(result, answer)
   }
 
   #answer<T>(result: Answer<T>, answer: AnswerTo<T>): void {

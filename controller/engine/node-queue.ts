@@ -170,7 +170,8 @@ export function orderSwapOut(c: Cluster, placement: LivePlacement, forEntry: Liv
   const forceActive = placement.wantsGpu
   if (placement.entry !== null) dropEntry(c, placement.entry)
   c.recorder.turn.effects.push({ kind: 'swap_out', ...addressOf(placement), generation: placement.generation, forceActive })
-  setResidency(c, placement, 'swapping_out', forEntry === null ? 'ordered' : `for ${forEntry.task.spec.id}`, now)
+  const cause = forEntry?.task ?? placement.task
+  setResidency(c, placement, 'swapping_out', forEntry === null ? 'ordered' : `for ${forEntry.task.spec.id}`, now, cause.lastEventSeq)
 }
 
 /** Claims the bytes of a placement that the victims in `decision` will free. */

@@ -25,6 +25,7 @@ export function recordOfTask(task: LiveTask): TaskRecord {
     lastNodeId: task.lastNodeId,
     counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
     clientWants: task.clientWants,
+    lastEventSeq: task.lastEventSeq,
     placement: placement === null ? null : recordOfPlacement(placement),
   }
 }
@@ -146,6 +147,7 @@ export function taskOf(record: TaskRecord): LiveTask {
   task.endReason = record.endReason
   task.swapOuts = record.swapOuts
   task.clientWants = record.clientWants
+  task.lastEventSeq = record.lastEventSeq
   task.lastNodeId = record.lastNodeId ?? record.placement?.nodeId ?? null
   const [, served, queue, swap, compute] = record.counters
   task.servedUs = served

@@ -108,10 +108,16 @@ export function requeueTask(c: Cluster, id: string, confirmFenced: boolean, by: 
 }
 
 /** The node is told to end it; what becomes of the task then is durable now. */
-export function orderStop(c: Cluster, placement: LivePlacement, stopping: Stopping, now: Instant): void {
+export function orderStop(
+  c: Cluster,
+  placement: LivePlacement,
+  stopping: Stopping,
+  now: Instant,
+  causedBy = placement.task.lastEventSeq,
+): void {
   placement.stopping = stopping
   c.recorder.turn.effects.push(stopEffect(placement, stopping))
-  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true })
+  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
 }
 
 export function problemsOf(request: TaskRequest): FieldProblem[] {

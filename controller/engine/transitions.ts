@@ -135,8 +135,15 @@ export function changeWants(c: Cluster, placement: LivePlacement, wantsGpu: bool
   c.ripening.update(c, placement, now)
 }
 
-/** One step on the residency axis. */
-export function setResidency(c: Cluster, placement: LivePlacement, to: Residency, because: string | null, now: Instant): void {
+/** One step on the residency axis. A victim's first has the decision as its cause. */
+export function setResidency(
+  c: Cluster,
+  placement: LivePlacement,
+  to: Residency,
+  because: string | null,
+  now: Instant,
+  causedBy = placement.task.lastEventSeq,
+): void {
   const from = placement.residency
   if (from === to) return
   beginMeterChange(placement, now)
@@ -155,11 +162,8 @@ export function setResidency(c: Cluster, placement: LivePlacement, to: Residency
   if (to === 'resident') placement.isProbed = placement.isCalledBack = false
   else if (to === 'swapped_out') planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
-  c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, {
-    residency: to,
-    generation: placement.generation,
-    because,
-  })
+  const data = { residency: to, generation: placement.generation, because }
+  c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, data, causedBy)
   if (placement.heldGrowth === null) return
   if (to === 'resident') resumeGrowth(c, placement)
   else if (to === 'swapped_out') askForReturnGrown(c, placement, now)

@@ -40,6 +40,8 @@ export interface TaskRecord {
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
   /** Of a lease: what its client said last about wanting the GPU. */
   readonly clientWants: boolean | null
+  /** Its latest event: the cause of what follows from it. */
+  readonly lastEventSeq: number | null
   readonly placement: PlacementRecord | null
 }
 

@@ -132,5 +132,6 @@ const PLAIN = {
   endReason: null,
   swapOuts: 0,
   clientWants: null,
+  lastEventSeq: null,
   counters: [0, 0, 0, 0, 0],
 } as const

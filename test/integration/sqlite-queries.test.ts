@@ -121,6 +121,7 @@ describe('migrations', () => {
     addTask.run(1, 'a', 'running', 'a', 0, JSON.stringify({ id: 'a', placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 } } }))
     addTask.run(2, 'b', 'assigned', 'b', 0, JSON.stringify({ id: 'b', placement: { startedAt: null } }))
     addTask.run(3, 'c', 'pending', 'c', 0, JSON.stringify({ id: 'c', placement: null }))
+    database.prepare(`insert into events values (7, 1000, 'task_placed', 'a', 'n', null, '{}')`).run()
     database.prepare(`insert into nodes values ('n', 1, '{"id":"n","device":"nvidia"}')`).run()
     await migrate(db, 'x', 2)
     const read = (table: string) =>
@@ -132,9 +133,9 @@ describe('migrations', () => {
     const quiet = { stopping: null, isInDoubt: false, isNoswapUntold: false, isCalledBack: false }
     const confirmed = { bootCounter: 0, seq: 0 }
     expect(read('tasks')).toEqual([
-      { id: 'a', clientWants: null, placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 }, confirmed, ...quiet } },
-      { id: 'b', clientWants: null, placement: { startedAt: null, heldGrowth: null, confirmed: null, ...quiet } },
-      { id: 'c', clientWants: null, placement: null },
+      { id: 'a', clientWants: null, lastEventSeq: 7, placement: { startedAt: 5, heldGrowth: { mib: 7, askedAt: 6 }, confirmed, ...quiet } },
+      { id: 'b', clientWants: null, lastEventSeq: null, placement: { startedAt: null, heldGrowth: null, confirmed: null, ...quiet } },
+      { id: 'c', clientWants: null, lastEventSeq: null, placement: null },
     ])
     expect(read('nodes')).toEqual([
       { id: 'n', device: 'nvidia', signalsWanted: true, allowExec: true, leaseMs: 300_000, wasReset: false, drain: null },

@@ -108,7 +108,7 @@ export class FakeController implements ApiWorld {
         this.keys.set(key, { body, taskId: task.spec.id })
         return { taskId: task.spec.id, isReplay: false }
       }),
-    updateTask: (id, change, answer) =>
+    updateTask: (id, change, _by, answer) =>
       this.#carryOut(answer, () => {
         const task = this.open.get(id)
         if (task === undefined) return { code: 'not_found', what: 'task', id }
@@ -128,7 +128,7 @@ export class FakeController implements ApiWorld {
         this.configs.unshift({ revision: this.config.revision, at: this.now, author, fields: this.config.fields })
         return this.config
       }),
-    putNodeConfig: (nodeId, change, answer) =>
+    putNodeConfig: (nodeId, change, _by, answer) =>
       this.#carryOut(answer, () => {
         const node = this.nodes.get(nodeId)
         if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
@@ -136,13 +136,13 @@ export class FakeController implements ApiWorld {
         if (change.reserveMib !== undefined) node.reserveOverrideMib = change.reserveMib
         return node
       }),
-    putGroup: (group, ifAbsent, answer) =>
+    putGroup: (group, ifAbsent, _by, answer) =>
       this.#carryOut(answer, () => {
         if (ifAbsent && this.groups.has(group.id)) return { code: 'conflict', detail: `Group "${group.id}" exists.` }
         this.groups.set(group.id, group)
         return group
       }),
-    deleteGroup: (id, force, answer) =>
+    deleteGroup: (id, force, _by, answer) =>
       this.#carryOut(answer, () => {
         if (!this.groups.has(id)) return { code: 'not_found', what: 'group', id }
         const targeted = [...this.open.values()].some((task) => task.spec.groups.includes(id))
@@ -150,7 +150,7 @@ export class FakeController implements ApiWorld {
         this.groups.delete(id)
         return null
       }),
-    setCordon: (nodeId, isCordoned, answer) =>
+    setCordon: (nodeId, isCordoned, _by, answer) =>
       this.#carryOut(answer, () => {
         const node = this.nodes.get(nodeId)
         if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
@@ -167,7 +167,7 @@ export class FakeController implements ApiWorld {
         const node = this.nodes.get(nodeId)
         if (node === undefined) return { code: 'not_found', what: 'node', id: nodeId }
         node.isCordoned = true
-        node.drain = { since: this.now, movesAt: moveAfterMs === null ? null : this.now + moveAfterMs, by }
+        node.drain = { since: this.now, movesAt: moveAfterMs === null ? null : this.now + moveAfterMs, by, event: 3 }
         return node
       }),
     requeueTask: (id, _confirmFenced, _by, answer) =>
@@ -470,5 +470,5 @@ function placementOf(task: Task, node: Node, gpus: readonly Gpu[], now: number, 
 function recordOf(task: Task): TaskRecord {
   if (!isFinal(task.state)) throw new Error('only a final task goes to the store here')
   const { claim: _claim, refusedBy: _refusedBy, spec, placement: _placement, ...course } = task
-  return { ...spec, ...course, clientWants: null, counters: [100, 60, 30, 10, 0], placement: null }
+  return { ...spec, ...course, clientWants: null, lastEventSeq: null, counters: [100, 60, 30, 10, 0], placement: null }
 }

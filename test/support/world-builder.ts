@@ -182,14 +182,14 @@ function carryOut(world: World, command: Command): void {
   else if ('config' in command) commands.putConfig(command.config, 'test', ignore)
   else if ('node' in command) {
     const { at: _at, node: name, ...change } = command
-    commands.putNodeConfig(nodeIdFromName(name), change, ignore)
-  } else if ('cordon' in command) commands.setCordon(nodeIdFromName(command.cordon), command.isCordoned, ignore)
+    commands.putNodeConfig(nodeIdFromName(name), change, null, ignore)
+  } else if ('cordon' in command) commands.setCordon(nodeIdFromName(command.cordon), command.isCordoned, null, ignore)
   else if ('group' in command) {
     const nodeIds = command.nodes.map(nodeIdFromName).sort((a, b) => (a < b ? -1 : 1))
-    commands.putGroup({ id: command.group, description: '', nodeIds }, false, ignore)
+    commands.putGroup({ id: command.group, description: '', nodeIds }, false, null, ignore)
   } else if ('drain' in command) commands.drainNode(nodeIdFromName(command.drain), command.moveAfterMs, 'test', ignore)
   else if ('byHand' in command) doByHand(world, command.byHand, command.task)
-  else commands.updateTask(command.task, command.change, ignore)
+  else commands.updateTask(command.task, command.change, null, ignore)
 }
 
 function doByHand({ controller: { commands } }: World, deed: 'hold' | 'release' | 'swap-out' | 'swap-in', task: string): void {

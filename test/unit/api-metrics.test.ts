@@ -105,7 +105,7 @@ describe('GET /metrics', () => {
   it('says of the cluster what the API says, in base units', async () => {
     const world = new FakeController()
     await world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 1000 })
-    await new Promise<void>((done) => world.commands.putNodeConfig(NODE_ID, { overcommitPercent: 30 }, () => done()))
+    await new Promise<void>((done) => world.commands.putNodeConfig(NODE_ID, { overcommitPercent: 30 }, null, () => done()))
     const { api, read } = await exposition(world)
     await api.send('POST', '/tasks', { vram_mib: 10, priority: 1 })
     world.now += 7_500

@@ -22,6 +22,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 5, name: 'records know wishes of operators', up: recordsOfWishes },
   { version: 6, name: 'submission keys, ended tasks by node', up: submissionKeys },
   { version: 7, name: 'decisions', up: decisionTables },
+  { version: 8, name: 'records know their latest event', up: recordsOfCauses },
 ]
 
 /** What this program writes. */
@@ -146,6 +147,14 @@ async function recordsOfWishes(db: Kysely<never>): Promise<void> {
   await sql`update tasks set record = json_insert(record, '$.placement.isCalledBack', json('false'))
     where is_final = 0 and json_type(record, '$.placement') = 'object'`.execute(db)
   await sql`update nodes set record = json_insert(record, '$.drain', json('null'))`.execute(db)
+}
+
+async function recordsOfCauses(db: Kysely<never>): Promise<void> {
+  await sql`update tasks set record = json_set(record, '$.lastEventSeq', (select max(seq) from events where task_id = tasks.id))
+    where is_final = 0`.execute(db)
+  await sql`update nodes set record = json_set(record, '$.drain.event',
+    (select coalesce(max(seq), 0) from events where node_id = nodes.id and kind = 'node_drain'))
+    where json_type(record, '$.drain') = 'object'`.execute(db)
 }
 
 async function submissionKeys({ schema }: Kysely<never>): Promise<void> {

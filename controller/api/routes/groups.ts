@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type { Group } from '../../domain/group.ts'
 import { byCodeUnits } from '../../domain/order.ts'
 import { ask } from '../ask.ts'
+import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { operation } from '../operation.ts'
@@ -79,15 +80,16 @@ const deleteGroup = operation(
 
 /** GET and POST /groups; GET, PUT and DELETE /groups/{group_id}. */
 export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void {
-  const put = (group: Group, ifAbsent: boolean) => ask<Group>((answer) => commands.putGroup(group, ifAbsent, answer))
+  const put = (group: Group, ifAbsent: boolean, by: string) => ask<Group>((answer) => commands.putGroup(group, ifAbsent, by, answer))
 
   app.get('/groups', { schema: listGroups }, () => {
     const groups = [...views.groups()].sort((a, b) => byCodeUnits(a.id, b.id))
     return { items: groups.map(presentGroup), next_cursor: null, total: groups.length }
   })
 
-  app.post('/groups', { schema: createGroup }, async ({ body }, reply) => {
-    const group = await put(groupOf(body.id, body.description, body.node_ids), true)
+  app.post('/groups', { schema: createGroup }, async (request, reply) => {
+    const { body } = request
+    const group = await put(groupOf(body.id, body.description, body.node_ids), true, signatureOf(request))
     reply.code(201).header('location', `/api/v1/groups/${encodeURIComponent(group.id)}`)
     return presentGroup(group)
   })
@@ -98,20 +100,22 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
     return presentGroup(group)
   })
 
-  app.put('/groups/:group_id', { schema: putGroup }, async ({ params, query, body }, reply) => {
+  app.put('/groups/:group_id', { schema: putGroup }, async (request, reply) => {
+    const { params, query, body } = request
     if (query.dry_run === true) return tried(views, groupOf(params.group_id, body.description, body.node_ids))
     const isNew = views.group(params.group_id) === undefined
-    const group = await put(groupOf(params.group_id, body.description, body.node_ids), false)
+    const group = await put(groupOf(params.group_id, body.description, body.node_ids), false, signatureOf(request))
     reply.code(isNew ? 201 : 200)
     return presentGroup(group)
   })
 
-  app.delete('/groups/:group_id', { schema: deleteGroup }, async ({ params, query }, reply) => {
+  app.delete('/groups/:group_id', { schema: deleteGroup }, async (request, reply) => {
+    const { params, query } = request
     if (query.dry_run === true) {
       if (views.group(params.group_id) === undefined) throw notFound('group', params.group_id)
       return { dry_run: true, preview: presentGroupPreview(views.previewGroup(params.group_id, null)) }
     }
-    await ask<null>((answer) => commands.deleteGroup(params.group_id, query.force ?? false, answer))
+    await ask<null>((answer) => commands.deleteGroup(params.group_id, query.force ?? false, signatureOf(request), answer))
     return reply.code(204).send(null)
   })
 }

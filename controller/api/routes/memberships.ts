@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type { Group } from '../../domain/group.ts'
 import { byCodeUnits } from '../../domain/order.ts'
 import { ask } from '../ask.ts'
+import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, notFound } from '../errors.ts'
 import { operation } from '../operation.ts'
@@ -45,26 +46,28 @@ export function membershipRoutes(app: ApiApp, { commands, views }: ApiContext): 
     if (group === undefined) throw notFound('group', id)
     return group
   }
-  const replaceNodes = (group: Group, nodeIds: readonly string[]) =>
-    ask<Group>((answer) => commands.putGroup({ ...group, nodeIds }, false, answer))
+  const replaceNodes = (group: Group, nodeIds: readonly string[], by: string) =>
+    ask<Group>((answer) => commands.putGroup({ ...group, nodeIds }, false, by, answer))
 
-  app.put('/groups/:group_id/nodes/:node_id', { schema: addNode }, async ({ params, query }) => {
+  app.put('/groups/:group_id/nodes/:node_id', { schema: addNode }, async (request) => {
+    const { params, query } = request
     const group = known(params.group_id)
     if (views.node(params.node_id) === undefined) throw notFound('node', params.node_id)
     const isThere = group.nodeIds.includes(params.node_id)
     const nodeIds = isThere ? group.nodeIds : [...group.nodeIds, params.node_id].sort(byCodeUnits)
     if (query.dry_run === true) return tried(views, { ...group, nodeIds })
-    return presentGroup(isThere ? group : await replaceNodes(group, nodeIds))
+    return presentGroup(isThere ? group : await replaceNodes(group, nodeIds, signatureOf(request)))
   })
 
-  app.delete('/groups/:group_id/nodes/:node_id', { schema: removeNode }, async ({ params, query }, reply) => {
+  app.delete('/groups/:group_id/nodes/:node_id', { schema: removeNode }, async (request, reply) => {
+    const { params, query } = request
     const group = known(params.group_id)
     const rest = group.nodeIds.filter((id) => id !== params.node_id)
     if (rest.length === group.nodeIds.length) {
       throw new ApiProblem('not_found', `Node ${JSON.stringify(params.node_id)} is not in group ${JSON.stringify(group.id)}.`)
     }
     if (query.dry_run === true) return tried(views, { ...group, nodeIds: rest })
-    await replaceNodes(group, rest)
+    await replaceNodes(group, rest, signatureOf(request))
     return reply.code(204).send(null)
   })
 }

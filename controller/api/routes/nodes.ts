@@ -120,7 +120,8 @@ export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     return present(node)
   })
 
-  app.put('/nodes/:node_id/config', { schema: putNodeConfig }, async ({ params, query, body, headers }, reply) => {
+  app.put('/nodes/:node_id/config', { schema: putNodeConfig }, async (request, reply) => {
+    const { params, query, body, headers } = request
     requireMatch(headers['if-match'], nodeConfigEtag(known(params.node_id)))
     if (query.dry_run === true) {
       const planned = views.planNodeConfig(params.node_id, nodeConfigChange(body))
@@ -128,15 +129,17 @@ export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
       reply.header('etag', nodeConfigEtag(known(params.node_id)))
       return { ...present(planned.value.value), dry_run: true, impact: presentImpact(planned.value.impact) }
     }
-    const node = await ask<Node>((answer) => commands.putNodeConfig(params.node_id, nodeConfigChange(body), answer))
+    const node = await ask<Node>((answer) => commands.putNodeConfig(params.node_id, nodeConfigChange(body), signatureOf(request), answer))
     reply.header('etag', nodeConfigEtag(node))
     return present(node)
   })
 
-  const setCordon = async (nodeId: string, isCordoned: boolean) =>
-    present(await ask<Node>((answer) => commands.setCordon(known(nodeId).id, isCordoned, answer)))
-  app.post('/nodes/:node_id/cordon', { schema: cordonNode }, ({ params }) => setCordon(params.node_id, true))
-  app.post('/nodes/:node_id/uncordon', { schema: uncordonNode }, ({ params }) => setCordon(params.node_id, false))
+  const setCordon = async (nodeId: string, isCordoned: boolean, by: string) =>
+    present(await ask<Node>((answer) => commands.setCordon(known(nodeId).id, isCordoned, by, answer)))
+  app.post('/nodes/:node_id/cordon', { schema: cordonNode }, (request) => setCordon(request.params.node_id, true, signatureOf(request)))
+  app.post('/nodes/:node_id/uncordon', { schema: uncordonNode }, (request) =>
+    setCordon(request.params.node_id, false, signatureOf(request)),
+  )
 
   app.post('/nodes/:node_id/drain', { schema: drainNode }, async (request, reply) => {
     const { requeue = false, after_seconds: afterSeconds } = request.query

@@ -141,9 +141,10 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     return find(params.task_id)
   })
 
-  app.patch('/tasks/:task_id', { schema: patchTask }, async ({ params, body }) => {
+  app.patch('/tasks/:task_id', { schema: patchTask }, async (request) => {
+    const { params, body } = request
     const change = taskChange(await openTask(views, params.task_id), body)
-    return presentTask(await ask<Task>((answer) => commands.updateTask(params.task_id, change, answer)), views)
+    return presentTask(await ask<Task>((answer) => commands.updateTask(params.task_id, change, signatureOf(request), answer)), views)
   })
 
   app.delete('/tasks/:task_id', { schema: cancelTask }, async (request, reply) => {
