@@ -3,8 +3,9 @@ import { Option, type Command } from 'commander'
 import { asking, fromServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
 import { notedLinks, priority, timeWithin, whole } from './option-values.ts'
 import type { EventsOptions } from './operator/events.ts'
-import type { GroupCreateOptions } from './operator/groups.ts'
+import type { GroupChangeOptions, GroupCreateOptions } from './operator/groups.ts'
 import type { LogsOptions } from './operator/logs.ts'
+import type { NodeDrainOptions } from './operator/nodes.ts'
 import type { VerbOptions } from './operator/session.ts'
 import type { TaskListOptions } from './operator/tasks.ts'
 import type { TopOptions } from './operator/top.ts'
@@ -23,6 +24,8 @@ export const TASK_STATE_FILTERS = [
   'cancelled',
   'lost',
 ] as const
+
+const DRY_RUN = 'say what that would do, and change nothing'
 
 const MAX_ROWS = 1_000_000
 const DEFAULT_TASK_ROWS = 50
@@ -91,7 +94,7 @@ function addNode(program: Command, setExit: SetExit): void {
   })
   for (const [verb, what] of [
     ['cordon', 'place no new task on a node; its tasks stay'],
-    ['uncordon', 'let a node take tasks again'],
+    ['uncordon', 'let a node take tasks again; ends a drain'],
   ] as const) {
     withExamples(asking(node.command(verb).description(what).argument('<node>', 'name or id')), `headroom node ${verb} a100-1`).action(
       async (name: string, options: VerbOptions) => {
@@ -100,12 +103,24 @@ function addNode(program: Command, setExit: SetExit): void {
       },
     )
   }
+  withExamples(
+    asking(node.command('drain').description('empty a node: no new task, and those on it end or are moved; uncordon ends it'))
+      .argument('<node>', 'name or id')
+      .option('--requeue', 'stop tasks with on_node_loss requeue: they wait for another node')
+      .option('--after <time>', 'with --requeue: they may end in their own time for so long', timeWithin(0, 604_800_000)),
+    'headroom node drain a100-1',
+    'headroom node drain a100-1 --requeue --after 1h',
+  ).action(async (name: string, options: NodeDrainOptions) => {
+    const { nodeDrain } = await import('./operator/nodes.ts')
+    setExit(await nodeDrain(name, options))
+  })
 }
 
 function addTask(program: Command, setExit: SetExit): void {
   const task = program.command('task').description('GPU tasks')
   addTaskList(task, setExit)
   addTaskLogs(task, setExit)
+  addTaskDeeds(task, setExit)
   withExamples(
     asking(task.command('show').description('one task, open or ended').argument('<task>', 'id')),
     'headroom task show 0b6f4c1e-…',
@@ -138,6 +153,22 @@ function addTask(program: Command, setExit: SetExit): void {
     const { taskCancel } = await import('./operator/tasks.ts')
     setExit(await taskCancel(ids, options))
   })
+}
+
+function addTaskDeeds(task: Command, setExit: SetExit): void {
+  for (const [deed, what] of [
+    ['hold', 'hold pending tasks back: they are not placed before they are released'],
+    ['release', 'let held tasks be placed'],
+    ['swap-out', 'swap idle tasks out of VRAM; each stays out until it wants the GPU'],
+    ['swap-in', 'let swapped-out tasks return to VRAM'],
+  ] as const) {
+    withExamples(asking(task.command(deed).description(what).argument('<task...>', 'ids')), `headroom task ${deed} 0b6f4c1e-…`).action(
+      async (ids: string[], options: VerbOptions) => {
+        const { taskByHand } = await import('./operator/tasks.ts')
+        setExit(await taskByHand(deed, ids, options))
+      },
+    )
+  }
 }
 
 function addTaskLogs(task: Command, setExit: SetExit): void {
@@ -191,19 +222,20 @@ function addGroup(program: Command, setExit: SetExit): void {
   withExamples(
     asking(group.command('create').description('create a group; its nodes leave the common pool at once').argument('<group>', 'its name'))
       .option('--description <text>', 'what it is for')
-      .option('--node <node>', 'a node in it, by name or id; may be given several times', repeatable, []),
+      .option('--node <node>', 'a node in it, by name or id; may be given several times', repeatable, [])
+      .option('--dry-run', DRY_RUN),
     'headroom group create training --node a100-1 --node a100-2',
   ).action(async (id: string, options: GroupCreateOptions) => {
     const { groupCreate } = await import('./operator/groups.ts')
     setExit(await groupCreate(id, options))
   })
   withExamples(
-    asking(group.command('delete').description('delete a group').argument('<group>', 'its name')).option(
-      '--force',
-      'also when pending tasks target it',
-    ),
+    asking(group.command('delete').description('delete a group').argument('<group>', 'its name'))
+      .option('--force', 'also when pending tasks target it')
+      .option('--dry-run', DRY_RUN),
     'headroom group delete training',
-  ).action(async (id: string, options: VerbOptions & { readonly force?: boolean }) => {
+    'headroom group delete training --dry-run',
+  ).action(async (id: string, options: GroupChangeOptions & { readonly force?: boolean }) => {
     const { groupDelete } = await import('./operator/groups.ts')
     setExit(await groupDelete(id, options))
   })
@@ -212,15 +244,18 @@ function addGroup(program: Command, setExit: SetExit): void {
 
 function addGroupMembers(group: Command, setExit: SetExit): void {
   const member = (verb: string, what: string): Command =>
-    asking(group.command(verb).description(what).argument('<group>', 'its name').argument('<node>', 'name or id'))
+    asking(group.command(verb).description(what).argument('<group>', 'its name').argument('<node>', 'name or id')).option(
+      '--dry-run',
+      DRY_RUN,
+    )
   withExamples(member('add-node', 'let a node join a group'), 'headroom group add-node training a100-3').action(
-    async (id: string, node: string, options: VerbOptions) => {
+    async (id: string, node: string, options: GroupChangeOptions) => {
       const { groupAddNode } = await import('./operator/groups.ts')
       setExit(await groupAddNode(id, node, options))
     },
   )
   withExamples(member('remove-node', 'let a node leave a group'), 'headroom group remove-node training a100-3').action(
-    async (id: string, node: string, options: VerbOptions) => {
+    async (id: string, node: string, options: GroupChangeOptions) => {
       const { groupRemoveNode } = await import('./operator/groups.ts')
       setExit(await groupRemoveNode(id, node, options))
     },

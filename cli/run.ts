@@ -16,6 +16,7 @@ export function addRun(program: Command, setExit: SetExit): void {
       .option('--max-runtime <seconds>', 'it is stopped after so long', whole(1, MAX_RUNTIME_SECONDS))
       .addOption(new Option('--on-node-loss <what>', 'when its server is lost').choices(['wait', 'fail', 'requeue']))
       .option('-d, --detach', 'print its id and leave it alone')
+      .option('--dry-run', 'say where it would go now and who would be swapped out for it, and run nothing')
       .argument('<command...>', 'what is run, after --; no shell reads it'),
     'headroom run --vram 16Gi -- python train.py --epochs 3',
     'headroom run --vram 24Gi --gpus 2 --priority P0 --noswap --group training -- torchrun train.py',

@@ -7,10 +7,11 @@
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { ConfigBody } from '../../controller/api/schema/config.ts'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
-import type { GroupBody } from '../../controller/api/schema/group.ts'
+import type { GroupBody, GroupDryRunBody } from '../../controller/api/schema/group.ts'
 import type { KeepaliveBody, KeptLeaseBody } from '../../controller/api/schema/lease.ts'
 import type { LogBody, LogQuery as LogQueryBody } from '../../controller/api/schema/log.ts'
-import type { NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type { DrainQuery, NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type { GroupPreviewBody, PlacementPreviewBody } from '../../controller/api/schema/preview.ts'
 import type { ReadyzBody, VersionBody } from '../../controller/api/schema/service.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import type { ExplanationBody, TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
@@ -33,12 +34,14 @@ export type {
   EventPage,
   ExplanationBody as Explanation,
   GroupBody as Group,
+  GroupPreviewBody as GroupPreview,
   KeptLeaseBody as KeptLease,
   LogBody as Log,
   MadeTokenBody as MadeToken,
   NodeBody as Node,
   NodeConfigChangeBody as NodeConfigChange,
   NodePage,
+  PlacementPreviewBody as PlacementPreview,
   ReadyzBody as Readiness,
   SummaryBody as Summary,
   TaskBody as Task,
@@ -114,6 +117,8 @@ function tasksOf(transport: Transport) {
   const at = (id: string): string => `/tasks/${part(id)}`
   const list = ({ signal, ...query }: TaskQuery & CallOptions = {}) =>
     transport.json<TaskPage>({ method: 'GET', path: '/tasks', query, signal })
+  const post = (id: string, verb: string, { signal }: CallOptions) =>
+    transport.json<TaskBody>({ method: 'POST', path: `${at(id)}/${verb}`, signal })
   return {
     /** Resolves when the task is durable. It is not tried again once it may have been taken. */
     submit: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
@@ -127,6 +132,15 @@ function tasksOf(transport: Transport) {
       transport.json<TaskBody>({ method: 'PATCH', path: at(id), body: patch, signal }),
     /** A pending task is cancelled at once, a placed one is being stopped when this resolves. */
     cancel: (id: string, { signal }: CallOptions = {}) => transport.json<TaskBody>({ method: 'DELETE', path: at(id), signal }),
+    /** Where it would go now, and who would leave for it; nothing is submitted. */
+    tryOut: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
+      transport.json<PlacementPreviewBody>({ method: 'POST', path: '/tasks', query: { dry_run: true }, body: request, signal }),
+    /** A pending task is not placed before it is released. */
+    hold: (id: string, options: CallOptions = {}) => post(id, 'hold', options),
+    release: (id: string, options: CallOptions = {}) => post(id, 'release', options),
+    /** The order is durable when this resolves; the GPU server may still refuse it. */
+    swapOut: (id: string, options: CallOptions = {}) => post(id, 'swap-out', options),
+    swapIn: (id: string, options: CallOptions = {}) => post(id, 'swap-in', options),
     /** Why it waits, or where it sits. */
     explain: (id: string, { signal }: CallOptions = {}) =>
       transport.json<ExplanationBody>({ method: 'GET', path: `${at(id)}/explain`, signal }),
@@ -157,6 +171,9 @@ function nodesOf(transport: Transport) {
       transport.json<NodeBody>({ method: 'PUT', path: `${at(id)}/config`, body: change, signal }),
     cordon: (id: string, options: CallOptions = {}) => post(id, 'cordon', options),
     uncordon: (id: string, options: CallOptions = {}) => post(id, 'uncordon', options),
+    /** Cordons it until it is uncordoned; with `requeue` tasks that may be requeued are moved, `after_seconds` from now. */
+    drain: (id: string, { signal, ...query }: DrainQuery & CallOptions = {}) =>
+      transport.json<NodeBody>({ method: 'POST', path: `${at(id)}/drain`, query, signal }),
   }
 }
 
@@ -173,6 +190,15 @@ function groupsOf(transport: Transport) {
     /** Replaces the whole group, or creates it. */
     put: (id: string, group: Omit<GroupRequest, 'id'> & { readonly node_ids: readonly string[] }, { signal }: CallOptions = {}) =>
       transport.json<GroupBody>({ method: 'PUT', path: at(id), body: group, signal }),
+    /** What a change would do, and nothing is changed. */
+    tryPut: (id: string, nodeIds: readonly string[], { signal }: CallOptions = {}) =>
+      transport.json<GroupDryRunBody>({ method: 'PUT', path: at(id), query: { dry_run: true }, body: { node_ids: nodeIds }, signal }),
+    tryDelete: (id: string, { signal }: CallOptions = {}) =>
+      transport.json<GroupDryRunBody>({ method: 'DELETE', path: at(id), query: { dry_run: true }, signal }),
+    tryAddNode: (id: string, nodeId: string, { signal }: CallOptions = {}) =>
+      transport.json<GroupDryRunBody>({ method: 'PUT', path: member(id, nodeId), query: { dry_run: true }, signal }),
+    tryRemoveNode: (id: string, nodeId: string, { signal }: CallOptions = {}) =>
+      transport.json<GroupDryRunBody>({ method: 'DELETE', path: member(id, nodeId), query: { dry_run: true }, signal }),
     /** 409 while pending tasks target it, unless `force`. */
     delete: (id: string, { force, signal }: CallOptions & { readonly force?: boolean } = {}) =>
       transport.json<null>({ method: 'DELETE', path: at(id), query: { force }, signal }),

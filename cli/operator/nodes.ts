@@ -31,6 +31,27 @@ export async function nodeCordon(name: string, isCordoned: boolean, { output, ..
   return EXIT_OK
 }
 
+export interface NodeDrainOptions extends VerbOptions {
+  readonly requeue?: boolean
+  /** Milliseconds. */
+  readonly after?: number
+}
+
+export async function nodeDrain(name: string, { output, requeue = false, after, ...server }: NodeDrainOptions): Promise<number> {
+  if (after !== undefined && !requeue) throw new UsageError('--after says when tasks are requeued: it needs --requeue')
+  const client = openClient(server)
+  const { node_id: id } = await nodeNamed(client, name)
+  const seconds = after === undefined ? {} : { after_seconds: Math.ceil(after / 1000) }
+  const node = await client.nodes.drain(id, requeue ? { requeue, ...seconds } : {})
+  await printDone(node, `${node.name}: is being drained, ${tasksLeft(node)}`, output)
+  return EXIT_OK
+}
+
+function tasksLeft({ drain }: Node): string {
+  const left = drain?.tasks_left ?? 0
+  return left === 0 ? 'no task is left' : `${left} ${left === 1 ? 'task is' : 'tasks are'} left`
+}
+
 const SHORT_NAMES: Readonly<Record<string, keyof NodeConfigChange>> = {
   overcommit: 'overcommit_vram_percent',
   overcommit_vram_percent: 'overcommit_vram_percent',
@@ -84,6 +105,7 @@ export function nodeColumns(now: number): readonly Column<Node>[] {
 }
 
 function statusOf(node: Node): string {
+  if (node.drain !== null) return `${node.status},${node.drain.tasks_left === 0 ? 'drained' : 'draining'}`
   return node.cordoned ? `${node.status},cordoned` : node.status
 }
 
@@ -107,6 +129,7 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ['id', node.node_id],
     ['address', node.address],
     ['status', statusOf(node)],
+    ['drain', node.drain === null ? null : `by ${node.drain.by} since ${node.drain.since}, ${tasksLeft(node)}`],
     ['last seen', `${node.last_seen_at} (${age(node.last_seen_at, now)} ago)`],
     ['groups', node.groups],
     ['overcommit', `${overcommit.effective_percent} % (${overcommit.source === 'node' ? 'of its own' : 'global default'})`],

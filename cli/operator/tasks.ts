@@ -49,11 +49,19 @@ export async function taskShow(id: string, { output, ...server }: VerbOptions): 
 /** All of them are tried; the first failure is what the exit code says. */
 export async function taskCancel(ids: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
   const client = openClient(server)
+  await forEach(ids, async (id) => {
+    const task = await client.tasks.cancel(id)
+    await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'is being stopped'}`, output)
+  })
+  return EXIT_OK
+}
+
+/** @throws the first failure, once all were tried. */
+async function forEach(ids: readonly string[], act: (id: string) => Promise<void>): Promise<void> {
   let failure: Error | null = null
   for (const id of ids) {
     try {
-      const task = await client.tasks.cancel(id)
-      await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'is being stopped'}`, output)
+      await act(id)
     } catch (error) {
       if (ids.length === 1 || !(error instanceof Error) || error.name !== 'ApiError') throw error
       process.stderr.write(`error: ${visible(id)}: ${visible(error.message)}\n`)
@@ -61,6 +69,25 @@ export async function taskCancel(ids: readonly string[], { output, ...server }: 
     }
   }
   if (failure !== null) throw failure
+}
+
+export type TaskDeed = 'hold' | 'release' | 'swap-out' | 'swap-in'
+
+const DONE: Readonly<Record<TaskDeed, string>> = {
+  hold: 'held, it is not placed before it is released',
+  release: 'released',
+  'swap-out': 'is told to leave VRAM',
+  'swap-in': 'asks to return to VRAM',
+}
+
+/** All of them are tried; the first failure is what the exit code says. */
+export async function taskByHand(deed: TaskDeed, ids: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+  const { tasks } = openClient(server)
+  const verbs = { hold: tasks.hold, release: tasks.release, 'swap-out': tasks.swapOut, 'swap-in': tasks.swapIn }
+  await forEach(ids, async (id) => {
+    const task = await verbs[deed](id)
+    await printDone(task, `${task.id}: ${DONE[deed]}`, output)
+  })
   return EXIT_OK
 }
 

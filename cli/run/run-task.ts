@@ -8,12 +8,14 @@ import { onInterrupt, type Interrupts } from './interrupts.ts'
 import { patiently } from './patient.ts'
 import { StatusLine } from './status-line.ts'
 import { commandWithEnv, demandOf, type DemandOptions } from './task-request.ts'
+import { tryOut } from './try-out.ts'
 
 export interface RunOptions extends DemandOptions {
   readonly env: readonly string[]
   readonly maxRuntime?: number
   readonly onNodeLoss?: 'wait' | 'fail' | 'requeue'
   readonly detach?: boolean
+  readonly dryRun?: boolean
 }
 
 /** A task that waits is looked at this often, one that runs as often as its end should be seen. */
@@ -31,6 +33,7 @@ export async function runTask(command: readonly string[], options: RunOptions): 
     ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),
   }
   const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
+  if (options.dryRun === true) return tryOut(client, request)
   if (options.detach === true) {
     process.stdout.write(`${(await client.tasks.submit(request)).id}\n`)
     return EXIT_OK

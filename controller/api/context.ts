@@ -9,6 +9,7 @@ import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
 import type { Series } from '../series/series.ts'
 import type { SummaryBody } from './schema/summary.ts'
+import type { TaskWaits } from './task-waits.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
 export type ApiApp = FastifyInstance<
@@ -42,6 +43,8 @@ export interface ApiContext {
   /** The cluster on one page, as of now. */
   readonly summary: () => SummaryBody
   readonly feed: EventFeed
+  /** Requests that wait for a task; null in virtual time, where nobody can. */
+  readonly waits: TaskWaits | null
   /** What tasks write; null: there are no GPU servers to ask. */
   readonly logs: TaskLogs | null
   readonly version: string

@@ -50,6 +50,7 @@ import { recoveryRoutes } from './routes/recovery.ts'
 import { seriesRoutes } from './routes/series.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { summaryRoutes } from './routes/summary.ts'
+import { TaskWaits } from './task-waits.ts'
 import { taskActionRoutes } from './routes/task-actions.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -110,7 +111,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const summary = createSummary({ views, fleet, series })
   const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary })
-  const api: ApiContext = { access, commands, views, series, summary, feed, logs, version, build, metrics, fleet, readiness }
+  const waits = options.inVirtualTime === true ? null : new TaskWaits(options.events ?? SILENT)
+  const api: ApiContext = { access, commands, views, series, summary, feed, waits, logs, version, build, metrics, fleet, readiness }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   app.server.maxConnections = MAX_CONNECTIONS
   const paths = new KnownPaths()
@@ -124,6 +126,11 @@ export function createApi(options: ApiOptions): FastifyInstance {
   replyWithProblems(app as unknown as FastifyInstance, paths)
   prepareRequests(app)
   if (options.inVirtualTime !== true) recordRequests(app, metrics)
+  // Before the server waits for requests that are under way.
+  app.addHook('preClose', (done) => {
+    waits?.close()
+    done()
+  })
   addClusterMetrics(metrics, { views, series, fleet })
   metrics.add(buildInfo(api))
   for (const schema of SHARED_SCHEMAS) app.addSchema(schema)

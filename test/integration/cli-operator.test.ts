@@ -81,6 +81,11 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
       labels: { team: 'x' },
       vram_mib: 1_048_576,
     })
+    expect((await headroom('task', 'hold', task.id)).stdout).toBe(`${task.id}: held, it is not placed before it is released\n`)
+    expect((await headroom('task', 'explain', task.id)).stdout).toMatch(/reason +HELD\n/)
+    expect((await headroom('task', 'release', task.id)).stdout).toBe(`${task.id}: released\n`)
+    expect(await headroom('task', 'swap-out', task.id)).toMatchObject({ code: 5, stderr: expect.stringContaining('is pending') })
+    expect((await headroom('task', 'swap-in', 'nope')).code).toBe(4)
     expect(await headroom('task', 'cancel', task.id)).toEqual({ code: 0, stdout: `${task.id}: cancelled\n`, stderr: '' })
     const again = await headroom('task', 'cancel', task.id)
     expect(again).toMatchObject({ code: 5, stdout: '' })
@@ -94,7 +99,16 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     const pending = await json<NamedTask[]>('task', 'list', '--state', 'pending', '--limit', '3')
     expect(pending.every(({ state }) => state === 'pending')).toBe(true)
     expect(await json<NamedTask[]>('task', 'list', '--limit', '7')).toHaveLength(7)
-    const onNode = await json<{ placement: { node_name: string } }[]>('task', 'list', '--node', 'a100-1', '--priority', 'P2')
+    const onNode = await json<{ placement: { node_name: string } }[]>(
+      'task',
+      'list',
+      '--state',
+      'running',
+      '--node',
+      'a100-1',
+      '--priority',
+      'P2',
+    )
     expect(onNode.length).toBeGreaterThan(0)
     expect(new Set(onNode.map(({ placement }) => placement.node_name))).toEqual(new Set(['a100-1']))
   })
@@ -106,6 +120,15 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     expect(await json('node', 'set', 'l40s-0', 'overcommit=null')).toMatchObject({ ...overcommit(null), safety_reserve_mib: 4096 })
     expect(await json('node', 'cordon', 'l40s-0')).toMatchObject({ cordoned: true })
     expect(await json('node', 'uncordon', 'l40s-0')).toMatchObject({ cordoned: false })
+    expect((await headroom('node', 'drain', 'l40s-0', '--requeue', '--after', '1h')).stdout).toMatch(/^l40s-0: is being drained, /)
+    expect((await headroom('node', 'list')).stdout).toMatch(/l40s-0 +up,drain(ing|ed) /)
+    expect((await headroom('node', 'drain', 'l40s-0', '--after', '1h')).code).toBe(2)
+    expect(await json('node', 'uncordon', 'l40s-0')).toMatchObject({ cordoned: false, drain: null })
+    expect((await headroom('group', 'create', 'team a', '--node', 'l40s-0', '--dry-run')).stdout).toMatch(
+      /^leaves the common pool +1 node, /,
+    )
+    expect((await headroom('group', 'show', 'team a')).code).toBe(4)
+    expect((await headroom('run', '--vram', '1Gi', '--dry-run', '--', 'true')).stdout).toMatch(/^It would (start|wait)/)
     expect(await json('group', 'create', 'team a', '--node', 'l40s-0', '--description', 'ours')).toMatchObject({ id: 'team a' })
     expect((await headroom('group', 'create', 'team a')).code).toBe(5)
     expect(await json<{ node_ids: string[] }>('group', 'add-node', 'team a', 'l40s-1')).toMatchObject({ id: 'team a' })

@@ -1,10 +1,11 @@
+import type { ServerResponse } from 'node:http'
+import { isFinal, type Task } from '../../domain/task.ts'
 import type { SubmittedOnce, TaskRequest } from '../../engine/commands.ts'
 import type { SubmissionKey } from '../../engine/submission-keys.ts'
 import { ask } from '../ask.ts'
 import { callerOf, signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { invalidField, notFound, problemOfRefusal, type ApiProblem } from '../errors.ts'
-import { isFinal, type Task } from '../../domain/task.ts'
 import { openTask } from '../open-task.ts'
 import { operation } from '../operation.ts'
 import { presentPrediction } from '../present/preview.ts'
@@ -18,12 +19,14 @@ import {
   TaskQuerySchema,
   TaskRef,
   TaskRequestSchema,
+  WaitingQuerySchema,
   type TaskBody,
 } from '../schema/task.ts'
 import { listTasks as pageOfTasks, statesOf } from '../task-list.ts'
 import { readTaskCursor, writeTaskCursor, type TaskSort } from '../task-order.ts'
 import { submissionKey } from '../submission-key.ts'
 import { taskChange, taskRequest } from '../task-request.ts'
+import { readWait, whenClosed } from '../task-waits.ts'
 
 const submitTask = operation(
   {
@@ -31,13 +34,13 @@ const submitTask = operation(
     role: 'submitter',
     summary: 'Ask for GPU time',
     description:
-      'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) the same request again is answered with the task that the first one made, and Idempotency-Replayed: true. With dry_run nothing is submitted: the answer says where it would go now and who would leave for it.',
+      'Answered when the task is durable. A task that can never fit is accepted too, and its wait says so. With the header Idempotency-Key (1 to 255 characters, kept for 24 h) the same request again is answered with the task that the first one made, and Idempotency-Replayed: true. With dry_run nothing is submitted: the answer says where it would go now and who would leave for it. With wait it is answered when the task has started, or when that time is over.',
     tags: ['tasks'],
     querystring: SubmissionQuerySchema,
     body: TaskRequestSchema,
     response: { 200: PlacementPreviewRef, 201: TaskRef },
   },
-  ['idempotency_key_reused', 'too_many_pending', 'store_failed'],
+  ['idempotency_key_reused', 'too_many_pending', 'too_many_streams', 'store_failed'],
 )
 
 const listTasks = operation(
@@ -58,10 +61,12 @@ const getTask = operation(
     role: 'viewer',
     summary: 'One task, open or final',
     tags: ['tasks'],
+    description: 'With wait it is answered when the task has started or finished (until), or when that time is over.',
     params: TaskPathSchema,
+    querystring: WaitingQuerySchema,
     response: { 200: TaskRef },
   },
-  ['not_found', 'store_failed'],
+  ['not_found', 'too_many_streams', 'store_failed'],
 )
 
 const patchTask = operation(
@@ -97,13 +102,22 @@ const cancelTask = operation(
 const DEFAULT_LIMIT = 50
 
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
-export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+export function taskRoutes(app: ApiApp, { commands, views, waits }: ApiContext): void {
   const find = async (id: string): Promise<TaskBody> => {
     const task = views.openTask(id)
     if (task !== undefined) return presentTask(task, views)
     const record = await views.stored.task(id)
     if (record === null) throw notFound('task', id)
     return presentTaskRecord(record)
+  }
+
+  const waited = async (taskId: string, until: 'started' | 'finished', ms: number, response: ServerResponse): Promise<void> => {
+    if (ms === 0 || waits === null) return
+    const isOver = () => {
+      const task = views.openTask(taskId)
+      return task === undefined || (until === 'started' && task.state !== 'pending' && task.state !== 'assigned')
+    }
+    await waits.wait({ taskId, isOver, ms, signal: whenClosed(response) })
   }
 
   const submit = async (wanted: TaskRequest, key: SubmissionKey | null): Promise<SubmittedOnce> => {
@@ -116,6 +130,7 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     const { body, headers } = request
     const { name } = callerOf(request)
     const wanted = taskRequest(body, name)
+    const waitMs = readWait(request.query.wait ?? '0s')
     if (request.query.dry_run === true) {
       const predicted = views.predict(wanted)
       if (!predicted.ok) throw problemOfRefusal(predicted.refusal)
@@ -125,6 +140,7 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     const { taskId, isReplay } = await submit(wanted, key)
     reply.code(201).header('location', `/api/v1/tasks/${encodeURIComponent(taskId)}`)
     if (isReplay) reply.header('idempotency-replayed', 'true')
+    await waited(taskId, 'started', waitMs, reply.raw)
     return find(taskId)
   })
 
@@ -137,7 +153,10 @@ export function taskRoutes(app: ApiApp, { commands, views }: ApiContext): void {
     return { items: page.items, next_cursor, total: page.total }
   })
 
-  app.get('/tasks/:task_id', { schema: getTask }, async ({ params }) => {
+  app.get('/tasks/:task_id', { schema: getTask }, async ({ params, query: { wait = '0s', until = 'finished' } }, reply) => {
+    const ms = readWait(wait)
+    if (ms > 0) await find(params.task_id)
+    await waited(params.task_id, until, ms, reply.raw)
     return find(params.task_id)
   })
 

@@ -41,6 +41,7 @@ export const ChangedGroupSchema = Type.Object({
 })
 /** The answer to a deletion that is only tried. */
 export const GroupDryRunSchema = Type.Object({ dry_run: Type.Boolean(), preview: refTo<GroupPreviewBody>('GroupPreview') })
+export type GroupDryRunBody = Static<typeof GroupDryRunSchema>
 
 export const GroupPageSchema = page(GroupRef)
 export const GroupPathSchema = Type.Object({ group_id: GroupIdSchema })

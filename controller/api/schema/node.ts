@@ -143,3 +143,4 @@ export const DrainQuerySchema = closed({
   ),
   after_seconds: Type.Optional(integer(0, 604_800, { description: 'With requeue: they may end in their own time for so long (0)' })),
 })
+export type DrainQuery = Static<typeof DrainQuerySchema>

@@ -66,8 +66,17 @@ export const TaskRequestSchema = closed(
 )
 export type TaskRequestBody = Static<typeof TaskRequestSchema>
 
+const wait = Type.Optional(
+  Type.String({
+    minLength: 2,
+    maxLength: 7,
+    description: 'Answer when that has happened, or so much time is over: 500ms, 30s, at most 60s',
+  }),
+)
+
 /** POST /tasks. */
 export const SubmissionQuerySchema = closed({
+  wait,
   dry_run: Type.Optional(
     Type.Boolean({ default: false, description: 'Answer where it would go and who would leave for it, and submit nothing' }),
   ),
@@ -176,6 +185,12 @@ export const TaskRef = refTo<TaskBody>('Task')
 export const TaskPageSchema = page(TaskRef)
 export type TaskPage = Static<typeof TaskPageSchema>
 export const TaskPathSchema = Type.Object({ task_id: pathId('Id of the task') })
+
+/** GET /tasks/{task_id}. */
+export const WaitingQuerySchema = closed({
+  wait,
+  until: Type.Optional(oneOf(['started', 'finished'], { default: 'finished', description: 'What wait is for' })),
+})
 
 export const TASK_STATE_FILTERS = [
   'all',

@@ -1,0 +1,19 @@
+/** `headroom run --dry-run`: where it would go now, as lines for people. */
+import type { HeadroomClient, TaskRequest } from '../client/client.ts'
+import { EXIT_OK } from '../exit-codes.ts'
+import { size } from '../operator/figures.ts'
+import { visible } from '../terminal-text.ts'
+
+export async function tryOut(client: HeadroomClient, request: TaskRequest): Promise<number> {
+  const { placement, starts, victims, wait } = await client.tasks.tryOut(request)
+  const lines: string[] = []
+  if (placement !== null) {
+    const when =
+      starts === 'now' ? 'It would start now' : `It would start once ${victims.length === 0 ? 'others have left' : 'these have left'}`
+    lines.push(`${when} on GPU ${placement.gpus.join(', ')} of ${placement.node_name}.`)
+  }
+  for (const { task_id: id, name, priority, mib } of victims) lines.push(`  swapped out: ${id} ${name} (P${priority}, ${size(mib)} a GPU)`)
+  if (wait !== null) lines.push(`It would wait: ${wait.sentence}`)
+  process.stdout.write(lines.map((line) => `${visible(line)}\n`).join(''))
+  return EXIT_OK
+}
