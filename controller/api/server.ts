@@ -17,6 +17,7 @@ import { Series } from '../series/series.ts'
 import { createAccess, type Access } from './access/access.ts'
 import { addAuditing } from './access/auditing.ts'
 import { addGate } from './access/gate.ts'
+import { endStreamsWithTheirTokens } from './access/open-streams.ts'
 import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { declareOpenToAll, requireDeclaredRoles } from './declared-roles.ts'
@@ -122,6 +123,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   prepareCallers(app as unknown as FastifyInstance)
   addGate(app as unknown as FastifyInstance, access, views)
   addAuditing(app as unknown as FastifyInstance, access.trail)
+  if (options.inVirtualTime !== true) endStreamsWithTheirTokens(app as unknown as FastifyInstance, access.authenticator)
   readJsonBodies(app as unknown as FastifyInstance)
   replyWithProblems(app as unknown as FastifyInstance, paths)
   prepareRequests(app)

@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLog } from '../../cli/log.ts'
 import { createRateLimiter } from '../../controller/api/access/rate-limiter.ts'
 import { hostRules } from '../../controller/api/access/host-rules.ts'
@@ -374,6 +374,43 @@ describe('the audit', () => {
     const entries = await world.audits()
     expect(entries.length).toBe(30)
     expect(entries[0]).toMatchObject({ kind: 'refusal', actor: 'node-1', action: 'message', target: 'wrong_sender', outcome: 'refused' })
+  })
+})
+
+describe('a stream', () => {
+  test('ends soon after its token does, and no other with it', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval'] })
+    try {
+      const world = await aWorld()
+      const [gone, expiring, stays] = [
+        await world.token('viewer'),
+        await world.token('viewer', { expiresAt: world.now + 1 }),
+        await world.token('viewer'),
+      ]
+      const url = await world.app.listen({ port: 0, host: '127.0.0.1' })
+      const follow = async (token: string) => {
+        const { status, body } = await fetch(`${url}/api/v1/events/stream`, { headers: { authorization: `Bearer ${token}` } })
+        expect(status).toBe(200)
+        const reader = body?.getReader()
+        await reader?.read()
+        return {
+          end: reader?.closed.then(
+            () => 'ended',
+            () => 'ended',
+          ),
+          cancel: () => reader?.cancel(),
+        }
+      }
+      const [first, second, third] = [await follow(gone), await follow(expiring), await follow(stays)]
+      await new Promise((resolve) => world.engine.access.revoke(String(idIn(gone)), resolve))
+      world.now += 1
+      vi.advanceTimersByTime(5_000)
+      expect([await first.end, await second.end]).toEqual(['ended', 'ended'])
+      expect(await Promise.race([third.end, Promise.resolve('open')])).toBe('open')
+      await third.cancel()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })
 

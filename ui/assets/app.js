@@ -17,9 +17,15 @@ const setText = (id, text) => {
 /** What the last answers said; `etag` is that of the configuration shown, so that nobody's change is overwritten unseen. */
 const known = { etag: null, percent: null, answeredAt: null }
 
+/** Kept for this tab alone, until it is closed. */
+const TOKEN = 'headroom-token'
+
 async function ask(path, options = {}) {
-  const response = await fetch(`/api/v1${path}`, { ...options, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })
+  const token = sessionStorage.getItem(TOKEN)
+  const headers = { ...options.headers, ...(token === null ? {} : { Authorization: `Bearer ${token}` }) }
+  const response = await fetch(`/api/v1${path}`, { ...options, headers, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })
   const body = await response.json()
+  if (response.status === 401) byId('sign-in').hidden = false
   if (!response.ok) throw new Refused(body.detail ?? `The server answered ${response.status}.`, body.code)
   return { body, etag: response.headers.get('etag') }
 }
@@ -51,6 +57,13 @@ async function refresh() {
   }
 }
 
+function signIn(event) {
+  event.preventDefault()
+  sessionStorage.setItem(TOKEN, byId('token').value.trim())
+  byId('token').value = ''
+  void refresh()
+}
+
 async function poll() {
   if (!document.hidden) await refresh()
   setTimeout(poll, POLL_MS)
@@ -59,6 +72,7 @@ async function poll() {
 // ---- how fresh it is ----
 
 function showFresh() {
+  byId('sign-in').hidden = true
   byId('figures').setAttribute('aria-busy', 'false')
   byId('figures').classList.remove('stale-figures')
   byId('freshness').classList.remove('stale')
@@ -304,6 +318,7 @@ const clockTime = (date) => date.toTimeString().slice(0, 8)
 
 // ---- start ----
 
+byId('sign-in').addEventListener('submit', signIn)
 byId('overcommit-form').addEventListener('submit', setPercent)
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()

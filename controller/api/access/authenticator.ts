@@ -49,6 +49,14 @@ export class Authenticator {
     return { name: token.name, role: token.role, tokenId: token.id }
   }
 
+  /** A token that was known still is: neither revoked nor expired. */
+  isGood(tokenId: string): boolean {
+    if (tokenId === FILE_TOKEN_ID) return true
+    const { book, now } = this.#options
+    const token = book?.token(tokenId)
+    return token !== undefined && (token.expiresAt === null || token.expiresAt > now())
+  }
+
   /** Whether an admin remains who is not `exceptId`. */
   hasAdmin(exceptId: string | null): boolean {
     const { book, adminTokenHash, now } = this.#options

@@ -1,0 +1,116 @@
+/** Who may reach `headroom serve`, from its first start on. */
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { headroom, temporaryFolder } from '../support/headroom-command.ts'
+import { serve, type Served } from '../support/served.ts'
+
+const folder = temporaryFolder()
+const place = (name: string): string => join(folder, name)
+const SECRET = 'a-secret-of-the-environment-0123456789'
+
+async function statusOf({ url }: Served, path: string, token?: string, init: RequestInit = {}): Promise<number> {
+  const headers = { 'Content-Type': 'application/json', ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }) }
+  return (await fetch(`${url}/api/v1${path}`, { ...init, headers })).status
+}
+
+describe('a controller that others can reach', () => {
+  test('does not start without a token, and says what to set', async () => {
+    const env = { CONTROLLER_HTTP_HOST: '0.0.0.0', CONTROLLER_HTTP_PORT: '0', CONTROLLER_DATA_DIR: place('open'), LOG_LEVEL: 'error' }
+    const { code, stdout, stderr } = await headroom(['serve'], { env })
+    expect([code, stdout, stderr.trim().split('\n').length]).toEqual([1, '', 1])
+    for (const word of ['CONTROLLER_HTTP_HOST', '0.0.0.0', 'CONTROLLER_ADMIN_TOKEN_FILE', '127.0.0.1']) expect(stderr).toContain(word)
+  })
+
+  test('starts with the token of a file, which is an admin', async () => {
+    const file = place('admin.token')
+    writeFileSync(file, `${SECRET}\n`, { mode: 0o644 })
+    chmodSync(file, 0o644)
+    const env = { CONTROLLER_HTTP_HOST: '0.0.0.0', CONTROLLER_ADMIN_TOKEN_FILE: file, LOG_LEVEL: 'warn' }
+    const served = await serve(place('closed'), env)
+    const local = { ...served, url: served.url.replace('0.0.0.0', '127.0.0.1') }
+    expect(served.output()).toContain('every user of this host may read')
+    expect(served.output()).not.toContain(SECRET)
+    expect([await statusOf(local, '/tokens'), await statusOf(local, '/tokens', SECRET), await statusOf(local, '/livez')]).toEqual([
+      401, 200, 200,
+    ])
+    served.process.kill('SIGTERM')
+    expect(await served.ended).toBe(0)
+  })
+
+  test.each([
+    ['is not there', null, 'ENOENT'],
+    ['is short', 'x'.repeat(31), 'it holds 31 characters'],
+    ['has two lines', `${SECRET}\n${SECRET}`, 'several lines'],
+    ['is huge', 'x'.repeat(10_000), 'longer'],
+  ])('does not start when the file %s', async (name, text, why) => {
+    const file = place(name.replaceAll(' ', '-'))
+    if (text !== null) writeFileSync(file, text, { mode: 0o600 })
+    const { code, stderr } = await headroom(['serve'], { env: { CONTROLLER_ADMIN_TOKEN_FILE: file, CONTROLLER_DATA_DIR: place('never') } })
+    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1])
+    for (const part of ['CONTROLLER_ADMIN_TOKEN_FILE', file, '32 to 512 characters', why]) expect(stderr).toContain(part)
+    if (text !== null) expect(stderr).not.toContain(text.slice(0, 20))
+    expect(existsSync(place('never'))).toBe(false)
+  })
+})
+
+describe('headroom token', () => {
+  const data = place('data')
+  const token = (args: readonly string[]) => headroom(['token', ...args])
+  const secretOf = async (name: string, role: string): Promise<string> => {
+    const { code, stdout, stderr } = await token(['create', name, '--role', role, '--data-dir', data])
+    expect([code, stdout.trim().split('\n').length], stderr).toEqual([0, 1])
+    return stdout.trim()
+  }
+
+  test('makes the first one in a store that nobody uses; it survives kill -9 of the controller, and so does a revocation', async () => {
+    expect((await token(['create', 'alice', '--role', 'viewer', '--data-dir', data])).code).toBe(5)
+    const root = await secretOf('root', 'admin')
+    const file = place('root.token')
+    writeFileSync(file, root, { mode: 0o600 })
+    let served = await serve(data)
+    expect([await statusOf(served, '/config'), await statusOf(served, '/config', root)]).toEqual([401, 200])
+
+    const online = [...['--server', served.url], ...['--token-file', file]]
+    const made = await token(['create', 'alice', '--role', 'submitter', '--expires', '1h', '-o', 'json', ...online])
+    const alice = JSON.parse(made.stdout) as { id: string; secret: string }
+    expect(await statusOf(served, '/tasks', alice.secret, { method: 'POST', body: '{"vram_mib": 1}' })).toBe(201)
+    expect((await token(['revoke', alice.id, ...online])).code).toBe(0)
+    expect((await token(['create', 'bob', '--role', 'viewer', '--data-dir', data])).stderr).toContain('A controller runs on')
+    served.process.kill('SIGKILL')
+    await served.ended
+
+    served = await serve(data)
+    expect([await statusOf(served, '/config', alice.secret), await statusOf(served, '/config', root)]).toEqual([401, 200])
+    const audit = await headroom(['audit', '-o', 'jsonl', '--server', served.url, '--token-file', file])
+    const actions = audit.stdout
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { action: string }).action)
+    expect(actions).toEqual(expect.arrayContaining(['createToken', 'submitTask', 'revokeToken']))
+    served.process.kill('SIGTERM')
+    await served.ended
+    for (const name of ['headroom.db', 'headroom.db-wal']) {
+      if (existsSync(join(data, name))) expect(readFileSync(join(data, name)).includes(root.slice(-43)), name).toBe(false)
+    }
+  })
+
+  test('a verb without a token ends with 7 and says where one is taken from', async () => {
+    const served = await serve(data)
+    const { code, stderr } = await headroom(['status', '--server', served.url])
+    expect([code, stderr]).toEqual([7, expect.stringContaining('HEADROOM_TOKEN')])
+    const missing = await headroom(['status', '--server', served.url, '--token-file', place('none')])
+    expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('--token-file')])
+    served.process.kill('SIGTERM')
+    await served.ended
+  })
+
+  test('generate writes a secret for one user alone, and leaves one that is there', async () => {
+    const file = place('generated')
+    expect((await token(['generate', '--out', file])).code).toBe(0)
+    const secret = readFileSync(file, 'utf8')
+    expect([secret.trim().length >= 32, (statSync(file).mode & 0o777).toString(8)]).toEqual([true, '600'])
+    expect((await token(['generate', '--out', file])).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toBe(secret)
+  })
+})
