@@ -2,6 +2,7 @@
  * Requests made from the controller's own OpenAPI document to break it, over real sockets, against `headroom serve` with its fleet.
  * HOSTILE_REQUESTS and HOSTILE_SEED say how many and which; with HOSTILE_STALL_MS a longer stall of /livez fails too (`make test-hostile`).
  */
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { seededStream } from '../../simulator/seeded-random.ts'
@@ -16,18 +17,25 @@ const SEED = process.env['HOSTILE_SEED'] ?? '1'
 const STALL_MS = Number(process.env['HOSTILE_STALL_MS'] ?? Infinity)
 const TIMEOUT_MS = 60_000 + 10 * REQUESTS
 
+/** An admin's, so that every route is reached; one that was made on the way would close them all. */
+const TOKEN = 'hostile-requests-carry-this-secret-0123'
+const AS_ADMIN = { Authorization: `Bearer ${TOKEN}` }
+
 /** Said on purpose: a simulated fleet keeps no output of its tasks. */
 const isAllowed = (_status: number, code: string): boolean => code === 'logs_unavailable'
 
 it(
   `${REQUESTS} hostile requests (seed ${SEED}): none is answered with 5xx, every error is a problem, and the controller goes on`,
   async () => {
-    const served = await serve(join(temporaryFolder(), 'data'))
+    const folder = temporaryFolder()
+    const admin = join(folder, 'admin.token')
+    writeFileSync(admin, TOKEN, { mode: 0o600 })
+    const served = await serve(join(folder, 'data'), { CONTROLLER_ADMIN_TOKEN_FILE: admin, CONTROLLER_HTTP_REQUESTS_PER_SECOND: '0' })
     const api = `${served.url}/api/v1`
     const document = await getJson<OpenApiDocument>(`${api}/openapi.json`)
     const next = requestMaker(document, await knownThings(api), seededStream(SEED, 'hostile'))
     const probe = probeStalls(served.url)
-    const { statuses, faults } = await sendHostile(served.url, REQUESTS, next, isAllowed)
+    const { statuses, faults } = await sendHostile(served.url, TOKEN, REQUESTS, next, isAllowed)
     const { maxMs, p99Ms, count } = await probe.end()
     const listed = [...statuses].sort(([a], [b]) => a - b).map(([status, times]) => `${status}: ${times}`)
     console.log(
@@ -51,9 +59,14 @@ it(
 /** Things that exist, so that requests reach behind the look-up by id. */
 async function knownThings(api: string): Promise<Known> {
   const group = { id: 'hostile', description: '', node_ids: [] }
-  await fetch(`${api}/groups`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(group) })
+  await fetch(`${api}/groups`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...AS_ADMIN },
+    body: JSON.stringify(group),
+  })
   const idsOf = async (path: string, field: string): Promise<string[]> => {
-    const { items } = await getJson<{ readonly items: readonly Record<string, string>[] }>(`${api}${path}`)
+    const answer = await fetch(`${api}${path}`, { headers: AS_ADMIN })
+    const { items } = (await answer.json()) as { readonly items: readonly Record<string, string>[] }
     return items.map((item) => item[field] ?? '')
   }
   return {

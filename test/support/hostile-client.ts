@@ -14,8 +14,10 @@ const MAX_FAULTS = 20
 /** Some routes may be asked to wait half a minute. */
 const ANSWER_WITHIN_MS = 40_000
 
+/** @param token sent with every request, for otherwise nearly all would stop at the gate. */
 export async function sendHostile(
   url: string,
+  token: string,
   count: number,
   next: () => HostileRequest,
   isAllowed: (status: number, code: string) => boolean,
@@ -26,7 +28,7 @@ export async function sendHostile(
   const sendOn = async (): Promise<void> => {
     while (left-- > 0) {
       const sent = next()
-      const { status, text } = await answerTo(url, agent, sent)
+      const { status, text } = await answerTo(url, token, agent, sent)
       tally.statuses.set(status, (tally.statuses.get(status) ?? 0) + 1)
       const fault = faultOf(status, text, sent, isAllowed)
       if (fault !== null && tally.faults.length < MAX_FAULTS) tally.faults.push(fault)
@@ -45,7 +47,12 @@ function faultOf(status: number, text: string, sent: HostileRequest, isAllowed: 
   return `${status} to ${sent.method} ${sent.path.slice(0, 300)} (${sent.spoilt.join(', ')})${body}: ${text.slice(0, 300)}`
 }
 
-function answerTo(url: string, agent: Agent, sent: HostileRequest): Promise<{ readonly status: number; readonly text: string }> {
+function answerTo(
+  url: string,
+  token: string,
+  agent: Agent,
+  sent: HostileRequest,
+): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve) => {
     const gone = (): void => resolve({ status: 0, text: '' })
     try {
@@ -56,7 +63,7 @@ function answerTo(url: string, agent: Agent, sent: HostileRequest): Promise<{ re
         agent,
         method: sent.method,
         path: sent.path,
-        headers: lengthened(sent),
+        headers: { authorization: `Bearer ${token}`, ...lengthened(sent) },
         setHost: sent.headers['host'] === undefined,
       })
       asked.setTimeout(ANSWER_WITHIN_MS, () => asked.destroy(new Error('no answer in time')))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { JsonFlaw, MAX_DEPTH, parseStrictJson } from '../../controller/api/strict-json.ts'
+import { JsonFlaw, MAX_DEPTH, MAX_FIELDS, parseStrictJson } from '../../controller/api/strict-json.ts'
 
 function flawIn(text: string): JsonFlaw {
   try {
@@ -101,6 +101,15 @@ describe('strict JSON', () => {
     ['tru', 'expected true'],
   ])('says what is wrong in %j', (text, what) => {
     expect(flawIn(text).message).toContain(what)
+  })
+
+  test('a text has a bounded number of fields, in one object or in many', () => {
+    const inOne = (count: number) => `{${Array.from({ length: count }, (_, n) => `"k${n}":0`).join()}}`
+    const inMany = (count: number) => `[${Array.from({ length: count }, () => '{"a":0}').join()}]`
+    for (const text of [inOne, inMany]) {
+      parseStrictJson(text(MAX_FIELDS))
+      expect(flawIn(text(MAX_FIELDS + 1)).message).toContain(`more than ${MAX_FIELDS} fields`)
+    }
   })
 
   test('names line and column', () => {
