@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { REAL_TIME } from '../../cli/real-time.ts'
 import { createServedMetrics } from '../../cli/served-metrics.ts'
+import { createSeriesFiles } from '../../controller/adapters/series-files.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import { createController } from '../../controller/controller.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
@@ -51,6 +52,7 @@ let finished = 0
 const controller = createController(
   { clock, random, bus, store },
   {
+    series: { archive: createSeriesFiles({ dir: join(folder, 'series'), log: (line) => console.error(line) }) },
     onEvents: (events) => {
       measured.onEvents(events)
       for (const event of events) if (event.kind === 'task_finished') finished += 1

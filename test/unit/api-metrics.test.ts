@@ -147,13 +147,13 @@ describe('GET /metrics', () => {
 describe('the exposition', () => {
   it('keeps any text in a label and a help', () => {
     const label = 'a "quoted" \\ back\nslash, {brace} = Ω'
-    const text = expose([gauges('odd_bytes', 'One\nline \\ only', ['node'], () => [{ labels: [label], value: 1.5e-9 }])])
+    const text = expose(gauges('odd_bytes', 'One\nline \\ only', ['node'], () => [{ labels: [label], value: 1.5e-9 }]))
     const family = parseExposition(text).get('odd_bytes')
     expect(family?.samples).toEqual([{ name: 'odd_bytes', labels: new Map([['node', label]]), value: 1.5e-9 }])
   })
 
   it('writes infinities, and nothing where nothing is known', () => {
-    const family = parseExposition(expose([gauge('a', 'A.', () => Infinity), gauge('b', 'B.', () => null)]))
+    const family = parseExposition(expose(gauge('a', 'A.', () => Infinity)) + expose(gauge('b', 'B.', () => null)))
     expect(family.get('a')?.samples[0]?.value).toBe(Infinity)
     expect(family.get('b')?.samples).toEqual([])
   })
@@ -161,7 +161,7 @@ describe('the exposition', () => {
   it('counts each observation in its bucket: a bound belongs to it', () => {
     const histogram = new Histogram({ name: 'h_seconds', help: 'H.', bounds: [1, 2] })
     for (const value of [0.5, 1, 1.5, 2, 3]) histogram.observe(value)
-    const samples = parseExposition(expose([histogram])).get('h_seconds')?.samples ?? []
+    const samples = parseExposition(expose(histogram)).get('h_seconds')?.samples ?? []
     expect(samples.map(({ value }) => value)).toEqual([2, 4, 5, 8, 5])
   })
 
@@ -194,10 +194,10 @@ describe('the exposition', () => {
 })
 
 describe('waits and swaps', () => {
-  function measured(events: readonly Event[], pendingSince = 0) {
+  async function measured(events: readonly Event[], pendingSince = 0) {
     const metrics = new Metrics()
     createEventMetrics(metrics, () => ({ pendingSince }) as never).take(events)
-    const families = parseExposition(metrics.text())
+    const families = parseExposition(await metrics.text())
     const sumOf = (name: string) =>
       Object.fromEntries(
         (families.get(name)?.samples ?? [])
@@ -207,12 +207,13 @@ describe('waits and swaps', () => {
     return { swaps: valuesOf(families.get('headroom_swaps_total')), failed: valuesOf(families.get('headroom_swaps_failed_total')), sumOf }
   }
 
-  it('a wait ends with a placement', () => {
-    expect(measured([event(9_000, 'task_placed')], 2_000).sumOf('headroom_task_wait_seconds')).toEqual({ '': 7 })
+  it('a wait ends with a placement', async () => {
+    const { sumOf } = await measured([event(9_000, 'task_placed')], 2_000)
+    expect(sumOf('headroom_task_wait_seconds')).toEqual({ '': 7 })
   })
 
-  it('a swap lasts from its order to its end, each way', () => {
-    const { swaps, sumOf } = measured([
+  it('a swap lasts from its order to its end, each way', async () => {
+    const { swaps, sumOf } = await measured([
       moving(1_000, 'swapping_out', 'for b'),
       moving(3_000, 'swapped_out'),
       moving(10_000, 'swapping_in'),
@@ -222,8 +223,8 @@ describe('waits and swaps', () => {
     expect(sumOf('headroom_swap_duration_seconds')).toEqual({ out: 2, in: 4.5 })
   })
 
-  it('one that was called off or failed is none', () => {
-    const { swaps, failed } = measured([
+  it('one that was called off or failed is none', async () => {
+    const { swaps, failed } = await measured([
       moving(1_000, 'swapping_out', 'ordered'),
       moving(1_500, 'resident', 'woke_while_locked'),
       moving(2_000, 'swapping_in'),
@@ -234,8 +235,8 @@ describe('waits and swaps', () => {
     expect(failed).toEqual({ in: 1 })
   })
 
-  it('one that began before the start is counted without a duration', () => {
-    const { swaps, sumOf } = measured([moving(1_000, 'swapped_out'), moving(2_000, 'resident')])
+  it('one that began before the start is counted without a duration', async () => {
+    const { swaps, sumOf } = await measured([moving(1_000, 'swapped_out'), moving(2_000, 'resident')])
     expect(swaps).toEqual({ 'out unknown': 1, 'in unknown': 1 })
     expect(sumOf('headroom_swap_duration_seconds')).toEqual({})
   })

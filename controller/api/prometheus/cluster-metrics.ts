@@ -33,7 +33,8 @@ export function addClusterMetrics(metrics: Metrics, { views, series, fleet }: Cl
 
 function addSharing(metrics: Metrics, views: Views, series: Series): void {
   const inWindow = (figure: (window: SeriesWindow) => number | null): number | null => {
-    series.take()
+    // A reading looks at every GPU, and is taken every few seconds anyway.
+    if (series.lastMinute() === null) series.take()
     const window = series.lastMinute()
     return window === null ? null : figure(window)
   }

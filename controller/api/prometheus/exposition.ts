@@ -40,14 +40,11 @@ export type Family = ValueFamily | HistogramFamily
 
 export const EXPOSITION_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** All families with what they say now, in their order; one without samples still has its help and type. */
-export function expose(families: Iterable<Family>): string {
-  const lines: string[] = []
-  for (const family of families) {
-    lines.push(`# HELP ${family.name} ${escapeHelp(family.help)}`, `# TYPE ${family.name} ${family.type}`)
-    if (family.type === 'histogram') for (const sample of family.samples()) exposeHistogram(lines, family, sample)
-    else for (const { labels, value } of family.samples()) lines.push(`${family.name}${labelsOf(family.labels, labels)} ${numberOf(value)}`)
-  }
+/** One family with what it says now, its lines ended; without samples it still has its help and type. */
+export function expose(family: Family): string {
+  const lines = [`# HELP ${family.name} ${escapeHelp(family.help)}`, `# TYPE ${family.name} ${family.type}`]
+  if (family.type === 'histogram') for (const sample of family.samples()) exposeHistogram(lines, family, sample)
+  else for (const { labels, value } of family.samples()) lines.push(`${family.name}${labelsOf(family.labels, labels)} ${numberOf(value)}`)
   return `${lines.join('\n')}\n`
 }
 

@@ -10,9 +10,8 @@ import type { WaitReason } from '../../scheduler/explain.ts'
 
 /** So many tasks are explained each time at most, and so many findings are remembered. */
 export const MAX_SAMPLE = 256
-/** Explaining stops after so long, but never before the first few. */
+/** Explaining stops after so long, but never before the first. */
 const BUDGET_MS = 10
-const MIN_EXPLAINED = 4
 const REMEMBERED_MS = 60_000
 /** For so long the answer is given again: several readers may ask. */
 const FRESH_MS = 1_000
@@ -31,16 +30,16 @@ export function createPendingSample(views: Views, elapsedMs: () => number = () =
   let turn = 0
 
   function look(now: Instant): PendingReasons {
-    const { pending } = views.counts()
     turn += 1
-    const sample = evenly(pendingTasks(views), pending, turn)
+    const pending = pendingTasks(views)
+    const sample = evenly(pending, turn)
     const found = explain(views, sample, now, elapsedMs)
-    if (found.length === sample.length && sample.length === pending) {
+    if (found.length === sample.length && sample.length === pending.length) {
       remembered = []
       return scaled(found, 1)
     }
     remembered = [...remembered.filter(({ at }) => now - at < REMEMBERED_MS), ...found].slice(-MAX_SAMPLE)
-    return scaled(remembered, pending / remembered.length)
+    return scaled(remembered, pending.length / remembered.length)
   }
 
   return () => {
@@ -51,20 +50,18 @@ export function createPendingSample(views: Views, elapsedMs: () => number = () =
   }
 }
 
-function* pendingTasks(views: Views): Generator<Task> {
-  for (const task of views.openTasks()) if (task.state === 'pending') yield task
+function pendingTasks(views: Views): readonly Task[] {
+  const pending: Task[] = []
+  for (const task of views.openTasks()) if (task.state === 'pending') pending.push(task)
+  return pending
 }
 
 /** At most MAX_SAMPLE tasks at even distances, others each turn, in an order whose every beginning is spread over all of them. */
-function evenly(tasks: Iterable<Task>, count: number, turn: number): readonly Task[] {
-  const step = Math.max(1, Math.ceil(count / MAX_SAMPLE))
-  const taken: Task[] = []
-  let index = turn % step
-  for (const task of tasks) {
-    if (index % step === 0 && taken.length < MAX_SAMPLE) taken.push(task)
-    index += 1
-  }
-  return [...taken.keys()].sort((a, b) => reversedBits(a) - reversedBits(b) || a - b).map((at) => taken[at] as Task)
+function evenly(tasks: readonly Task[], turn: number): readonly Task[] {
+  const step = Math.max(1, Math.ceil(tasks.length / MAX_SAMPLE))
+  const places: number[] = []
+  for (let place = turn % step; place < tasks.length; place += step) places.push(place)
+  return [...places.keys()].sort((a, b) => reversedBits(a) - reversedBits(b) || a - b).map((at) => tasks[places[at] as number] as Task)
 }
 
 /** Of eight bits, as many as MAX_SAMPLE has places. */
@@ -78,7 +75,7 @@ function explain(views: Views, tasks: readonly Task[], at: Instant, elapsedMs: (
   const found: Finding[] = []
   const until = elapsedMs() + BUDGET_MS
   for (const task of tasks) {
-    if (found.length >= MIN_EXPLAINED && elapsedMs() > until) break
+    if (found.length > 0 && elapsedMs() > until) break
     const reason = views.explain(task)?.primary.reason
     if (reason !== undefined) found.push({ at, reason })
   }
