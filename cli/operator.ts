@@ -2,6 +2,8 @@
 import { Option, type Command } from 'commander'
 import { asking, fromServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
 import { notedLinks, priority, timeWithin, whole } from './option-values.ts'
+import type { ChangeOptions, HistoryOptions } from './operator/config.ts'
+import type { DecisionsOptions } from './operator/decisions.ts'
 import type { EventsOptions } from './operator/events.ts'
 import type { GroupChangeOptions, GroupCreateOptions } from './operator/groups.ts'
 import type { LogsOptions } from './operator/logs.ts'
@@ -25,8 +27,10 @@ export const TASK_STATE_FILTERS = [
   'lost',
 ] as const
 
-const DRY_RUN = 'say what that would do, and change nothing'
+/** As in controller/domain/decision.ts; a test holds them equal. */
+export const DECISION_KINDS = ['placement', 'swap_out', 'swap_in', 'growth_granted', 'growth_refused'] as const
 
+const DRY_RUN = 'say what that would do, and change nothing'
 const MAX_ROWS = 1_000_000
 const DEFAULT_TASK_ROWS = 50
 const DEFAULT_EVENT_ROWS = 20
@@ -39,6 +43,7 @@ export function addOperatorVerbs(program: Command, setExit: SetExit): void {
   addGroup(program, setExit)
   addConfig(program, setExit)
   addEvents(program, setExit)
+  addDecisions(program, setExit)
   addWhyPending(program, setExit)
 }
 
@@ -132,7 +137,7 @@ function addTask(program: Command, setExit: SetExit): void {
     asking(task.command('explain').description('why a task waits, or where it sits').argument('<task>', 'id')),
     'headroom task explain 0b6f4c1e-…',
   ).action(async (id: string, options: VerbOptions) => {
-    const { taskExplain } = await import('./operator/tasks.ts')
+    const { taskExplain } = await import('./operator/explain.ts')
     setExit(await taskExplain(id, options))
   })
   withExamples(
@@ -278,12 +283,57 @@ function addConfig(program: Command, setExit: SetExit): void {
         .command('set')
         .description('change settings; those not named stay')
         .argument('<setting=value...>', 'times may have a unit (5m), sizes too (2Gi)'),
-    ),
+    ).option('--dry-run', DRY_RUN),
+    'headroom config set default_vram_overcommit_percent=50 --dry-run',
     'headroom config set default_vram_overcommit_percent=50',
     'headroom config set idle_swap_out_seconds=5m safety_reserve_mib=2Gi max_residency_seconds=null',
-  ).action(async (settings: string[], options: VerbOptions) => {
+  ).action(async (settings: string[], options: ChangeOptions) => {
     const { configSet } = await import('./operator/config.ts')
     setExit(await configSet(settings, options))
+  })
+  withExamples(
+    asking(config.command('history').description('who changed the settings, when and how, the newest last')).option(
+      '--last <n>',
+      'at most so many',
+      whole(1, MAX_ROWS),
+      DEFAULT_EVENT_ROWS,
+    ),
+    'headroom config history',
+  ).action(async (options: HistoryOptions) => {
+    const { configHistory } = await import('./operator/config.ts')
+    setExit(await configHistory(options))
+  })
+  withExamples(
+    asking(
+      config.command('restore').description('make a new revision that equals an earlier one').argument('<revision>', 'its number'),
+    ).option('--dry-run', DRY_RUN),
+    'headroom config restore 3 --dry-run',
+    'headroom config restore 3',
+  ).action(async (revision: string, options: ChangeOptions) => {
+    const { configRestore } = await import('./operator/config.ts')
+    setExit(await configRestore(revision, options))
+  })
+}
+
+function addDecisions(program: Command, setExit: SetExit): void {
+  withExamples(
+    asking(
+      program
+        .command('decisions')
+        .description('what was decided and from what: placements, swaps, growths; the newest last, or one in detail')
+        .argument('[number]', 'of a decision'),
+    )
+      .option('--task <task>', 'about this task, or it left by it')
+      .option('--node <node>', 'only on this node, by name or id')
+      .addOption(new Option('--kind <kind>', 'only of this kind').choices(DECISION_KINDS))
+      .option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
+      .option('--after <number>', 'from this decision on, without it', whole(0, 999_999_999_999)),
+    'headroom decisions --kind swap_out --node a100-1',
+    'headroom decisions --task 0b6f4c1e-… --last 5',
+    'headroom decisions 4711',
+  ).action(async (number: string | undefined, options: DecisionsOptions) => {
+    const { decisions } = await import('./operator/decisions.ts')
+    setExit(await decisions(number, options))
   })
 }
 

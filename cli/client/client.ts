@@ -5,18 +5,20 @@
  *     const task = await headroom.tasks.submit({ vram_mib: 8192, command: ['python', 'train.py'] })
  */
 import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { ConfigBody } from '../../controller/api/schema/config.ts'
+import type { ChangedConfigBody, ConfigBody, RevisionBody, RevisionPage } from '../../controller/api/schema/config.ts'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
 import type { GroupBody, GroupDryRunBody } from '../../controller/api/schema/group.ts'
 import type { KeepaliveBody, KeptLeaseBody } from '../../controller/api/schema/lease.ts'
 import type { LogBody, LogQuery as LogQueryBody } from '../../controller/api/schema/log.ts'
-import type { DrainQuery, NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type { ChangedNodeBody, DrainQuery, NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/api/schema/node.ts'
 import type { GroupPreviewBody, PlacementPreviewBody } from '../../controller/api/schema/preview.ts'
 import type { ReadyzBody, VersionBody } from '../../controller/api/schema/service.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
-import type { ExplanationBody, TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
 import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/schema/audit.ts'
 import type { MadeTokenBody, NewTokenBody, TokenBody, TokenPage } from '../../controller/api/schema/token.ts'
+import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
+import type { DecisionBody, DecisionPage, DecisionQueryBody } from '../../controller/api/schema/decision.ts'
+import type { TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
 import { followEvents, type EventFilter, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { DEFAULT_URL, part, Transport } from './transport.ts'
@@ -32,7 +34,12 @@ export type {
   ConfigFields,
   EventBody as Event,
   EventPage,
+  ChangedConfigBody as ChangedConfig,
+  ChangedNodeBody as ChangedNode,
+  DecisionBody as Decision,
+  DecisionQueryBody as DecisionQuery,
   ExplanationBody as Explanation,
+  RevisionBody as Revision,
   GroupBody as Group,
   GroupPreviewBody as GroupPreview,
   KeptLeaseBody as KeptLease,
@@ -68,6 +75,11 @@ interface CallOptions {
   readonly signal?: AbortSignal
 }
 
+interface DryRun {
+  /** Answer what it would do, and change nothing. */
+  readonly dryRun?: boolean
+}
+
 type LogQuery = Omit<LogQueryBody, 'follow'>
 
 interface GroupRequest {
@@ -93,9 +105,20 @@ export function createClient(options: ClientOptions = {}) {
     audit: auditOf(transport),
     config: {
       get: ({ signal }: CallOptions = {}) => transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
-      /** Fields that are not sent stay as they are; everything is persisted from then on. */
-      set: (change: Partial<ConfigFields>, { signal }: CallOptions = {}) =>
-        transport.json<ConfigBody>({ method: 'PUT', path: '/config', body: change, signal }),
+      /** Fields that are not sent stay as they are; everything is persisted from then on. With `dryRun` it answers the impact instead. */
+      set: (change: Partial<ConfigFields>, { dryRun, signal }: CallOptions & DryRun = {}) =>
+        transport.json<ChangedConfigBody>({ method: 'PUT', path: '/config', query: { dry_run: dryRun }, body: change, signal }),
+      /** Newest first. */
+      revisions: ({ signal, ...query }: CallOptions & { readonly before?: number; readonly limit?: number } = {}) =>
+        transport.json<RevisionPage>({ method: 'GET', path: '/config/revisions', query, signal }),
+      /** A new revision that equals that one. */
+      restore: (revision: number, { dryRun, signal }: CallOptions & DryRun = {}) =>
+        transport.json<ChangedConfigBody>({
+          method: 'POST',
+          path: `/config/revisions/${part(String(revision))}/restore`,
+          query: { dry_run: dryRun },
+          signal,
+        }),
     },
     events: {
       /** Oldest first, after the seq `after`. */
@@ -103,6 +126,13 @@ export function createClient(options: ClientOptions = {}) {
         transport.json<EventPage>({ method: 'GET', path: '/events', query, signal }),
       /** Every event from `after` on, and those that come; ends with its signal, and outlives restarts of the controller. */
       follow: (follow: FollowEventsOptions) => followEvents(transport, follow),
+    },
+    decisions: {
+      /** Newest first, or with `after` oldest first. */
+      list: ({ signal, ...query }: DecisionQueryBody & CallOptions = {}) =>
+        transport.json<DecisionPage>({ method: 'GET', path: '/decisions', query, signal }),
+      get: (number: number, { signal }: CallOptions = {}) =>
+        transport.json<DecisionBody>({ method: 'GET', path: `/decisions/${part(String(number))}`, signal }),
     },
     summary: ({ signal }: CallOptions = {}) => transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
     version: ({ signal }: CallOptions = {}) => transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
@@ -167,8 +197,8 @@ function nodesOf(transport: Transport) {
     each: (query: CallOptions & { readonly limit?: number } = {}) => eachOf((cursor) => list({ ...query, ...cursor })),
     get: (id: string, { signal }: CallOptions = {}) => transport.json<NodeBody>({ method: 'GET', path: at(id), signal }),
     /** `overcommit_vram_percent` that is null or left out takes the override away. */
-    configure: (id: string, change: NodeConfigChangeBody, { signal }: CallOptions = {}) =>
-      transport.json<NodeBody>({ method: 'PUT', path: `${at(id)}/config`, body: change, signal }),
+    configure: (id: string, change: NodeConfigChangeBody, { dryRun, signal }: CallOptions & DryRun = {}) =>
+      transport.json<ChangedNodeBody>({ method: 'PUT', path: `${at(id)}/config`, query: { dry_run: dryRun }, body: change, signal }),
     cordon: (id: string, options: CallOptions = {}) => post(id, 'cordon', options),
     uncordon: (id: string, options: CallOptions = {}) => post(id, 'uncordon', options),
     /** Cordons it until it is uncordoned; with `requeue` tasks that may be requeued are moved, `after_seconds` from now. */

@@ -1,9 +1,20 @@
 /** `headroom config …`. */
-import type { Config, ConfigFields } from '../client/client.ts'
+import type { ChangedConfig, Config, ConfigFields, Revision } from '../client/client.ts'
 import { EXIT_OK, UsageError } from '../exit-codes.ts'
+import { impactFields, overLine } from './impact.ts'
 import { printList, printOne, type Column } from './output.ts'
 import { openClient, pairsOf, type VerbOptions } from './session.ts'
 import { settingValue } from './setting-values.ts'
+
+export interface ChangeOptions extends VerbOptions {
+  readonly dryRun?: boolean
+}
+
+export interface HistoryOptions extends VerbOptions {
+  readonly last: number
+}
+
+const PAGE = 200
 
 /** Of one field only its value is printed, for scripts. */
 export async function configGet(field: string | undefined, { output, ...server }: VerbOptions): Promise<number> {
@@ -19,9 +30,30 @@ export async function configGet(field: string | undefined, { output, ...server }
   return EXIT_OK
 }
 
-export async function configSet(texts: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+export async function configSet(texts: readonly string[], { output, dryRun = false, ...server }: ChangeOptions): Promise<number> {
   const change = Object.fromEntries([...pairsOf(texts)].map(([name, text]) => [name, settingValue(name, text)]))
-  await print(await openClient(server).config.set(change as Partial<ConfigFields>), output)
+  await printChanged(await openClient(server).config.set(change as Partial<ConfigFields>, { dryRun }), output)
+  return EXIT_OK
+}
+
+/** Newest last, as events are. */
+export async function configHistory({ output, last, ...server }: HistoryOptions): Promise<number> {
+  const client = openClient(server)
+  const revisions: Revision[] = []
+  for (let before: number | null | undefined; before !== null && revisions.length < last;) {
+    const limit = Math.min(PAGE, last - revisions.length)
+    const page = await client.config.revisions({ limit, ...(before === undefined ? {} : { before }) })
+    revisions.push(...page.items)
+    before = page.next_before
+  }
+  await printList(revisions.toReversed(), REVISION_COLUMNS, output)
+  return EXIT_OK
+}
+
+export async function configRestore(text: string, { output, dryRun = false, ...server }: ChangeOptions): Promise<number> {
+  if (!/^[1-9]\d{0,14}$/.test(text))
+    throw new UsageError(`${JSON.stringify(text)} must be the number of a revision (headroom config history)`)
+  await printChanged(await openClient(server).config.restore(Number(text), { dryRun }), output)
   return EXIT_OK
 }
 
@@ -30,13 +62,37 @@ interface Setting {
   readonly value: string
 }
 
-async function print(config: Config, output: VerbOptions['output']): Promise<void> {
+async function print(config: object, output: VerbOptions['output']): Promise<void> {
   if (output !== 'table' && output !== 'wide') return printOne(config, [], output)
   const settings = Object.entries(config).map(([name, value]): Setting => ({ name, value: value === null ? 'null' : String(value) }))
   await printList(settings, COLUMNS, output)
+}
+
+/** Tables show the settings, then what is over; of a dry run what it would do instead. */
+async function printChanged(changed: ChangedConfig, output: VerbOptions['output']): Promise<void> {
+  if (output !== 'table' && output !== 'wide') return printOne(changed, [], output)
+  const { over, impact, dry_run: _dryRun, ...config } = changed
+  if (impact !== undefined) return printOne(changed, impactFields(impact), output)
+  await print(config, output)
+  const line = overLine(over)
+  if (line !== null) process.stderr.write(`${line}\n`)
 }
 
 const COLUMNS: readonly Column<Setting>[] = [
   { title: 'SETTING', of: ({ name }) => name },
   { title: 'VALUE', of: ({ value }) => value },
 ]
+
+const REVISION_COLUMNS: readonly Column<Revision>[] = [
+  { title: 'REVISION', isNumber: true, of: ({ revision }) => revision },
+  { title: 'AT', of: ({ at }) => at },
+  { title: 'BY', of: ({ author }) => author },
+  { title: 'CHANGED', of: (revision) => changesIn(revision) },
+]
+
+function changesIn({ changed, before, after }: Revision): string {
+  if (before === null) return `${changed.length} settings for the first time`
+  const names = changed as readonly (keyof ConfigFields)[]
+  if (names.length === 0) return 'nothing'
+  return names.map((name) => `${name} ${String(before[name])} → ${String(after[name])}`).join(', ')
+}

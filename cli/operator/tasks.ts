@@ -5,7 +5,6 @@ import { age, percent, size } from './figures.ts'
 import { printDone, printList, printOne, type Column, type Field } from './output.ts'
 import { nodeNamed, openClient, pairsOf, type VerbOptions } from './session.ts'
 import { settingValue } from './setting-values.ts'
-import { reasonLines } from './wait.ts'
 import { visible, type Palette } from '../terminal-text.ts'
 
 export interface TaskListOptions extends VerbOptions {
@@ -88,24 +87,6 @@ export async function taskByHand(deed: TaskDeed, ids: readonly string[], { outpu
     const task = await verbs[deed](id)
     await printDone(task, `${task.id}: ${DONE[deed]}`, output)
   })
-  return EXIT_OK
-}
-
-export async function taskExplain(id: string, { output, ...server }: VerbOptions): Promise<number> {
-  const explanation = await openClient(server).tasks.explain(id)
-  const { wait, placement } = explanation
-  const fields: Field[] = [
-    ['task', explanation.task_id],
-    ['state', explanation.state],
-    ['residency', explanation.residency],
-    ['why', explanation.sentence],
-  ]
-  if (wait !== null) {
-    fields.push(['reason', wait.reason], ['queue position', wait.queue_position], ['looked at again', wait.retry_at])
-    fields.push(['details', reasonLines(wait)])
-  }
-  if (placement !== null) fields.push(['node', placement.node_name], ['GPUs', placement.gpus.join(', ')])
-  await printOne(explanation, fields, output)
   return EXIT_OK
 }
 

@@ -1,10 +1,10 @@
 /** `headroom why-pending [TASK]`. */
 import type { Task } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
+import { taskExplain } from './explain.ts'
 import { age } from './figures.ts'
 import { printList, type Column } from './output.ts'
 import { openClient, type VerbOptions } from './session.ts'
-import { taskExplain } from './tasks.ts'
 
 export interface WhyPendingOptions extends VerbOptions {
   readonly limit: number

@@ -1,9 +1,11 @@
 /** Gathers what an explanation is made from (`scheduler/explain.ts`) out of the live cluster. On demand only; decides nothing. */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Node } from '../domain/node.ts'
-import type { WaitExplanation } from '../scheduler/explain.ts'
+import type { PendingFacts, WaitExplanation } from '../scheduler/explain.ts'
 import { explainAssigned, explainPending, explainReturn } from '../scheduler/explain.ts'
+import type { Request } from '../scheduler/explain-survey.ts'
 import { placeAlone } from '../scheduler/explain-place.ts'
+import { hasHostRoomToGrow } from '../scheduler/feasible.ts'
 import type { Queued } from '../scheduler/queue.ts'
 import type { Shape } from '../scheduler/shape.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
@@ -32,10 +34,7 @@ export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExpla
 // ── a pending task ────────────────────────────────────────────────────────────
 
 function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation {
-  c.refreshPools()
-  const { pool, shape } = c.queueFor(task.spec)
-  const queued: Queued = { task, queueClass: task.queueClass }
-  return explainIn(c, { task, pool, shape, queued, position: task.queue === null ? null : positionIn(c, queued, pool) }, now)
+  return explainPending(factsOf(c, waitingOf(c, task), now))
 }
 
 /** A task as it waits in a pool, or would. */
@@ -48,25 +47,41 @@ export interface Waiting {
   readonly position: number | null
 }
 
+/** As it waits; the pool's indexes are up to date then. */
+export function waitingOf(c: Cluster, task: LiveTask): Waiting {
+  c.refreshPools()
+  const { pool, shape } = c.queueFor(task.spec)
+  const queued: Queued = { task, queueClass: task.queueClass }
+  return { task, pool, shape, queued, position: task.queue === null ? null : positionIn(c, queued, pool) }
+}
+
 /** The pool's indexes must be up to date. */
-export function explainIn(c: Cluster, { task, pool, shape, queued, position }: Waiting, now: Instant): WaitExplanation {
-  const { noswap } = task.spec
-  const demandMib = searchDemandMib(task.spec)
+export function explainIn(c: Cluster, waiting: Waiting, now: Instant): WaitExplanation {
+  return explainPending(factsOf(c, waiting, now))
+}
+
+/** What of the task decides where it fits. */
+export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, 'task' | 'shape'>): Request {
+  return {
+    shape,
+    noswap: spec.noswap,
+    demandMib: searchDemandMib(spec),
+    maxTasksPerGpu: c.policy.maxTasksPerGpu,
+    needsExec: spec.command !== null,
+  }
+}
+
+/** Of a pending task that owns no bytes; the pool's indexes must be up to date. */
+export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Waiting, now: Instant): PendingFacts {
   const plan = task.isHeld ? null : placeAlone(queued, shape, pool, c.policy)
-  return explainPending({
+  return {
     queued,
     shape,
     policy: c.policy,
     now,
     missingGroups: task.spec.groups.filter((id) => !c.groups.has(id)),
     emptyGroups: task.spec.groups.filter((id) => c.groups.get(id)?.nodeIds.length === 0),
-    survey: surveyFor(c, pool, {
-      shape,
-      noswap,
-      demandMib,
-      maxTasksPerGpu: c.policy.maxTasksPerGpu,
-      needsExec: task.spec.command !== null,
-    }),
+    survey: surveyFor(c, pool, requestOf(c, { task, shape })),
     plan,
     isPlanCovered: plan !== null && (plan.when === 'now' || isCovered(task, plan.node, plan.gpus as readonly LiveGpu[], c.policy, now)),
     retryAtOn: (nodes: readonly Node[]) =>
@@ -77,7 +92,7 @@ export function explainIn(c: Cluster, { task, pool, shape, queued, position }: W
         now,
       ),
     queuePosition: position,
-  })
+  }
 }
 
 /** From 1. Tasks that can never fit are no heads and are not counted. */
@@ -100,11 +115,14 @@ function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanati
   const distance = (gpu: LiveGpu) => (decision.kind === 'impossible' ? besideOthersMib(gpu, entry) : reachOn(gpu))
   const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
   const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
+  const backOffUntil = entry.task.placement?.backOffUntil ?? 0
   const before = gpu.owners.slice(0, entry.owns ? gpu.owners.indexOf(entry) : gpu.owners.length)
   return explainReturn({
     entry,
     now,
     standing: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
+    lacksHostMemory: entry.kind === 'growth' && !hasHostRoomToGrow(entry.gpus, entry.needMib, entry.task.placement?.noswap === 1),
+    backsOffUntil: entry.kind === 'swap_in' && backOffUntil > now ? backOffUntil : null,
     gpu,
     needMib: heldMib + entry.needMib,
     besideOthersMib: besideOthersMib(gpu, entry),

@@ -10,6 +10,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { StoreReads } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 import type { Engine } from './engine.ts'
+import { explainFully } from './explain-fully.ts'
 import { explainTask } from './explain-task.ts'
 import { previewGroup } from './group-preview.ts'
 import { predictPlacement } from './prediction.ts'
@@ -33,6 +34,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     swapJain: () => c.fairness.jain(),
     lastEventSeq: () => c.recorder.nextEventSeq - 1,
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
+    explainFully: (task) => explainFully(c, task as LiveTask, clock.now()),
     planConfig: (change) => planConfig(c, change, clock.now()),
     planNodeConfig: (nodeId, change) => planNodeConfig(c, nodeId, change, clock.now()),
     predict: (request) => predictPlacement(c, request, clock.now()),

@@ -9,6 +9,7 @@ import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
 import type { Answer, NodeConfigChange, TaskRequest } from './commands.ts'
 import type { GroupPreview } from './group-preview.ts'
+import type { FullExplanation } from './explain-fully.ts'
 import type { Over, Planned } from './impact.ts'
 import type { Prediction } from './prediction.ts'
 
@@ -75,6 +76,8 @@ export interface Views {
   lastEventSeq(): number
   /** Why a pending task waits, or a swapped-out one that wants the GPU; null when it does not wait. */
   explain(task: Task): WaitExplanation | null
+  /** The same in full, with every node's verdict and what would place it: a pass over its pool. */
+  explainFully(task: Task): FullExplanation
   /** What a change of the configuration would do; nothing is changed by asking. Refused as the change itself would be. */
   planConfig(change: Partial<ConfigFields>): Answer<Planned<Config>>
   planNodeConfig(nodeId: string, change: NodeConfigChange): Answer<Planned<Node>>

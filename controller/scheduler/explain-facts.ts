@@ -35,6 +35,10 @@ export interface EntryFacts {
   readonly now: Instant
   /** `impossible`: noswap tasks and foreign memory leave too little. `covered`: what is free, on its way out or eligible suffices. */
   readonly standing: 'impossible' | 'not_covered' | 'covered'
+  /** A growth that would promise more host memory than there is. */
+  readonly lacksHostMemory: boolean
+  /** A return that failed lately is not tried before this instant; null: it may be tried. */
+  readonly backsOffUntil: Instant | null
   readonly gpu: Gpu
   /** What it must have there in all; of a growth, the demand it would grow to. */
   readonly needMib: Mib

@@ -10,10 +10,12 @@ import { gpusInWords, inMib, nextVictimInWords } from './explain-sentence.ts'
 type EntryReason = Extract<
   WaitReason,
   | 'NODES_OFFLINE'
+  | 'SWAP_SPACE_EXHAUSTED'
   | 'RESIDENCY_IMPOSSIBLE'
   | 'WAITING_PHYSICAL_VRAM'
   | 'NO_ELIGIBLE_VICTIM'
   | 'SWAPPING_OUT_FOR_YOU'
+  | 'AWAITING_NODE_ACK'
   | 'RESERVED_FOR_ANOTHER'
   | 'QUEUED_BEHIND'
 >
@@ -54,10 +56,12 @@ function reasonsOf(facts: EntryFacts): [EntryDetail, ...EntryDetail[]] {
   const details: EntryDetail[] = []
   const add = (reason: EntryReason, haveMib: Mib) => details.push(about(reason, entry.node, Math.max(0, haveMib), needMib))
   if (entry.node.status !== 'up') details.push(about('NODES_OFFLINE', entry.node, null, null))
+  if (facts.lacksHostMemory) details.push(about('SWAP_SPACE_EXHAUSTED', entry.node, null, null))
   if (standing === 'impossible') add('RESIDENCY_IMPOSSIBLE', facts.besideOthersMib)
   if (isShort && isForNoswap) add('WAITING_PHYSICAL_VRAM', facts.freeMib)
   if (isShort && !isKeptAway) add('NO_ELIGIBLE_VICTIM', facts.reachMib)
   if (entry.owns) add('SWAPPING_OUT_FOR_YOU', facts.freeMib)
+  if (facts.backsOffUntil !== null) details.push(about('AWAITING_NODE_ACK', entry.node, null, null))
   if (isKeptAway) add('RESERVED_FOR_ANOTHER', facts.reachMib)
   const [first, ...rest] = details
   return first === undefined ? [about('QUEUED_BEHIND', entry.node, Math.max(0, facts.reachMib), needMib)] : [first, ...rest]
@@ -82,6 +86,10 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
   switch (reason) {
     case 'NODES_OFFLINE':
       return `Waits to ${waitsTo} ${there}: its node is offline.`
+    case 'SWAP_SPACE_EXHAUSTED':
+      return `${waits}; with that the host could not hold all that may have to leave at once.`
+    case 'AWAITING_NODE_ACK':
+      return `Waits to ${waitsTo} ${there}: its last swap failed, and it is tried again in ${Math.ceil(((facts.backsOffUntil ?? now) - now) / 1000)} s.`
     case 'RESIDENCY_IMPOSSIBLE':
       return `${waits}; while noswap tasks and foreign memory stay it can have no more than ${inMib(facts.besideOthersMib)}.`
     case 'WAITING_PHYSICAL_VRAM':

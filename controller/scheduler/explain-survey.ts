@@ -36,15 +36,14 @@ export interface Survey {
 }
 
 export function surveyPool(nodes: Iterable<Node>, request: Request): Survey {
-  const rules = rulesFor(request)
+  const survey = createSurveyor(request)
   const tallies: Tallies = new Map()
   const passing: Node[] = []
   let latest: WaitReason | null = null
   let nodeCount = 0
-  const scratch: Scratch = { roomsMib: rules.map(() => []), jointMib: [] }
   for (const node of nodes) {
     nodeCount += 1
-    const found = obstaclesOn(node, request, rules, scratch)
+    const found = survey(node)
     let isFirst = true
     for (const { reason, haveMib, needMib, nearness } of found) {
       addObstacle(tallies, reason, { node, haveMib, needMib, nearness, isFirst })
@@ -61,7 +60,14 @@ export function rankOf(reason: WaitReason): number {
   return WAIT_REASONS.indexOf(reason)
 }
 
-interface Found {
+/** What keeps a demand out of one node after another, in order of precedence; none when the rules let it in. */
+export function createSurveyor(request: Request): (node: Node) => readonly Found[] {
+  const rules = rulesFor(request)
+  const scratch: Scratch = { roomsMib: rules.map(() => []), jointMib: [] }
+  return (node) => obstaclesOn(node, request, rules, scratch)
+}
+
+export interface Found {
   readonly reason: WaitReason
   readonly haveMib: Mib | null
   readonly needMib: Mib | null

@@ -75,7 +75,7 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
 }
 
 /** A node that the survey found nothing against, and that the scheduler does not take all the same; null when it was not asked about. */
-function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
+export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
   const { plan, queued, shape } = facts
   if (isRefusedBy(queued.task, node)) return 'AWAITING_NODE_ACK'
   const hasHolds = node.gpus.some((gpu) => gpu.holds.length > 0)

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { explainFully } from '../../controller/engine/explain-fully.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from '../../controller/scheduler/explain.ts'
 import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
@@ -88,12 +89,34 @@ describe('an explanation', () => {
     holds(property, 600, FILE)
   })
 
+  it('in full names the nearest nodes and counts the others, and one fits exactly when the engine could place it there', () => {
+    const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
+      afterEveryCycle(fleet, steps, (b) => {
+        for (const task of b.tasks) {
+          const { nodes, victim } = explainFully(b.cluster, task, b.now)
+          expect(victim === null).toBe(task.placement === null)
+          expect(nodes === null).toBe(task.state !== 'pending' || task.claim?.owns === true)
+          if (nodes === null) continue
+          const isPoolNode = [...b.cluster.queueFor(task.spec).pool.nodes.keys()].map(({ id }) => id)
+          expect(new Set(nodes.named.map(({ nodeId }) => nodeId))).toEqual(new Set(isPoolNode))
+          const isFitting = nodes.named.some(({ reason }) => reason === null)
+          const isBehind = b.cluster.policy.strategy === 'fifo' || task.isHeld
+          expect(isFitting && !isBehind, `${task.spec.id}: ${explained(b, task).sentence}`).toBe(false)
+        }
+      })
+    })
+    holds(property, 150, FILE)
+  })
+
   it('changes nothing: the same happens with and without questions', () => {
     const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
       const [asked, left] = [buildFleet(fleet), buildFleet(fleet)]
       for (const step of steps) {
         for (const b of [asked, left]) applyStep(b, step)
-        for (const task of asked.tasks) asked.explain(task)
+        for (const task of asked.tasks) {
+          asked.explain(task)
+          explainFully(asked.cluster, task, asked.now)
+        }
       }
       for (const b of [asked, left]) b.cycle()
       expect(asked.events).toEqual(left.events)

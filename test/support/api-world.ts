@@ -199,6 +199,7 @@ export class FakeController implements ApiWorld {
     explain: (task) => this.#explain(task),
     predict: () => ({ ok: true, value: NOT_PREDICTED }),
     previewGroup: () => NO_PREVIEW,
+    explainFully: (task) => ({ wait: this.#explain(task), nodes: null, wouldFitIf: null, victim: null }),
     planConfig: (change) => {
       const planned = plannedConfig(this.config, change)
       return planned.ok ? { ok: true, value: { value: planned.value, impact: NO_IMPACT } } : planned

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { OUTPUT_FORMATS } from '../../cli/operator/output.ts'
 import { FORMATS } from '../../cli/command-shape.ts'
-import { TASK_STATE_FILTERS } from '../../cli/operator.ts'
+import { DECISION_KINDS, TASK_STATE_FILTERS } from '../../cli/operator.ts'
+import { DECISION_KINDS as KINDS_OF_DECISIONS } from '../../controller/domain/decision.ts'
 import { TASK_STATE_FILTERS as STATES_OF_THE_API } from '../../controller/api/schema/task.ts'
 import { CLI_DOCS, withReference } from '../support/cli-reference.ts'
 
@@ -14,4 +15,5 @@ test('docs/cli.md describes the commands as they are', () => {
 test('what is declared twice so that --help stays quick is the same', () => {
   expect(FORMATS).toEqual(OUTPUT_FORMATS)
   expect(TASK_STATE_FILTERS).toEqual(STATES_OF_THE_API)
+  expect(DECISION_KINDS).toEqual(KINDS_OF_DECISIONS)
 })

@@ -1,15 +1,22 @@
-import { listOf } from '../../domain/task.ts'
+import type { Decision } from '../../domain/decision.ts'
+import { listOf, type Task } from '../../domain/task.ts'
+import type { Views } from '../../engine/views.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { operation } from '../operation.ts'
+import { presentExplanation } from '../present/explanation.ts'
+import { presentInstant } from '../present/instant.ts'
 import { presentTask, presentTaskRecord } from '../present/task.ts'
-import { ExplanationSchema, TaskPathSchema, type TaskBody } from '../schema/task.ts'
+import { ExplanationSchema, type ExplanationBody } from '../schema/explanation.ts'
+import { TaskPathSchema, type TaskBody } from '../schema/task.ts'
 
 const explainTask = operation(
   {
     operationId: 'explainTask',
     role: 'viewer',
     summary: 'Why a task waits, or where it sits',
+    description:
+      'For a waiting task with the verdict of each node and the smallest changes that would place it; for a placed one with the decisions behind it.',
     tags: ['tasks'],
     params: TaskPathSchema,
     response: { 200: ExplanationSchema },
@@ -21,11 +28,40 @@ const explainTask = operation(
 export function explainRoutes(app: ApiApp, { views }: ApiContext): void {
   app.get('/tasks/:task_id/explain', { schema: explainTask }, async ({ params }) => {
     const task = views.openTask(params.task_id)
-    if (task !== undefined) return explanationOf(presentTask(task, views))
+    if (task !== undefined) return explainOpen(task, views)
     const record = await views.stored.task(params.task_id)
     if (record === null) throw notFound('task', params.task_id)
-    return explanationOf(presentTaskRecord(record))
+    return { ...explanationOf(presentTaskRecord(record)), ...NOTHING_OPEN }
   })
+}
+
+const NOTHING_OPEN = { verdicts: null, would_fit_if: null, victim: null, placed_by: null, swapped_out_by: null }
+
+/** What is in memory first, in one breath; then what the store knows of it. */
+async function explainOpen(task: Task, views: Views): Promise<ExplanationBody> {
+  const now = { ...explanationOf(presentTask(task, views)), ...presentExplanation(views.explainFully(task)) }
+  const { placement, spec } = task
+  if (placement === null) return { ...now, placed_by: null, swapped_out_by: null }
+  const since = placement.assignedAt
+  const [placements, swapOuts] = await Promise.all([
+    views.stored.decisions({ ...OF_TASK, taskId: spec.id, kind: 'placement', limit: 1 }),
+    views.stored.decisions({ ...OF_TASK, taskId: spec.id, kind: 'swap_out', limit: SWAP_OUTS_LOOKED_AT }),
+  ])
+  return {
+    ...now,
+    placed_by: decided(placements.find(({ at }) => at >= since)),
+    swapped_out_by: decided(swapOuts.find(({ at, victimIds }) => at >= since && victimIds.includes(spec.id))),
+  }
+}
+
+/** It is found among those for it, too: others that left for this task. */
+const SWAP_OUTS_LOOKED_AT = 20
+const OF_TASK = { afterNumber: null, beforeNumber: null, nodeId: null } as const
+
+function decided(decision: Decision | undefined): ExplanationBody['placed_by'] {
+  if (decision === undefined) return null
+  const { number, at, rule, sentence } = decision
+  return { number, at: presentInstant(at), rule, sentence }
 }
 
 function explanationOf(task: TaskBody) {

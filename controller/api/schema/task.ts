@@ -133,7 +133,7 @@ export const StarvationSchema = Type.Object({
 })
 export type Starvation = Static<typeof StarvationSchema>
 
-const PlacementSchema = Type.Object({
+export const PlacementSchema = Type.Object({
   node_id: Type.String(),
   node_name: Type.String(),
   gpus: list(count()),
@@ -227,14 +227,3 @@ export const TaskQuerySchema = closed({
   cursor: Type.Optional(Type.String({ maxLength: TASK_CURSOR_LIMIT, description: 'next_cursor of the page before' })),
 })
 export type TaskQuery = Static<typeof TaskQuerySchema>
-
-export const ExplanationSchema = Type.Object({
-  task_id: Type.String(),
-  state: oneOf(TASK_STATES),
-  residency: TaskSchema.properties.residency,
-  waits: Type.Boolean(),
-  sentence: Type.String({ description: 'For people' }),
-  wait: objectOrNull(WaitSchema, 'null when it does not wait'),
-  placement: objectOrNull(PlacementSchema, 'null while it is pending or final'),
-})
-export type ExplanationBody = Static<typeof ExplanationSchema>

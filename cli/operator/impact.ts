@@ -1,0 +1,37 @@
+/** What a dry run answers, for people. */
+import type { ChangedConfig } from '../client/client.ts'
+import type { Field } from './output.ts'
+
+type Impact = NonNullable<ChangedConfig['impact']>
+
+/** So many names stand in a line. */
+const MAX_NAMES = 5
+
+export function impactFields(impact: Impact): readonly Field[] {
+  const { before, after } = impact.total
+  const { pending } = impact
+  const fields: Field[] = [
+    ['dry run', 'nothing was changed'],
+    ['commit limit', `${before.commit_limit_mib} → ${after.commit_limit_mib} MiB on ${impact.node_count} nodes`],
+    ['schedulable', `${before.effective_schedulable_mib} → ${after.effective_schedulable_mib} MiB`],
+    ['over the limit', `${before.over_committed_mib} → ${after.over_committed_mib} MiB`],
+    ['below the reserve', `${before.reserve_deficit_mib} → ${after.reserve_deficit_mib} MiB, on ${impact.gpu_over_count} GPUs in all`],
+    ['would now fit', `${pending.would_fit}${some(pending.would_fit_ids)}, each on its own`],
+    ['could never fit again', `${pending.infeasible}${some(pending.infeasible_ids)}`],
+    ['could not return', `${impact.residency_impossible_count}${some(impact.residency_impossible.map(({ task_id: id }) => id))}`],
+  ]
+  if (pending.cut) fields.push(['looked at', `${pending.looked_at} of ${pending.of} pending tasks; the pass was cut there`])
+  if (impact.forecast === null) fields.push(['forecast', impact.forecast_unavailable_because])
+  return fields
+}
+
+/** Null when nothing is. */
+export function overLine({ gpus, over_committed_mib: over, reserve_deficit_mib: deficit }: ChangedConfig['over']): string | null {
+  if (gpus === 0) return null
+  return `${gpus} ${gpus === 1 ? 'GPU is' : 'GPUs are'} over: ${over} MiB promised beyond the limit, ${deficit} MiB resident in the reserve; nobody leaves because of it`
+}
+
+function some(ids: readonly string[]): string {
+  if (ids.length === 0) return ''
+  return ` (${ids.slice(0, MAX_NAMES).join(', ')}${ids.length > MAX_NAMES ? ', …' : ''})`
+}

@@ -1,0 +1,137 @@
+/** Every counterfactual, applied to the engine, places the task in the next cycle; one that is a unit smaller does not. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { LiveNode, LiveTask } from '../../controller/engine/live.ts'
+import type { WouldFit, WouldFitIf } from '../../controller/engine/would-fit.ts'
+import { wouldFitIf } from '../../controller/engine/would-fit.ts'
+import type { ClusterBuilder, FleetShape, Step } from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+
+const FILE = 'test/property/would-fit.test.ts'
+
+/** More than fits, so that some wait. */
+const crowdArb = stepsArb(30).map((steps) => steps.filter((step) => step.do === 'submit'))
+/** Sometimes all that was placed has been idle for long enough to leave. */
+const idleSpell: readonly Step[] = [{ do: 'cycle' }, { do: 'start-all' }, { do: 'advance', seconds: 310 }]
+const historyArb = fc
+  .tuple(stepsArb(40), fc.boolean(), crowdArb)
+  .map(([early, isIdle, crowd]): readonly Step[] => [...early, ...(isIdle ? idleSpell : []), ...crowd])
+
+describe('what would place a task', () => {
+  it('places it in the next cycle when it is done and the task waits alone', () => {
+    const property = fc.property(fleetShapeArb, historyArb, fc.nat(40), (fleet, steps, pick) => {
+      const asked = alone(fleet, steps, pick)
+      if (asked === null) return
+      for (const [index, change] of asked.answer.changes.entries()) {
+        if (change.entriesBefore > 0) continue
+        const { b, task, answer } = alone(fleet, steps, pick) as Alone
+        apply(b, task, answer.changes[index] as WouldFit, 0)
+        b.cycle()
+        expect(isPlaced(task), `${task.spec.id}: ${tellOf(change)}`).toBe(true)
+      }
+    })
+    holds(property, 1000, FILE)
+  })
+
+  it('does not place it when it is a unit smaller', () => {
+    const property = fc.property(fleetShapeArb, historyArb, fc.nat(40), (fleet, steps, pick) => {
+      const asked = alone(fleet, steps, pick)
+      if (asked === null) return
+      for (const [index, change] of asked.answer.changes.entries()) {
+        const { b, task, answer } = alone(fleet, steps, pick) as Alone
+        if (!apply(b, task, answer.changes[index] as WouldFit, 1)) continue
+        b.cycle()
+        // Who has waited long enough collects, whatever is changed.
+        if (task.claim?.isCollector === true) continue
+        expect(isPlaced(task), `${task.spec.id}: one less than ${tellOf(change)}`).toBe(false)
+      }
+    })
+    holds(property, 1000, FILE)
+  })
+
+  it('is nothing exactly when it fits already', () => {
+    const property = fc.property(fleetShapeArb, historyArb, fc.nat(40), (fleet, steps, pick) => {
+      const asked = alone(fleet, steps, pick)
+      if (asked === null || [...asked.b.cluster.nodes.values()].some((node) => node.queue.some(({ task }) => task !== asked.task))) return
+      asked.b.cycle()
+      expect(isPlaced(asked.task)).toBe(asked.answer.fitsAlone)
+    })
+    holds(property, 300, FILE)
+  })
+})
+
+interface Alone {
+  readonly b: ClusterBuilder
+  readonly task: LiveTask
+  readonly answer: WouldFitIf
+}
+
+/** The history, settled; then all but one of those that wait are gone. Null when nobody waits. */
+function alone(fleet: FleetShape, steps: readonly Step[], pick: number): Alone | null {
+  const b = buildFleet(fleet)
+  for (const step of steps) applyStep(b, step)
+  b.cycle()
+  b.cycle()
+  const waiting = b.tasks.filter(({ queue }) => queue !== null)
+  const task = waiting[pick % waiting.length]
+  if (task === undefined) return null
+  for (const other of waiting) if (other !== task) b.cancel(other)
+  return { b, task, answer: wouldFitIf(b.cluster, task, b.now) }
+}
+
+function isPlaced(task: LiveTask): boolean {
+  return task.placement !== null || task.claim?.owns === true
+}
+
+/** Does it, by so many units less; answers whether there is such a thing. */
+function apply(b: ClusterBuilder, task: LiveTask, change: WouldFit, less: 0 | 1): boolean {
+  const node = b.node(change.node.id)
+  switch (change.change) {
+    case 'overcommit':
+      return applySetting(b, node, change.scope, { percent: change.to - less })
+    case 'reserve':
+      return applySetting(b, node, change.scope, { reserve: change.to + less })
+    case 'vram':
+      b.update(task, { vramMib: change.to + less })
+      return true
+    case 'noswap':
+      b.update(task, { noswap: 0 })
+      return less === 0
+    case 'groups':
+      b.update(task, { groups: change.group === null ? [] : [change.group] })
+      return less === 0
+    case 'uncordon':
+      b.cordon(node, false)
+      return less === 0
+    case 'task_ends':
+      b.finished(b.cluster.tasks.get(change.task.spec.id) as LiveTask)
+      return less === 0
+    case 'victims_idle': {
+      // The engine would look at the instant itself; what time alone does before it is not in question.
+      b.now = change.at - less
+      return true
+    }
+  }
+}
+
+function applySetting(
+  b: ClusterBuilder,
+  node: LiveNode,
+  scope: 'cluster' | 'node',
+  { percent, reserve }: { readonly percent?: number; readonly reserve?: number },
+): boolean {
+  if (scope === 'cluster') {
+    if (percent !== undefined) b.configure({ default_vram_overcommit_percent: percent })
+    if (reserve !== undefined) b.configure({ safety_reserve_mib: reserve })
+  } else
+    b.configureNode(node, {
+      ...(percent === undefined ? {} : { overcommitPercent: percent }),
+      ...(reserve === undefined ? {} : { reserveMib: reserve }),
+    })
+  return true
+}
+
+function tellOf(change: WouldFit): string {
+  const { node, ...rest } = change
+  return `${node.id} ${JSON.stringify({ ...rest, ...('task' in rest ? { task: rest.task.spec.id } : {}) })}`
+}

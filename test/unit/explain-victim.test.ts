@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest'
+import { explainVictim } from '../../controller/engine/explain-victim.ts'
+import type { LiveTask } from '../../controller/engine/live.ts'
+import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+
+const IDLE_MS = 300_000
+
+function placed(request = {}, hostSwapMib = 60): { readonly b: ClusterBuilder; readonly task: LiveTask } {
+  const b = new ClusterBuilder({ default_vram_overcommit_percent: 100 })
+  b.addNode({ id: 'n', gpus: [110], hostSwapMib })
+  const task = b.submit({ vramMib: 50, ...request })
+  b.cycle()
+  return { b, task }
+}
+
+const standing = ({ b, task }: { b: ClusterBuilder; task: LiveTask }) => explainVictim(b.cluster, placementOf(task), b.now)
+
+it('a task that has not started is no victim', () => {
+  expect(standing(placed())).toMatchObject({ standing: 'NOT_STARTED', eligibleAt: null })
+})
+
+it('one that is idle says from when on it may be swapped out, and then that it may', () => {
+  const world = placed()
+  world.b.started(world.task)
+  const since = world.b.now
+  expect(standing(world)).toEqual({
+    standing: 'NOT_IDLE_LONG_ENOUGH',
+    eligibleAt: since + IDLE_MS,
+    sentence: 'It may be swapped out in 300 s, once it has been idle for 300 s.',
+  })
+  world.b.advance(IDLE_MS)
+  expect(standing(world)).toMatchObject({ standing: 'ELIGIBLE', eligibleAt: null })
+})
+
+it('one that wants the GPU is none, unless max_residency_seconds ends that', () => {
+  const world = placed()
+  world.b.started(world.task, true)
+  expect(standing(world)).toMatchObject({ standing: 'WANTS_GPU', eligibleAt: null, sentence: 'It is not swapped out: it wants the GPU.' })
+  world.b.configure({ max_residency_seconds: 60 })
+  expect(standing(world)).toMatchObject({ standing: 'WANTS_GPU', eligibleAt: world.b.now + 60_000 })
+})
+
+it('a noswap task never is, a P0 task for P0 only', () => {
+  const noswap = placed({ noswap: 1 })
+  noswap.b.started(noswap.task)
+  expect(standing(noswap)).toMatchObject({ standing: 'NOSWAP', eligibleAt: null })
+  const p0 = placed({ priority: 0 })
+  p0.b.started(p0.task)
+  p0.b.advance(IDLE_MS)
+  expect(standing(p0)).toMatchObject({ standing: 'ELIGIBLE_FOR_P0_ONLY', sentence: expect.stringContaining('P0 task only') })
+})
+
+it('one that the host has no room for is none, nor is one that is out, moving, or failed to move lately', () => {
+  const world = placed({ vramMib: 70 })
+  const { b, task } = world
+  b.started(task)
+  b.advance(IDLE_MS)
+  expect(standing(world)).toMatchObject({
+    standing: 'NO_HOST_MEMORY',
+    sentence: 'It is not swapped out: n has 60 MiB of host memory left, and it needs 70.',
+  })
+  const mover = placed({}, 200)
+  mover.b.started(mover.task)
+  mover.b.advance(IDLE_MS)
+  mover.b.submit({ vramMib: 60 })
+  mover.b.cycle()
+  expect(standing(mover)).toMatchObject({ standing: 'NOT_RESIDENT', sentence: 'It is being moved.' })
+  mover.b.swapped(mover.task, true)
+  expect(standing(mover)).toMatchObject({ standing: 'SWAP_FAILED_LATELY', eligibleAt: mover.b.now + 30_000 })
+})
