@@ -152,6 +152,7 @@ export function specOf(request: TaskRequest, id: string, seq: number, now: Insta
 
 /** Why a placed task cannot become noswap; null when it can (semantics 1, "Changes while tasks run"). */
 function noswapRefusal(placement: LivePlacement): string | null {
+  if (placement.residency === 'none') return 'the task is being started; noswap can be set once it runs'
   if (placement.residency !== 'resident') return `the task is ${placement.residency}; noswap can be set only while it is resident`
   for (const gpu of placement.gpus) {
     const verdict = admit(withoutIt(gpu, placement), placement.demandMib, 1)

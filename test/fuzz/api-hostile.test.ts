@@ -71,7 +71,7 @@ async function knownThings(api: string): Promise<Known> {
   }
   return {
     task_id: (await idsOf('/tasks?limit=200', 'id')).slice(0, 200),
-    node_id: await idsOf('/nodes', 'id'),
+    node_id: await idsOf('/nodes', 'node_id'),
     group_id: ['hostile', 'other'],
   }
 }

@@ -1,6 +1,8 @@
 import type { ApiApp, ApiContext } from '../context.ts'
+import { apiPage, type OpenApiDocument } from '../docs/api-page.ts'
+import { PAGE_STYLE } from '../docs/page-style.ts'
 import { operation } from '../operation.ts'
-import { LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../schema/service.ts'
+import { DocsPageSchema, DocsStyleSchema, LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../schema/service.ts'
 
 /** /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids apart. */
 export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: ApiContext, suffix: string): void {
@@ -52,7 +54,33 @@ const openApi = operation({
   response: { 200: OpenApiSchema },
 })
 
-/** /openapi.json, put together from the schemas of all routes. */
+const docsPage = operation({
+  operationId: 'docsPage',
+  role: 'public',
+  summary: 'This document as a page',
+  tags: ['service'],
+  response: { 200: DocsPageSchema },
+})
+
+const docsStyle = operation({
+  operationId: 'docsStyle',
+  role: 'public',
+  summary: 'How that page looks',
+  tags: ['service'],
+  response: { 200: DocsStyleSchema },
+})
+
+/** /openapi.json, put together from the schemas of all routes, and /docs, the same for people. */
 export function openApiRoutes(app: ApiApp): void {
   app.get('/openapi.json', { schema: openApi }, () => app.swagger())
+  let page: string | null = null
+  app.get('/docs', { schema: docsPage }, (_request, reply) => {
+    page ??= apiPage(app.swagger() as unknown as OpenApiDocument, '/api/v1/docs/style.css', '/api/v1/openapi.json')
+    reply.type('text/html; charset=utf-8')
+    return page
+  })
+  app.get('/docs/style.css', { schema: docsStyle }, (_request, reply) => {
+    reply.type('text/css; charset=utf-8')
+    return PAGE_STYLE
+  })
 }

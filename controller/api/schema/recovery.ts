@@ -7,8 +7,11 @@ export const RequeueFreezeSchema = Type.Object({
   silent_nodes: count('Nodes that fell silent together'),
 })
 
-export const RequeueBodySchema = closed({
-  confirm_fenced: Type.Optional(
-    Type.Boolean({ default: false, description: 'You have seen to it that nothing of it runs any more on its unreachable node' }),
-  ),
-})
+export const RequeueBodySchema = closed(
+  {
+    confirm_fenced: Type.Optional(
+      Type.Boolean({ default: false, description: 'You have seen to it that nothing of it runs any more on its unreachable node' }),
+    ),
+  },
+  { examples: [{ confirm_fenced: false }] },
+)

@@ -25,4 +25,7 @@ export const MEDIA_TYPE = 'contentMediaType'
 
 export const MetricsSchema = Type.String({ [MEDIA_TYPE]: 'text/plain', description: 'One line a sample' })
 
+export const DocsPageSchema = Type.String({ [MEDIA_TYPE]: 'text/html' })
+export const DocsStyleSchema = Type.String({ [MEDIA_TYPE]: 'text/css' })
+
 export const OpenApiSchema = Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'OpenAPI 3.1' })

@@ -1,0 +1,121 @@
+/** What the API's own description shows is true: its examples are sent to a controller with its fleet, and answered as it says. */
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { temporaryFolder, write } from '../support/headroom-command.ts'
+import { serve } from '../support/served.ts'
+
+interface Media {
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+}
+
+interface Operation {
+  readonly operationId: string
+  readonly 'x-role'?: string
+  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> }
+  readonly responses: Readonly<Record<string, object>>
+}
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+const STARTED_WITHIN_MS = 60_000
+/** Every request carries it: without any token the API would be open, and the example that makes one would close it. */
+const SECRET = 'an-admin-secret-of-more-than-32-characters'
+/** Followers of something that goes on for ever, and output that a simulated fleet has none of. */
+const NOT_ASKED = ['streamEvents', 'getTaskLogs']
+
+let url = ''
+let operations: readonly { readonly method: string; readonly path: string; readonly operation: Operation }[] = []
+
+beforeAll(async () => {
+  const folder = temporaryFolder()
+  const env = { CONTROLLER_ADMIN_TOKEN_FILE: write(folder, 'admin-token', SECRET) }
+  url = (await serve(join(folder, 'data'), env)).url
+  const document = (await (await ask('/api/v1/openapi.json')).json()) as Document
+  operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+}, STARTED_WITHIN_MS)
+
+describe('the OpenAPI document', () => {
+  it('shows an example of every body, and each is answered with a success that it lists', async () => {
+    const withBodies = operations.filter(({ operation }) => operation.requestBody !== undefined)
+    expect(withBodies.length).toBeGreaterThan(7)
+    for (const each of withBodies) await sendExamples(each)
+  })
+
+  it('lists what every GET answers of things that are there', async () => {
+    for (const { method, path, operation } of operations) {
+      if (method !== 'GET' || NOT_ASKED.includes(operation.operationId)) continue
+      const answer = await ask(await filled(path, operation))
+      const text = await answer.text()
+      expect(Object.keys(operation.responses), `${operation.operationId}: ${answer.status} ${text.slice(0, 200)}`).toContain(
+        String(answer.status),
+      )
+      expect(answer.status, `${operation.operationId}: ${text.slice(0, 200)}`).toBeLessThan(500)
+    }
+  })
+
+  it('is browsable as a page that needs no script', async () => {
+    const answer = await ask('/api/v1/docs')
+    const page = await answer.text()
+    expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(page).not.toMatch(/<script|style=|onclick=/)
+    for (const { path, operation } of operations) {
+      if (path.startsWith('/api/')) expect(page, operation.operationId).toContain(`<details id="${operation.operationId}">`)
+    }
+    expect((await ask('/api/v1/docs/style.css')).headers.get('content-type')).toBe('text/css; charset=utf-8')
+  })
+})
+
+function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(url + path, { ...init, headers: { ...init.headers, Authorization: `Bearer ${SECRET}` } })
+}
+
+async function sendExamples({ method, path, operation }: (typeof operations)[number]): Promise<void> {
+  for (const [type, { example, examples }] of Object.entries(operation.requestBody?.content ?? {})) {
+    const shown = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value)
+    for (const body of shown) {
+      expect(body, `${operation.operationId} shows no example of its body`).toBeDefined()
+      const answer = await ask(await filled(path, operation), { method, headers: { 'Content-Type': type }, body: JSON.stringify(body) })
+      expect(listedSuccess(operation), `${operation.operationId}: ${await answer.text()}`).toContain(String(answer.status))
+    }
+  }
+}
+
+function listedSuccess(operation: Operation): readonly string[] {
+  return Object.keys(operation.responses).filter((status) => status.startsWith('2'))
+}
+
+/** The path with things that are there and allow it. */
+async function filled(path: string, { operationId }: Operation): Promise<string> {
+  const first = async (list: string): Promise<string> => {
+    const { items } = (await (await ask(`/api/v1${list}`)).json()) as {
+      readonly items: readonly { readonly id?: string; readonly node_id?: string }[]
+    }
+    return items[0]?.id ?? items[0]?.node_id ?? `nothing in ${list}`
+  }
+  const ids: Readonly<Record<string, () => Promise<string> | string>> = {
+    node_id: () => first('/nodes'),
+    task_id: () => (operationId === 'requeueTask' ? first('/tasks?state=running') : newTask()),
+    group_id: () => 'training',
+  }
+  let filledPath = path
+  for (const [, name = ''] of path.matchAll(/\{(\w+)\}/g)) {
+    const known = ids[name]
+    filledPath = filledPath.replace(`{${name}}`, encodeURIComponent(known === undefined ? '1' : await known()))
+  }
+  return filledPath
+}
+
+/** A lease too large for any GPU: it stays pending, and may be kept alive, changed, held and everything else. */
+async function newTask(): Promise<string> {
+  const answer = await ask('/api/v1/tasks', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: '{"vram_mib":16000000}',
+  })
+  return ((await answer.json()) as { readonly id: string }).id
+}
