@@ -4,6 +4,7 @@
  * offers are those of a node. Kept lazily: a unit that changed is looked at when somebody asks.
  */
 import type { Mib } from '../../protocol/units.ts'
+import { empty, insertAt, removeAt } from '../domain/list-edit.ts'
 import type { Hold } from '../domain/node.ts'
 import type { IndexEntry } from '../domain/ordered-index.ts'
 import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
@@ -28,6 +29,7 @@ export class HoldIndex {
   readonly #stale = new Set<Unit>()
   readonly #gpuCount: number
   readonly #wholeMib: (seat: Seat) => Mib
+  readonly #scratchMib: Mib[] = []
   #heldUnits = 0
   #nextOrder = 0
 
@@ -78,25 +80,33 @@ export class HoldIndex {
   #refresh(): void {
     if (this.#stale.size === 0) return
     for (const unit of this.#stale) {
-      this.#remove(unit)
-      if (isHeld(unit)) this.#add(unit)
+      if (isHeld(unit)) this.#renew(unit)
+      else this.#remove(unit)
     }
     this.#stale.clear()
   }
 
-  #add(unit: Unit): void {
+  /** As long as as many hold it, its offers keep their entries: what they say changes more often than whose they are. */
+  #renew(unit: Unit): void {
     const holders = holdersOn(unit)
-    const entries: IndexEntry<Offer>[] = []
+    const entries = this.#entriesOf(unit, holders.length + 1)
     for (let seen = 0; seen <= holders.length; seen++) {
+      const entry = entries[seen] as IndexEntry<Offer>
       const next = holders[seen]
-      const entry = newIndexEntry<Offer>({ unit, order: this.#nextOrder++ })
       const mib = this.#leftMib(unit, holders[seen - 1] ?? null)
-      if (mib <= 0) continue
-      this.#offers.set(entry, next?.queueClass ?? EVERYBODY, next?.task.spec.seq ?? 0, mib)
-      entries.push(entry)
+      if (mib <= 0) this.#offers.remove(entry)
+      else this.#offers.set(entry, next?.queueClass ?? EVERYBODY, next?.task.spec.seq ?? 0, mib)
     }
+  }
+
+  #entriesOf(unit: Unit, count: number): readonly IndexEntry<Offer>[] {
+    const present = this.#byUnit[unit.number]
+    if (present?.length === count) return present
+    this.#remove(unit)
+    const entries = Array.from({ length: count }, () => newIndexEntry<Offer>({ unit, order: this.#nextOrder++ }))
     this.#byUnit[unit.number] = entries
     this.#heldUnits += 1
+    return entries
   }
 
   #remove(unit: Unit): void {
@@ -110,7 +120,8 @@ export class HoldIndex {
   /** What enough of these GPUs admit to a task that sees the holds up to and including `last`'s. */
   #leftMib({ seats }: Unit, last: Hold | null): Mib {
     if (seats.length < this.#gpuCount) return NOTHING
-    const left: Mib[] = []
+    const left = this.#scratchMib
+    empty(left)
     for (const seat of seats) left.push(this.#wholeMib(seat) - (last === null ? 0 : keptMib(seat.gpu.holds, last)))
     if (left.length > 1) sortDescending(left)
     return left[this.#gpuCount - 1] as Mib
@@ -121,9 +132,17 @@ export class HoldIndex {
 function holdersOn({ seats }: Unit): readonly Hold[] {
   const [only] = seats
   if (seats.length === 1 && only !== undefined && only.gpu.holds.length < 2) return only.gpu.holds
-  const holds = new Map<Hold['task'], Hold>()
-  for (const { gpu } of seats) for (const hold of gpu.holds) holds.set(hold.task, hold)
-  return [...holds.values()].sort(byQueueOrder)
+  const holders: Hold[] = []
+  for (const { gpu } of seats) {
+    for (const hold of gpu.holds) {
+      const before = holders.findIndex((other) => other.task === hold.task)
+      removeAt(holders, before)
+      let at = holders.length
+      while (at > 0 && byQueueOrder(hold, holders[at - 1] as Hold) < 0) at -= 1
+      insertAt(holders, at, hold)
+    }
+  }
+  return holders
 }
 
 /** Holds on one GPU do not add up: who holds it is served one after the other. */
