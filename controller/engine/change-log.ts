@@ -32,12 +32,12 @@ export class ChangeLog<T> {
   }
 
   /** What this reader has not seen; one that looks rarely finds each item once. It counts as seen from now on. */
-  news(reader: LogReader): Iterable<T> {
+  news(reader: LogReader): readonly T[] {
     const items = this.#items
     const from = reader.seen
     reader.seen = items.length
     const rest = from === 0 ? items : items.slice(from)
-    return items.length - from > MANY_CHANGES ? new Set(rest) : rest
+    return rest.length > MANY_CHANGES ? [...new Set(rest)] : rest
   }
 
   clear(): void {

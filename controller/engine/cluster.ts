@@ -71,7 +71,8 @@ export class Cluster implements SchedulingView {
   queueUs: Microseconds = 0
   /** The same of tasks that target groups, group by group. */
   readonly groupWaits = new GroupWaits()
-  readonly #queues = new Map<string, PendingQueue>()
+  readonly #queues: PendingQueue[] = []
+  readonly #queueByShape = new Map<string, PendingQueue>()
   #touchedNodes: LiveNode[] = []
   /** All nodes in the order of their ids. */
   readonly #byId: LiveNode[] = []
@@ -87,8 +88,9 @@ export class Cluster implements SchedulingView {
     this.#queueSettledAt = now
   }
 
-  get queues(): Iterable<PendingQueue> {
-    return this.#queues.values()
+  /** In the order in which their first tasks came. */
+  get queues(): readonly PendingQueue[] {
+    return this.#queues
   }
 
   // ── pools and GPUs ──────────────────────────────────────────────────────────
@@ -248,7 +250,7 @@ export class Cluster implements SchedulingView {
     for (const node of this.nodes.values()) this.applyCapacity(node)
     this.refreshPools()
     this.ripening.rebuild(this, now)
-    for (const queue of this.#queues.values()) {
+    for (const queue of this.#queues) {
       for (const task of [...queue.tasks()]) this.requeue(task, now)
     }
     this.recheckFeasibility()
@@ -258,10 +260,11 @@ export class Cluster implements SchedulingView {
 
   queueFor(spec: TaskSpec): PendingQueue {
     const shape = shapeOf(spec)
-    let queue = this.#queues.get(shape.key)
+    let queue = this.#queueByShape.get(shape.key)
     if (queue === undefined) {
       queue = new PendingQueue(shape, this.poolFor(shape.poolKey))
-      this.#queues.set(shape.key, queue)
+      this.#queueByShape.set(shape.key, queue)
+      this.#queues.push(queue)
     }
     return queue
   }
@@ -334,7 +337,7 @@ export class Cluster implements SchedulingView {
   settleFeasibility(now: Instant): void {
     if (!this.#isFeasibilityStale) return
     this.#isFeasibilityStale = false
-    for (const queue of this.#queues.values()) {
+    for (const queue of this.#queues) {
       for (const task of queue.tasks()) {
         const isFeasible = this.isFeasible(task)
         if (isFeasible === task.isFeasible) continue

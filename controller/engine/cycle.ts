@@ -56,6 +56,7 @@ export function isSettled(c: Cluster, now: Instant): boolean {
 /** What was tried in vain in the last cycle may be tried again. */
 function startAnew(c: Cluster): void {
   for (const queue of c.queues) queue.clearAside()
+  if (c.avoiders.size === 0) return
   for (const task of c.avoiders) task.avoidedNow = null
   c.avoiders.clear()
 }

@@ -1,5 +1,4 @@
 /** The node's queue: in which order entries are served, and who may collect (semantics 5, "Return"). */
-import { insertAt } from '../domain/list-edit.ts'
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
@@ -28,11 +27,12 @@ export function byReturnOrder(a: QueueEntry, b: QueueEntry, policy: Policy, now:
 
 /** A queue is nearly in this order as it stands, so each entry moves up only a little. */
 export function inReturnOrder<E extends QueueEntry>(queue: readonly E[], policy: Policy, now: Instant): readonly E[] {
-  const inOrder: E[] = []
-  for (const entry of queue) {
-    let at = inOrder.length
-    while (at > 0 && byReturnOrder(entry, inOrder[at - 1] as E, policy, now) < 0) at -= 1
-    insertAt(inOrder, at, entry)
+  const inOrder = [...queue]
+  for (let place = 1; place < inOrder.length; place++) {
+    const entry = inOrder[place] as E
+    let at = place
+    for (; at > 0 && byReturnOrder(entry, inOrder[at - 1] as E, policy, now) < 0; at--) inOrder[at] = inOrder[at - 1] as E
+    inOrder[at] = entry
   }
   return inOrder
 }
