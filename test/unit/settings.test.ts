@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../cli/env-table.ts'
 import { readSettings, SettingsError } from '../../cli/settings.ts'
+import { CONFIGURATION_DOCS, withVariables } from '../support/configuration-reference.ts'
 
 const DEFAULTS = {
   httpHost: '127.0.0.1',
@@ -128,6 +129,11 @@ describe('.env.example', () => {
     expect(listed).toEqual(table)
     expect([...text.matchAll(/[A-Z_]{4,}=/g)]).toHaveLength(table.length)
   })
+})
+
+test('docs/configuration.md lists every variable as it is', () => {
+  const page = readFileSync(CONFIGURATION_DOCS, 'utf8')
+  expect(page === withVariables(page), 'it is out of date: run `node test/support/configuration-reference.ts`').toBe(true)
 })
 
 function errorOf(read: () => unknown): SettingsError {
