@@ -74,6 +74,7 @@ export class AccessBook {
     if (token.lastUsedAt !== null && now - token.lastUsedAt < NOTE_USE_EVERY_MS) return
     const noted = { ...token, lastUsedAt: now }
     this.#tokens.set(token.id, noted)
+    if (this.#turn.fault() !== null) return
     this.#records().tokens.push(noted)
     this.#turn.write()
   }
@@ -81,13 +82,13 @@ export class AccessBook {
   /** An entry that becomes durable with the next change: with the one that it speaks of, or before it. Answers its number. */
   begin(entry: AuditEntry): number {
     this.#lastAuditSeq += 1
-    this.#records().audits.push({ ...entry, seq: this.#lastAuditSeq })
+    this.#keep({ ...entry, seq: this.#lastAuditSeq })
     return this.#lastAuditSeq
   }
 
   /** The entry came out otherwise. */
   amend(seq: number, entry: AuditEntry): void {
-    this.#records().audits.push({ ...entry, seq })
+    this.#keep({ ...entry, seq })
     this.#turn.write()
   }
 
@@ -99,6 +100,11 @@ export class AccessBook {
   /** What was begun is written, if no change has taken it along. */
   settle(): void {
     this.#turn.write()
+  }
+
+  /** Once the store has failed nothing is written any more, and nothing piles up. */
+  #keep(audit: AuditRecord): void {
+    if (this.#turn.fault() === null) this.#records().audits.push(audit)
   }
 
   #records(): NonNullable<Turn['access']> {

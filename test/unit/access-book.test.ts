@@ -56,6 +56,10 @@ describe('the book of tokens', () => {
     book.create(aToken({ id: 'b' }), (answer) => answers.push(answer))
     book.revoke('a', (answer) => answers.push(answer))
     const refusal = { ok: false, refusal: { code: 'store_failed', detail: 'the disk is full' } }
+    const { seq: _seq, ...entry } = anAudit()
+    book.amend(book.begin(entry), entry)
+    book.add(entry)
+    book.used(aToken({ id: 'a' }), 1)
     expect([answers, [...book.tokens()].map(({ id }) => id), now()]).toEqual([[refusal, refusal], ['a'], null])
   })
 
