@@ -2,7 +2,7 @@
  * Reads the cluster once a base interval and writes what its counters grew by into the tables. An interval counts for a node that was heard at
  * both ends of it; what is not known is not counted, and leaves `known` at 0.
  */
-import type { DurationMs, Instant, Microseconds } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Microseconds, Percent } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
 import { effectiveSchedulableMib, resolveOvercommit } from '../domain/vram.ts'
 import type { SwapCounts, Views } from '../engine/views.ts'
@@ -46,7 +46,7 @@ export class Sampler {
   readonly #tables: Tables
   readonly #seen = new Map<string, SeenNode>()
   readonly #groups = new Map<string, { readonly index: number; queueUs: number }>()
-  readonly #gpuRow = new Float64Array(COLUMNS)
+  readonly #swapRow = new Float64Array(COLUMNS)
   readonly #nodeRow = new Float64Array(COLUMNS)
   readonly #clusterRow = new Float64Array(COLUMNS)
   #queueUs = 0
@@ -141,12 +141,15 @@ export class Sampler {
     const row = this.#nodeRow.fill(0)
     const { percent } = resolveOvercommit(this.#views.config().fields.default_vram_overcommit_percent, node.overcommitOverride)
     for (const gpu of seen.gpus) {
-      const gpuRow = this.#readGpu(gpu, isUp, knownMs, percent)
-      for (const c of ADDITIVE) row[c] = at(row, c) + at(gpuRow, c)
+      this.#readCounters(gpu, knownMs, row)
+      if (isUp) this.#readGpu(gpu, percent, row)
     }
     if (isUp) {
-      // A task on several GPUs is one swap of its node.
-      countSwaps(row, seen.swaps, (seen.swaps = { ...this.#views.nodeSwaps(node) }))
+      const swaps = this.#views.nodeSwaps(node)
+      if (hasGrown(swaps, seen.swaps)) {
+        countSwaps(row, seen.swaps, swaps)
+        seen.swaps = { ...swaps }
+      }
       row[COLUMN.entries] = node.queue.length
       row[COLUMN.readings] = 1
       row[COLUMN.vramReadings] = seen.gpus.length > 0 ? 1 : 0
@@ -155,25 +158,47 @@ export class Sampler {
     return row
   }
 
-  #readGpu(seen: SeenGpu, isUp: boolean, knownMs: DurationMs | null, percent: number): Float64Array {
-    const { gpu, counters: before } = seen
-    const row = this.#gpuRow.fill(0)
+  #readCounters(seen: SeenGpu, knownMs: DurationMs | null, nodeRow: Float64Array): void {
+    const { gpu, index, counters: before } = seen
     const counters = this.#views.gpuCounters(gpu)
     seen.counters = counters
-    if (knownMs !== null) {
-      // The counters of a GPU are whole milliseconds: meters settle at instants.
-      row[COLUMN.busy] = (counters.busy - before.busy) / 1000
-      row[COLUMN.known] = knownMs
-      row[COLUMN.served] = (counters.served - before.served) / 1000
-      row[COLUMN.swap] = (counters.swap - before.swap) / 1000
-      row[COLUMN.compute] = (counters.compute - before.compute) / 1000
-    }
-    if (isUp) {
-      readVram(row, gpu, percent)
-      countSwaps(row, seen.swaps, (seen.swaps = { ...this.#views.gpuSwaps(gpu) }))
-    }
-    if (seen.index !== null) this.#tables.gpu.add(seen.index, row)
-    return row
+    if (knownMs === null) return
+    // The counters of a GPU are whole milliseconds: meters settle at instants.
+    this.#put(index, COLUMN.busy, (counters.busy - before.busy) / 1000, nodeRow)
+    this.#put(index, COLUMN.known, knownMs, nodeRow)
+    this.#put(index, COLUMN.served, (counters.served - before.served) / 1000, nodeRow)
+    this.#put(index, COLUMN.swap, (counters.swap - before.swap) / 1000, nodeRow)
+    this.#put(index, COLUMN.compute, (counters.compute - before.compute) / 1000, nodeRow)
+  }
+
+  #readGpu(seen: SeenGpu, percent: Percent, nodeRow: Float64Array): void {
+    const { gpu, index } = seen
+    this.#put(index, COLUMN.physical, gpu.physicalMib, nodeRow)
+    this.#put(index, COLUMN.resident, gpu.noswapResidentMib + gpu.swappableResidentMib, nodeRow)
+    this.#put(index, COLUMN.foreign, gpu.foreignMib, nodeRow)
+    this.#put(index, COLUMN.committed, gpu.noswapMib + gpu.swappableMib, nodeRow)
+    this.#put(index, COLUMN.effective, effectiveSchedulableMib(gpu.physicalMib, percent), nodeRow)
+    this.#put(index, COLUMN.limit, gpu.limitMib, nodeRow)
+    let swappedMib = 0
+    for (const { residency, demandMib } of gpu.placements) if (residency === 'swapped_out') swappedMib += demandMib
+    this.#put(index, COLUMN.swapped, swappedMib, nodeRow)
+    if (index === null) return
+    const { values, capacity } = this.#tables.gpu
+    values[COLUMN.readings * capacity + index] = 1
+    values[COLUMN.vramReadings * capacity + index] = 1
+    // A task on several GPUs is one swap of its node, which has its own count.
+    const swaps = this.#views.gpuSwaps(gpu)
+    if (!hasGrown(swaps, seen.swaps)) return
+    const row = this.#swapRow.fill(0)
+    countSwaps(row, seen.swaps, swaps)
+    this.#tables.gpu.add(index, row)
+    seen.swaps = { ...swaps }
+  }
+
+  /** Of a GPU that has an index, and as a part of its node. */
+  #put(index: number | null, column: number, value: number, nodeRow: Float64Array): void {
+    nodeRow[column] = (nodeRow[column] as number) + value
+    if (index !== null) this.#tables.gpu.values[column * this.#tables.gpu.capacity + index] = value
   }
 
   /** The same node with the same GPUs as before, or one to count from. */
@@ -287,18 +312,8 @@ function hasSameGpus(seen: SeenNode, node: Node): boolean {
   return seen.gpus.length === node.gpus.length && seen.gpus.every(({ gpu }, i) => gpu === node.gpus[i])
 }
 
-function readVram(row: Float64Array, gpu: Gpu, percent: number): void {
-  row[COLUMN.readings] = 1
-  row[COLUMN.vramReadings] = 1
-  row[COLUMN.physical] = gpu.physicalMib
-  row[COLUMN.resident] = gpu.noswapResidentMib + gpu.swappableResidentMib
-  row[COLUMN.foreign] = gpu.foreignMib
-  row[COLUMN.committed] = gpu.noswapMib + gpu.swappableMib
-  row[COLUMN.effective] = effectiveSchedulableMib(gpu.physicalMib, percent)
-  row[COLUMN.limit] = gpu.limitMib
-  let swapped = 0
-  for (const { residency, demandMib } of gpu.placements) if (residency === 'swapped_out') swapped += demandMib
-  row[COLUMN.swapped] = swapped
+function hasGrown(now: SwapCounts, before: SwapCounts): boolean {
+  return now.swapOuts !== before.swapOuts || now.swapIns !== before.swapIns
 }
 
 function countSwaps(row: Float64Array, before: SwapCounts, now: SwapCounts): void {

@@ -156,7 +156,8 @@ export class SeriesTable {
   }
 
   #grow(): void {
-    const capacity = 2 * this.capacity
+    // No power of two: the columns of a scope would share one line of the processor's cache.
+    const capacity = 2 * this.capacity + 8
     this.values = widened(this.values, this.capacity, capacity)
     for (const open of this.#open) open.values = widened(open.values, this.capacity, capacity)
     this.capacity = capacity

@@ -4,8 +4,9 @@ import type { Reading } from '../targets.ts'
 import { measureCrowded } from './crowded.ts'
 import { measureRatios } from './ratios.ts'
 import { REST_TARGETS, type RestMeasure } from './rest-targets.ts'
+import { measureSeries } from './series.ts'
 
-const MEASURES = { ratios: measureRatios, crowded: measureCrowded }
+const MEASURES = { ratios: measureRatios, crowded: measureCrowded, series: measureSeries }
 
 const wanted = process.argv.slice(2)
 const readings: Reading<RestMeasure>[] = []
