@@ -122,7 +122,7 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
         isElided ? () => {} : watchSilence(engine, clock),
         () => series.stop(),
       ]
-      if (options.series !== undefined) await series.start(clock, options.series.archive)
+      if (options.series !== undefined) series.start(clock, options.series.archive)
     },
     async stop() {
       for (const stop of stops) stop()

@@ -94,6 +94,8 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
     controller,
     async start() {
       await controller.start()
+      // What passes before the first reading would be missing.
+      await controller.series.ready
       for (const server of servers.values()) server.start()
       feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
         const id = uuidFrom(random.stream('live-task-ids'))

@@ -3,7 +3,7 @@ import type { Views } from '../engine/views.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { MEASURE_NAMES, MEASURES, type MeasureName } from '../series/measures.ts'
 import { CLUSTER, type ScopeRef, type SeriesQuery } from '../series/query.ts'
-import { gpuKey } from '../series/sampler.ts'
+import { gpuKey } from '../series/node-sampler.ts'
 import { invalidField } from './errors.ts'
 import type { SeriesQueryParameters } from './schema/series.ts'
 

@@ -43,6 +43,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     clusterCounters: () => clusterCounters(c, clock.now()),
     nodeCounters: (node: Node) => sumOf((node as LiveNode).gpus.map((gpu) => gpuCounters(gpu, clock.now()))),
     gpuCounters: (gpu: Gpu) => gpuCounters(gpu as LiveGpu, clock.now()),
+    pendingCount: () => c.pendingCount,
     waits: (groupId) => waitsOf(c, groupId, clock.now()),
     nodeSwaps: (node: Node) => (node as LiveNode).swaps,
     gpuSwaps: (gpu: Gpu) => (gpu as LiveGpu).swaps,

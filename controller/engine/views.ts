@@ -93,6 +93,8 @@ export interface Views {
   gpuCounters(gpu: Gpu): Counters
   /** Of the cluster; of a group: of tasks that target it, each counted in every group it names. */
   waits(groupId?: string): WaitCounts
+  /** As in `counts`, without a look at every task. */
+  pendingCount(): number
   nodeSwaps(node: Node): SwapCounts
   gpuSwaps(gpu: Gpu): SwapCounts
   taskCounters(task: Task): Counters

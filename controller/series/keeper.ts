@@ -4,7 +4,7 @@ import type { SeriesArchive } from '../ports/series-archive.ts'
 import { COLUMNS } from './columns.ts'
 import { SLOT_MS, TABLE_KINDS } from './retention.ts'
 import { addColumn, packRow, type Row } from './row.ts'
-import type { Tables } from './sampler.ts'
+import type { Tables } from './node-sampler.ts'
 import { decodeRecord, encodeRow, encodeScopes, type ScopeIndexes } from './series-record.ts'
 import type { SeriesTable } from './table.ts'
 

@@ -4,7 +4,8 @@ import { COLUMN, COLUMNS, type ColumnName } from './columns.ts'
 import { MEASURES, placesOf, type Measure, type MeasureName } from './measures.ts'
 import { SLOT_MS, type TableKind } from './retention.ts'
 import { addColumn, type Row } from './row.ts'
-import { CLUSTER_KEY, type Tables } from './sampler.ts'
+import type { Tables } from './node-sampler.ts'
+import { CLUSTER_KEY } from './sampler.ts'
 import type { SeriesTable } from './table.ts'
 
 export interface ScopeRef {

@@ -1,7 +1,8 @@
 /** The last minute: what the cluster's counters grew by since a reading about a minute ago. */
 import type { DurationMs, Instant, Microseconds } from '../../protocol/units.ts'
 import type { Views } from '../engine/views.ts'
-import { differenceOf, sumOf, ZERO_COUNTERS, type Counters } from '../metrics/counters.ts'
+import { differenceOf, type Counters } from '../metrics/counters.ts'
+import { newInterval, sumOfIntervals, type Interval } from './interval.ts'
 import type { Sampler } from './sampler.ts'
 
 export interface SeriesWindow {
@@ -17,10 +18,8 @@ const WINDOW_MS: DurationMs = 60_000
 const SHORTEST_MS: DurationMs = 1_000
 
 /** Totals since the first reading. */
-interface Reading {
+interface Reading extends Interval {
   readonly at: Instant
-  readonly counters: Counters
-  readonly knownUs: Microseconds
 }
 
 export class RecentWindow {
@@ -39,24 +38,18 @@ export class RecentWindow {
     const at = this.#sampler.readAt
     const last = this.#kept.at(-1)
     if (at === null || last?.at === at) return
-    const { counters, known } = this.#sampler.lastInterval
-    const before = last ?? { counters: ZERO_COUNTERS, knownUs: 0 }
-    this.#kept.push({ at, counters: sumOf([before.counters, counters]), knownUs: before.knownUs + known })
+    this.#kept.push({ at, ...sumOfIntervals(last ?? newInterval(), this.#sampler.lastInterval) })
     this.#forget(at)
   }
 
   window(): SeriesWindow | null {
+    this.note()
     const to = this.#views.now()
     this.#forget(to)
     const [start, last] = [this.#kept[0], this.#kept.at(-1)]
     if (start === undefined || last === undefined || to - start.at < SHORTEST_MS) return null
-    const { counters, known } = this.#sampler.sinceLast()
-    return {
-      from: start.at,
-      to,
-      counters: sumOf([differenceOf(last.counters, start.counters), counters]),
-      knownUs: last.knownUs - start.knownUs + known,
-    }
+    const kept = { counters: differenceOf(last.counters, start.counters), knownUs: last.knownUs - start.knownUs }
+    return { from: start.at, to, ...sumOfIntervals(kept, this.#sampler.sinceLast()) }
   }
 
   #forget(now: Instant): void {

@@ -9,9 +9,10 @@ import { RANK_DECISION } from '../ports/clock.ts'
 import type { SeriesArchive } from '../ports/series-archive.ts'
 import { SeriesKeeper } from './keeper.ts'
 import { gridOf, readSeries, type Grid, type SeriesColumn, type SeriesQuery } from './query.ts'
+import type { Tables } from './node-sampler.ts'
 import { RecentWindow, type SeriesWindow } from './recent-window.ts'
 import { BASE_SLOT_MS, TABLE_KINDS } from './retention.ts'
-import { Sampler, type Tables } from './sampler.ts'
+import { Sampler } from './sampler.ts'
 import { swapStorms, type SwapStorm } from './storms.ts'
 import { SeriesTable } from './table.ts'
 
@@ -32,7 +33,8 @@ export class Series {
   readonly #sampler: Sampler
   readonly #recent: RecentWindow
   #cancelTimer: CancelTimer = () => {}
-  #isRunning = false
+  #isStopped = false
+  #ready: Promise<void> = Promise.resolve()
 
   constructor(views: Views) {
     this.#views = views
@@ -40,16 +42,25 @@ export class Series {
     this.#recent = new RecentWindow(views, this.#sampler)
   }
 
-  /** Brings back what was kept, and samples from now on. */
-  async start(clock: Clock, archive: SeriesArchive | null): Promise<void> {
+  /** Brings back what was kept, and samples from then on: nobody need wait for it, and what is not there yet is not known. */
+  start(clock: Clock, archive: SeriesArchive | null): void {
+    this.#ready = this.#start(clock, archive)
+  }
+
+  /** Resolves when what was kept is there and the first reading is taken. */
+  get ready(): Promise<void> {
+    return this.#ready
+  }
+
+  async #start(clock: Clock, archive: SeriesArchive | null): Promise<void> {
     if (archive !== null) await new SeriesKeeper(archive).restore(this.tables, this.#views.now())
-    this.#isRunning = true
+    if (this.#isStopped) return
     this.take()
     this.#plan(clock)
   }
 
   stop(): void {
-    this.#isRunning = false
+    this.#isStopped = true
     this.#cancelTimer()
   }
 
@@ -83,15 +94,18 @@ export class Series {
   }
 
   #plan(clock: Clock): void {
-    this.#cancelTimer = clock.at(
-      nextSlotAfter(clock.now(), BASE_SLOT_MS),
-      () => {
-        if (!this.#isRunning) return
-        this.take()
-        this.#plan(clock)
-      },
-      RANK_DECISION,
-    )
+    const at = nextSlotAfter(clock.now(), BASE_SLOT_MS)
+    this.#cancelTimer = clock.at(at, () => this.#go(clock, this.#sampler.steps()), RANK_DECISION)
+  }
+
+  /** One step after the other, with time for everything else between them. */
+  #go(clock: Clock, steps: Generator<void, void>): void {
+    if (steps.next().done !== true) {
+      this.#cancelTimer = clock.at(clock.now() + 1, () => this.#go(clock, steps), RANK_DECISION)
+      return
+    }
+    this.#recent.note()
+    this.#plan(clock)
   }
 }
 

@@ -215,6 +215,7 @@ export class FakeController implements ApiWorld {
     lastEventSeq: () => this.events.at(-1)?.seq ?? 0,
     nodeCounters: () => ZERO_COUNTERS,
     gpuCounters: ({ node, index }) => (node.ordinal === 0 && index === 0 ? withoutQueue(this.counters) : ZERO_COUNTERS),
+    pendingCount: () => this.#counts().pending,
     waits: () => ({ tasks: 0, queueUs: this.counters.queue }),
     nodeSwaps: ({ ordinal }) => (ordinal === 0 ? this.swaps : NO_SWAPS),
     gpuSwaps: () => NO_SWAPS,

@@ -45,7 +45,8 @@ class Life {
   static async begin(archive: SeriesArchive, startAt: number, nodeIds: readonly string[] = [NODE_ID]): Promise<Life> {
     const life = new Life(startAt)
     for (const id of nodeIds) await life.world.addNode({ id, gpus: 1, physicalMib: 40_000 })
-    await life.series.start(life.clock, archive)
+    life.series.start(life.clock, archive)
+    await life.series.ready
     return life
   }
 
