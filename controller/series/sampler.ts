@@ -95,6 +95,7 @@ export class Sampler {
   *#commit(slotAt: Instant): Generator<void, void> {
     for (const kind of TABLE_KINDS) {
       const table = this.#tables[kind]
+      if (table.scopes.size === 0) continue
       if (table.scopes.size >= SCOPES_A_STEP) yield
       table.commit(slotAt)
     }
