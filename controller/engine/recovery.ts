@@ -1,5 +1,6 @@
 /** A controller starts: the cluster as the store has it. Nodes count as silent until their first word; their snapshot then settles the rest. */
 import type { Instant } from '../../protocol/units.ts'
+import { StoreFault } from '../ports/store.ts'
 import type { StoredState, TaskRecord } from '../ports/store.ts'
 import type { Cluster } from './cluster.ts'
 import { addPlacement } from './gpu-ledger.ts'
@@ -47,7 +48,8 @@ function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   const node = c.nodes.get(record.placement.nodeId)
   const gpus = record.placement.gpus.map((index) => node?.gpus[index])
   if (node === undefined || gpus.includes(undefined)) {
-    throw new Error(`the store places task ${task.spec.id} on a GPU that it does not know: node ${record.placement.nodeId}`)
+    const what = `the store places task ${task.spec.id} on a GPU that it does not know: node ${record.placement.nodeId}`
+    throw new StoreFault(`${what}; headroom verify says what else is wrong, headroom restore brings a backup back`)
   }
   restorePlacement(c, task, record, gpus as LiveGpu[], now)
 }

@@ -18,17 +18,20 @@ it.skipIf(whyNoNatsServer() !== null)(
     await fillStore(data, { nodes: NODES, openTasks: OPEN_TASKS, finished: FINISHED })
     const controller = controllerOn(data, { CONTROLLER_NATS_URL: broker.url })
     const tookMs: number[] = []
+    const cpuS: string[] = []
     for (let start = 0; start < STARTS; start++) {
       const from = performance.now()
       await controller.start(async (root) => (await fetch(`${root}/readyz`).catch(() => null))?.status === 200)
       tookMs.push(performance.now() - from)
+      const metrics = await (await fetch(`${controller.url()}/metrics`)).text()
+      cpuS.push(Number(/^process_cpu_seconds_total (\S+)/m.exec(metrics)?.[1]).toFixed(2))
       const { total } = (await (await fetch(`${controller.url()}/tasks?state=pending&limit=1`)).json()) as { readonly total: number }
       expect(total).toBe(OPEN_TASKS - NODES * 8)
       await controller.member.end('SIGKILL')
     }
     await broker.kill()
     console.log(
-      `ready after ${tookMs.map((ms) => (ms / 1000).toFixed(2)).join(', ')} s from the start of the process; ${FINISHED} finished tasks besides`,
+      `ready after ${tookMs.map((ms) => (ms / 1000).toFixed(2)).join(', ')} s from the start of the process (CPU: ${cpuS.join(', ')} s); ${FINISHED} finished tasks besides`,
     )
     expect(Math.max(...tookMs)).toBeLessThanOrEqual(READY_WITHIN_MS)
   },

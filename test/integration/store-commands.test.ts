@@ -216,7 +216,21 @@ describe('headroom restore', { timeout: 90_000 }, () => {
   })
 })
 
-describe('a store that was lost', () => {
+describe('a store that does not fit together', { timeout: 60_000 }, () => {
+  it('keeps the controller from starting, and one line says what to do', async () => {
+    const { dataDir, path } = await aStore()
+    change(path, 'delete from nodes')
+    const { code, stderr } = await headroom(['serve'], {
+      env: { CONTROLLER_DATA_DIR: dataDir, CONTROLLER_HTTP_PORT: '0', LOG_LEVEL: 'error' },
+    })
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^headroom: the store places task task-3 on a GPU .*headroom verify says what else is wrong.*\n$/),
+    ])
+  })
+})
+
+describe('a store that was lost', { timeout: 60_000 }, () => {
   it('does not look like a fresh installation: one line says how to begin anew', async () => {
     const { dataDir, path } = await aStore()
     for (const lose of [() => rmSync(path), () => writeFileSync(path, '')]) {
