@@ -42,8 +42,8 @@ function taskProblems(db: Database.Database): readonly string[] {
       when json_extract(record, '$.state') is not state or state not in (${known.join()}) then 'its state is not that of its record'
       when (state in (${finals.join()})) is not is_final then 'it counts as final and is not, or the other way round'
       when json_extract(record, '$.owner') is not owner then 'its owner is not that of its record'
-      when json_extract(record, '$.placement.nodeId') is not node_id then 'its node is not that of its record'
-      when (state in ('assigned', 'running', 'unreachable')) is not (node_id is not null) then 'a task has a node exactly while it is placed'
+      when json_extract(record, iif(is_final, '$.lastNodeId', '$.placement.nodeId')) is not node_id then 'its node is not that of its record'
+      when not is_final and (state = 'pending') is not (node_id is null) then 'a task has a node exactly while it is placed'
     end as what
     from tasks where what is not null limit ${MAX_TOLD + 1}`)
   return rows.all().map(({ id, what }) => `task ${id}: ${what}`)
