@@ -1,5 +1,6 @@
 /** Every environment variable that `headroom serve` and `headroom gpu-server` read: one line each, from which settings, .env.example and help are made. */
 import { isIP } from 'node:net'
+import { ROLES } from '../controller/domain/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../controller/domain/config.ts'
 
 export interface EnvironmentVariable<T> {
@@ -70,6 +71,27 @@ export const ENVIRONMENT = {
     byDefault: '100',
     meaning: 'How often one address may ask without a token that is known, once there are tokens',
     read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  maxPendingPerOwner: {
+    name: 'CONTROLLER_MAX_PENDING_TASKS_PER_OWNER',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '0',
+    meaning: 'How many tasks of one owner may be pending; more are refused',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  maxPlacedGpusPerOwner: {
+    name: 'CONTROLLER_MAX_PLACED_GPUS_PER_OWNER',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '0',
+    meaning: 'How many GPUs the placed tasks of one owner may take, each counted once a task; the others wait',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  p0Allowed: {
+    name: 'CONTROLLER_P0_ALLOWED',
+    range: 'names of tokens and roles such as role:operator, separated by commas',
+    byDefault: null,
+    meaning: 'Who may submit P0 tasks; unset: everybody',
+    read: namesAndRoles,
   },
   dataDir: {
     name: 'CONTROLLER_DATA_DIR',
@@ -225,6 +247,13 @@ function aPath(text: string): string | undefined {
 }
 
 /** Exactly written: no sign, no leading zero, no fraction, no blank. */
+/** Undefined for a list with a gap, or a role that there is not. */
+function namesAndRoles(text: string): readonly string[] | undefined {
+  const names = text.split(',').map((name) => name.trim())
+  const isKnown = (name: string): boolean => !name.startsWith('role:') || (ROLES as readonly string[]).includes(name.slice('role:'.length))
+  return names.every((name) => name !== '' && isKnown(name)) ? names : undefined
+}
+
 function integerIn(text: string, min: number, max: number): number | undefined {
   const value = /^(?:0|[1-9]\d{0,8})$/.test(text) ? Number(text) : NaN
   return value >= min && value <= max ? value : undefined

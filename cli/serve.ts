@@ -58,6 +58,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
       logEvents(events)
     },
     onRefused: (senderId, reason) => access?.trail?.messageRefused(senderId, reason),
+    ownerLimits: settings.ownerLimits,
     initialConfig: { default_vram_overcommit_percent: settings.defaultOvercommitPercent },
     onFault: (fault) => {
       log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
@@ -87,6 +88,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     uiDir: fileURLToPath(new URL('ui', packageRoot())),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],
     access,
+    ownerLimits: settings.ownerLimits,
     trustedProxies: settings.trustedProxies,
   })
   const url = await listen(app, settings).catch(async (fault: unknown) => {

@@ -1,4 +1,5 @@
 /** The settings of `headroom serve`, read from the environment once, at the start. */
+import type { OwnerLimits } from '../controller/domain/owner-limits.ts'
 import type { Percent } from '../protocol/units.ts'
 import { ENVIRONMENT, type EnvironmentVariable, type LogLevel } from './env-table.ts'
 
@@ -10,6 +11,7 @@ export interface Settings {
   readonly trustedProxies: readonly string[]
   readonly requestsPerSecond: number
   readonly anonymousRequestsPerSecond: number
+  readonly ownerLimits: OwnerLimits
   readonly dataDir: string
   /** How many events are kept, for how long, and how much of the store they may take. */
   readonly eventsMaxCount: number
@@ -46,6 +48,11 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     trustedProxies: listOf(env, ENVIRONMENT.httpTrustedProxies),
     requestsPerSecond: valueOf(env, ENVIRONMENT.httpRequestsPerSecond),
     anonymousRequestsPerSecond: valueOf(env, ENVIRONMENT.httpAnonymousRequestsPerSecond),
+    ownerLimits: {
+      maxPending: valueOf(env, ENVIRONMENT.maxPendingPerOwner) || null,
+      maxPlacedGpus: valueOf(env, ENVIRONMENT.maxPlacedGpusPerOwner) || null,
+      p0: env[ENVIRONMENT.p0Allowed.name] ? valueOf(env, ENVIRONMENT.p0Allowed) : null,
+    },
     dataDir: valueOf(env, ENVIRONMENT.dataDir),
     eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
     eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),

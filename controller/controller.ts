@@ -3,6 +3,7 @@ import type { ControllerBody, Envelope } from '../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../protocol/messages.ts'
 import type { ConfigFields } from './domain/config.ts'
 import type { Event } from './domain/event.ts'
+import { NO_OWNER_LIMITS, type OwnerLimits } from './domain/owner-limits.ts'
 import type { Commands } from './engine/commands.ts'
 import { DurableEvents, type EventSource } from './engine/durable-events.ts'
 import { Engine } from './engine/engine.ts'
@@ -43,6 +44,8 @@ export interface ControllerOptions {
   readonly areHeartbeatsElided?: boolean
   /** Samples how the cluster does over time, by the clock; `archive`: where that outlives the process. Left out: nothing is sampled. */
   readonly series?: { readonly archive: SeriesArchive | null }
+  /** Default: none. */
+  readonly ownerLimits?: OwnerLimits
   /** Every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
   /** A message that was refused: which node or client it claimed to be from (null: nobody we know), and why. */
@@ -71,6 +74,7 @@ export interface Controller {
 export function createController(ports: ControllerPorts, options: ControllerOptions = {}): Controller {
   const { clock, bus, store } = ports
   const isElided = options.areHeartbeatsElided ?? false
+  const { ownerLimits = NO_OWNER_LIMITS } = options
   const freshness = new Freshness(isElided)
   const boot = { counter: 0, random: 'controller' }
   const envelope = numbered((seq, body) => {
@@ -80,6 +84,7 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
   const engine = new Engine({
     ...ports,
     initialConfig: options.initialConfig ?? {},
+    ownerLimits,
     taskLeaseMs: isElided ? null : TASK_LEASE_MS,
     send: (effect) => outbound.send(effect),
     onEvents: (list) => events.publish(list),
@@ -118,7 +123,7 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
       const nodes = { engine, bus, clock, freshness, envelope, onRefused, onLate: () => (tally.late += 1) }
       stops = [
         listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
-        listenToClients({ commands: engine, views, bus, envelope, onRefused }),
+        listenToClients({ commands: engine, views, bus, ownerLimits, envelope, onRefused }),
         isElided ? () => {} : watchSilence(engine, clock),
         () => series.stop(),
       ]

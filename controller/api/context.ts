@@ -9,6 +9,7 @@ import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
 import type { Series } from '../series/series.ts'
 import type { SummaryBody } from './schema/summary.ts'
+import type { OwnerLimits } from '../domain/owner-limits.ts'
 import type { TaskWaits } from './task-waits.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
@@ -43,6 +44,7 @@ export interface ApiContext {
   /** The cluster on one page, as of now. */
   readonly summary: () => SummaryBody
   readonly feed: EventFeed
+  readonly ownerLimits: OwnerLimits
   /** Requests that wait for a task; null in virtual time, where nobody can. */
   readonly waits: TaskWaits | null
   /** What tasks write; null: there are no GPU servers to ask. */

@@ -108,7 +108,12 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
     case 'key_reused':
       return new ApiProblem('idempotency_key_reused', `This Idempotency-Key came with another body before; its task is ${refusal.taskId}.`)
     case 'too_many_pending':
-      return tryLater('too_many_pending', `${refusal.limit} tasks are pending, which is the limit.`)
+      return tryLater(
+        'too_many_pending',
+        refusal.owner === null
+          ? `${refusal.limit} tasks are pending, which is the limit.`
+          : `${refusal.limit} tasks of ${refusal.owner} are pending, which is the limit of one owner.`,
+      )
     case 'store_failed':
       return tryLater('store_failed', refusal.detail)
   }

@@ -51,6 +51,7 @@ import { recoveryRoutes } from './routes/recovery.ts'
 import { seriesRoutes } from './routes/series.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { summaryRoutes } from './routes/summary.ts'
+import { NO_OWNER_LIMITS, type OwnerLimits } from '../domain/owner-limits.ts'
 import { TaskWaits } from './task-waits.ts'
 import { taskActionRoutes } from './routes/task-actions.ts'
 import { taskRoutes } from './routes/tasks.ts'
@@ -81,6 +82,8 @@ export interface ApiOptions {
   readonly series?: Series
   /** Events as they become durable; without it streams tell of none. */
   readonly events?: EventSource
+  /** What one owner may take; without it all there is. */
+  readonly ownerLimits?: OwnerLimits
   /** What tasks write; without it nobody can be asked. */
   readonly logs?: TaskLogs
   /** What /metrics shows besides the cluster and the requests: figures of whoever composes this. */
@@ -112,8 +115,24 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const summary = createSummary({ views, fleet, series })
   const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary })
+  const { ownerLimits = NO_OWNER_LIMITS } = options
   const waits = options.inVirtualTime === true ? null : new TaskWaits(options.events ?? SILENT)
-  const api: ApiContext = { access, commands, views, series, summary, feed, waits, logs, version, build, metrics, fleet, readiness }
+  const api: ApiContext = {
+    access,
+    commands,
+    views,
+    series,
+    summary,
+    feed,
+    waits,
+    ownerLimits,
+    logs,
+    version,
+    build,
+    metrics,
+    fleet,
+    readiness,
+  }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   app.server.maxConnections = MAX_CONNECTIONS
   const paths = new KnownPaths()

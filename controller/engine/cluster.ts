@@ -5,6 +5,7 @@ import { policyOf } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
 import { empty } from '../domain/list-edit.ts'
 import { byCodeUnits } from '../domain/order.ts'
+import type { OwnerLimits } from '../domain/owner-limits.ts'
 import type { FinalState, TaskSpec } from '../domain/task.ts'
 import { resolveOvercommit } from '../domain/vram.ts'
 import { FairnessBook } from '../metrics/fairness.ts'
@@ -18,6 +19,7 @@ import { GroupWaits } from './group-waits.ts'
 import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
 import { newSwapTotals } from './live.ts'
 import { LeaseBook } from './lease-book.ts'
+import { OwnerBook } from './owner-book.ts'
 import { PendingQueue } from './pending-queue.ts'
 import { Pool } from './pool.ts'
 import type { RequeueFreeze } from './requeue-freeze.ts'
@@ -54,6 +56,8 @@ export class Cluster implements SchedulingView {
   freeze: RequeueFreeze = NOT_FROZEN
   readonly leases = new LeaseBook()
   readonly submissionKeys = new SubmissionKeys()
+  /** Null: nothing is limited. */
+  owners: OwnerBook | null = null
   /** Of attempts with `max_runtime_seconds`. */
   readonly runtimeLimits: RuntimeLimits = new Map()
   config: Config
@@ -260,13 +264,34 @@ export class Cluster implements SchedulingView {
 
   queueFor(spec: TaskSpec): PendingQueue {
     const shape = shapeOf(spec)
-    let queue = this.#queueByShape.get(shape.key)
+    const owner = (this.owners?.limits.maxPlacedGpus ?? null) === null ? null : spec.owner
+    const key = owner === null ? shape.key : `${shape.key}\u0000${owner}`
+    let queue = this.#queueByShape.get(key)
     if (queue === undefined) {
-      queue = new PendingQueue(shape, this.poolFor(shape.poolKey))
-      this.#queueByShape.set(shape.key, queue)
+      const room = owner === null ? null : () => this.owners?.roomOf(owner) ?? Infinity
+      queue = new PendingQueue(shape, this.poolFor(shape.poolKey), room)
+      this.#queueByShape.set(key, queue)
       this.#queues.push(queue)
     }
     return queue
+  }
+
+  /** Limits of owners hold from now on; before any task is known. */
+  limitOwners(limits: OwnerLimits): void {
+    if (limits.maxPending !== null || limits.maxPlacedGpus !== null) this.owners = new OwnerBook(limits)
+  }
+
+  /** A task waits, or no longer does. */
+  countPending(task: LiveTask, by: 1 | -1): void {
+    this.pendingCount += by
+    this.owners?.countPending(task, by)
+  }
+
+  /** A task has GPUs, or no longer has: others of its owner may have to wait, or may go. */
+  countPlaced(task: LiveTask, by: 1 | -1): void {
+    if (this.owners === null) return
+    this.owners.countPlaced(task, by)
+    this.queueChanges += 1
   }
 
   /** The task may be placed from now on. */

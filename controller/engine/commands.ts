@@ -15,7 +15,8 @@ export type Refusal =
   | { readonly code: 'invalid'; readonly problems: readonly FieldProblem[] }
   | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group' | 'token'; readonly id: string }
   | { readonly code: 'conflict'; readonly detail: string }
-  | { readonly code: 'too_many_pending'; readonly limit: number }
+  /** Of all tasks, or of those of one owner. */
+  | { readonly code: 'too_many_pending'; readonly limit: number; readonly owner: string | null }
   /** The idempotency key came with another body before. */
   | { readonly code: 'key_reused'; readonly taskId: string }
   | { readonly code: 'store_failed'; readonly detail: string }

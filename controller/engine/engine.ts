@@ -10,6 +10,8 @@ import type { Effect } from '../domain/effect.ts'
 import type { Event } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import type { Node } from '../domain/node.ts'
+import type { OwnerLimits } from '../domain/owner-limits.ts'
+import { NO_OWNER_LIMITS } from '../domain/owner-limits.ts'
 import type { Task } from '../domain/task.ts'
 import type { Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
@@ -45,6 +47,8 @@ export interface EngineOptions {
   readonly initialConfig: Partial<ConfigFields>
   /** How long a task without a command lives unless it is kept alive; null: for ever. */
   readonly taskLeaseMs: DurationMs | null
+  /** Default: none. */
+  readonly ownerLimits?: OwnerLimits
   /** Called with effects once they are durable. */
   readonly send: (effect: Effect) => void
   /** Called with every event once it is durable, in order. */
@@ -93,6 +97,7 @@ export class Engine implements Commands {
       fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
     })
     this.cluster.leases.lengthMs = options.taskLeaseMs
+    this.cluster.limitOwners(options.ownerLimits ?? NO_OWNER_LIMITS)
     this.cluster.recorder.isForgetful = options.store.isForgetful === true
     this.cluster.recorder.keepsDecisions = options.store.keepsDecisions === true
   }

@@ -58,7 +58,10 @@ export function own(c: Cluster, entry: LiveEntry): boolean {
     if (entry.kind === 'placement') addClaim(gpu, entry)
     c.touchGpu(gpu)
   }
-  if (entry.kind === 'placement') c.dequeue(entry.task)
+  if (entry.kind === 'placement') {
+    c.dequeue(entry.task)
+    c.countPlaced(entry.task, 1)
+  }
   return true
 }
 
@@ -70,6 +73,7 @@ export function letGo(c: Cluster, entry: LiveEntry): void {
   }
   if (!entry.owns) return
   entry.owns = false
+  if (entry.kind === 'placement') c.countPlaced(entry.task, -1)
   for (const gpu of entry.gpus) {
     gpu.owners.splice(gpu.owners.indexOf(entry), 1)
     if (entry.kind === 'placement') removeClaim(gpu, entry)

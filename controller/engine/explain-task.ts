@@ -92,7 +92,15 @@ export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Wai
         now,
       ),
     queuePosition: position,
+    ownerLimit: ownerLimitOf(c, task),
   }
+}
+
+/** What its owner has and may have, when there is no room for it. */
+function ownerLimitOf({ owners }: Cluster, { spec: { owner, gpuCount } }: LiveTask): PendingFacts['ownerLimit'] {
+  const maxGpus = owners?.limits.maxPlacedGpus ?? null
+  if (owners === null || owner === null || maxGpus === null || owners.roomOf(owner) >= gpuCount) return null
+  return { placedGpus: owners.placedGpusOf(owner), maxGpus }
 }
 
 /** From 1. Tasks that can never fit are no heads and are not counted. */

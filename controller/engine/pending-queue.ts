@@ -14,12 +14,20 @@ export class PendingQueue implements ShapeQueue {
   readonly pool: Pool
   readonly #index = new OrderedIndex<LiveTask>((a, b) => byCodeUnits(a.spec.id, b.spec.id))
   readonly #aside = new Set<LiveTask>()
+  readonly #room: (() => number) | null
   #blockedAtVersion = -1
   #isChanged = true
 
-  constructor(shape: Shape, pool: Pool) {
+  /** @param room GPUs that the owner of all its tasks may still take; null: they have no limit. */
+  constructor(shape: Shape, pool: Pool, room: (() => number) | null = null) {
     this.shape = shape
     this.pool = pool
+    this.#room = room
+  }
+
+  /** Its owner has no room for any of its tasks: they are no heads, and nothing of it is placed (OWNER_LIMIT). */
+  get isLimited(): boolean {
+    return this.#room !== null && this.#room() < this.shape.gpuCount
   }
 
   get size(): number {
@@ -56,14 +64,14 @@ export class PendingQueue implements ShapeQueue {
   }
 
   headWithin(demandMib: Mib): Queued | null {
-    const entry = demandMib > 0 ? this.#index.firstAtLeast(-demandMib) : null
+    const entry = demandMib > 0 && !this.isLimited ? this.#index.firstAtLeast(-demandMib) : null
     return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
   }
 
   /** The first task of each class whose demand is at most this: at most one a class, in queue order. */
   classHeads(demandMib: Mib): Queued[] {
     const heads: Queued[] = []
-    if (demandMib <= 0) return heads
+    if (demandMib <= 0 || this.isLimited) return heads
     for (let entry = this.#index.firstFrom(0, -demandMib); entry !== null; entry = this.#index.firstFrom(entry.key1 + 1, -demandMib)) {
       heads.push({ task: entry.item, queueClass: entry.key1 })
     }
@@ -72,7 +80,7 @@ export class PendingQueue implements ShapeQueue {
 
   /** How many with at most this demand come before the task, which may be of another queue. */
   countBefore({ task, queueClass }: Queued, demandMib: Mib): number {
-    return demandMib > 0 ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib) : 0
+    return demandMib > 0 && !this.isLimited ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib) : 0
   }
 
   /** How many ask for no more than this. */
@@ -81,7 +89,7 @@ export class PendingQueue implements ShapeQueue {
   }
 
   isBlocked(): boolean {
-    return this.size === 0 || (!this.#isChanged && this.#blockedAtVersion === this.pool.versionFor(this.shape))
+    return this.size === 0 || this.isLimited || (!this.#isChanged && this.#blockedAtVersion === this.pool.versionFor(this.shape))
   }
 
   markBlocked(): void {

@@ -55,7 +55,9 @@ function predict(c: Cluster, task: LiveTask, now: Instant): Prediction {
   const pool = c.poolFor(shape.poolKey)
   const queued: Queued = { task, queueClass: queueClass(task, c.policy, now) }
   const position = positionIn(c, queued, pool)
-  const isBehind = c.policy.strategy === 'fifo' && position > 1
+  const { owner, gpuCount } = task.spec
+  const isLimited = c.owners !== null && owner !== null && c.owners.roomOf(owner) < gpuCount
+  const isBehind = isLimited || (c.policy.strategy === 'fifo' && position > 1)
   for (;;) {
     const plan = isBehind ? null : placeAlone(queued, shape, pool, c.policy)
     if (plan === null) return { ...NOWHERE, wait: explainIn(c, { task, pool, shape, queued, position }, now) }

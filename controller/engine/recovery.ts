@@ -40,7 +40,7 @@ function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   c.tasks.set(task.spec.id, task)
   if (task.spec.command === null) c.leases.renew(task, now)
   if (record.placement === null) {
-    c.pendingCount += 1
+    c.countPending(task, 1)
     if (!task.isHeld) c.enqueue(task, now)
     c.beginWait(task, now)
     return
@@ -58,6 +58,7 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
   if (record.placement === null) return
   const placement = placementOf(task, record.placement, gpus)
   task.placement = placement
+  c.countPlaced(task, 1)
   for (const gpu of gpus) {
     addPlacement(gpu, placement)
     if (placement.residency === 'swapping_out') gpu.movingOutMib += placement.demandMib

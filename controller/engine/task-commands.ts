@@ -21,12 +21,17 @@ export const MAX_PENDING_TASKS = 1_000_000
 export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, now: Instant): Answer<LiveTask> {
   const problems = problemsOf(request)
   if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
-  if (c.pendingCount >= MAX_PENDING_TASKS) return { ok: false, refusal: { code: 'too_many_pending', limit: MAX_PENDING_TASKS } }
+  if (c.pendingCount >= MAX_PENDING_TASKS)
+    return { ok: false, refusal: { code: 'too_many_pending', limit: MAX_PENDING_TASKS, owner: null } }
+  const ownLimit = c.owners?.limits.maxPending ?? null
+  if (ownLimit !== null && request.owner !== null && c.owners !== null && c.owners.pendingOf(request.owner) >= ownLimit) {
+    return { ok: false, refusal: { code: 'too_many_pending', limit: ownLimit, owner: request.owner } }
+  }
   const id = request.id ?? uuidFrom(ids)
   if (c.tasks.has(id)) return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
   const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, now), now)
   c.tasks.set(id, task)
-  c.pendingCount += 1
+  c.countPending(task, 1)
   const { spec } = task
   c.recorder.taskEvent(now, 'task_submitted', task, null, {
     seq: spec.seq,

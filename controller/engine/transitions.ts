@@ -31,7 +31,8 @@ export function assign(
 ): void {
   c.dequeue(task)
   if (task.claim !== null) dropEntry(c, task.claim)
-  c.pendingCount -= 1
+  c.countPending(task, -1)
+  c.countPlaced(task, 1)
   task.state = 'assigned'
   task.attempt += 1
   if (task.refusedBy !== null) forgiveRefusals(c, task)
@@ -78,7 +79,7 @@ export function returnToPending(c: Cluster, placement: LivePlacement, reason: st
   unplace(c, placement, now)
   task.state = 'pending'
   task.pendingSince = now
-  c.pendingCount += 1
+  c.countPending(task, 1)
   c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason })
   if (!task.isHeld) c.enqueue(task, now)
   c.beginWait(task, now)
@@ -108,7 +109,7 @@ export function finish(c: Cluster, task: LiveTask, state: FinalState, exitCode: 
   if (task.placement === null) {
     c.dequeue(task)
     if (task.claim !== null) dropEntry(c, task.claim)
-    c.pendingCount -= 1
+    c.countPending(task, -1)
   } else unplace(c, task.placement, now)
   if (task.refusedBy !== null) forgiveRefusals(c, task)
   c.endWait(task, now)
@@ -253,6 +254,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
     c.touchGpu(gpu)
   }
   forgetRuntime(c, placement)
+  c.countPlaced(task, -1)
   task.servedUs += placement.servedUs
   task.computeUs += placement.computeUs
   task.placement = null

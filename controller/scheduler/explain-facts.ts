@@ -27,6 +27,8 @@ export interface PendingFacts {
   readonly retryAtOn: (nodes: readonly Node[]) => Instant | null
   /** From 1, among the tasks of its pool that could ever be placed; null while it is held. */
   readonly queuePosition: number | null
+  /** GPUs that tasks of its owner take, and may take; null while there is room for it. */
+  readonly ownerLimit: { readonly placedGpus: number; readonly maxGpus: number } | null
 }
 
 /** An entry of a node's queue: a return, a growth, or a placement that owns its bytes. The figures are of the GPU where it misses most. */

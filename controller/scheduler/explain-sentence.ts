@@ -62,6 +62,7 @@ export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: Pendi
     case 'QUEUED_BEHIND':
       return queuedInWords(facts)
     case 'OWNER_LIMIT':
+      return `Waits for another task of ${spec.owner ?? 'its owner'}: they take ${facts.ownerLimit?.placedGpus ?? 0} of ${facts.ownerLimit?.maxGpus ?? 0} GPUs, and it needs ${spec.gpuCount}.`
     case 'RESIDENCY_IMPOSSIBLE':
     case 'SWAPPING_OUT_FOR_YOU':
       throw new Error(`broken invariant: ${reason} is no reason of a pending task without bytes`)

@@ -27,7 +27,8 @@ export function explainPending(facts: PendingFacts): WaitExplanation {
   const tallies = copyOfTallies(facts.survey.tallies)
   const ofTask = reasonOfTheTask(facts, tallies)
   const ofNodes = reasonOfTheNodes(facts, tallies)
-  const primary = ofTask ?? ofNodes ?? 'QUEUED_BEHIND'
+  const ofOthers = reasonOfTheOwner(facts, tallies, ofNodes)
+  const primary = ofTask ?? ofOthers
   const tally = tallyOf(tallies, primary)
   const victims = tallies.get('NO_ELIGIBLE_VICTIM')
   const retryAt = victims === undefined ? null : facts.retryAtOn(victims.nearest.map((obstacle) => obstacle.node))
@@ -53,6 +54,13 @@ function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | nu
   if (task.isHeld) return 'HELD'
   if (isLost) return missingGroups.length > 0 ? 'GROUP_NOT_FOUND' : 'GROUP_EMPTY'
   return hasNoNodes ? 'NO_NODES' : null
+}
+
+/** Its owner's limit is in its way on every node: it holds unless an earlier reason keeps it out of all of them. */
+function reasonOfTheOwner({ ownerLimit }: PendingFacts, tallies: Tallies, ofNodes: WaitReason | null): WaitReason {
+  if (ownerLimit === null) return ofNodes ?? 'QUEUED_BEHIND'
+  tallyOf(tallies, 'OWNER_LIMIT')
+  return ofNodes !== null && rankOf(ofNodes) < rankOf('OWNER_LIMIT') ? ofNodes : 'OWNER_LIMIT'
 }
 
 /** The reason at which no node is left; QUEUED_BEHIND when the task fits; null when there is no node. */

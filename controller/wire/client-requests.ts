@@ -8,6 +8,7 @@ import type { ControllerBody, Envelope } from '../../protocol/messages.ts'
 import { clientIdOf, everyClient } from '../../protocol/subjects.ts'
 import { uuidV5 } from '../../protocol/uuid-v5.ts'
 import { GROUP_ID_PATTERN } from '../domain/group.ts'
+import { mayUseP0, type OwnerLimits } from '../domain/owner-limits.ts'
 import { isFinal } from '../domain/task.ts'
 import type { Task, TaskSpec } from '../domain/task.ts'
 import type { Answer, Commands, Refusal, TaskRequest } from '../engine/commands.ts'
@@ -21,6 +22,7 @@ export interface ClientRequestsOptions {
   readonly views: Views
   readonly bus: Bus
   readonly envelope: (body: ControllerBody) => Envelope
+  readonly ownerLimits: OwnerLimits
   /** A payload that does not belong on its subject: refused, and told to somebody. */
   readonly onRefused: (clientId: string | null, reason: RefusedReason) => void
 }
@@ -66,7 +68,7 @@ class ClientRequests {
   }
 
   #submit(clientId: string, messageId: string, body: SubmitTask, tell: Tell): void {
-    const problem = problemOf(body)
+    const problem = problemOf(body) ?? this.#p0Problem(clientId, body)
     if (problem !== null) return tell(problem)
     const request = requestOf(body, taskIdOf(clientId, messageId), clientId)
     const others = this.#underWay.get(request.id)
@@ -86,6 +88,12 @@ class ClientRequests {
       if (record !== null) end(sameOr(record, request) ?? answerOfRecord(record))
       else this.#o.commands.submitTask(request, (answer) => end(this.#toldOf(answer)))
     })
+  }
+
+  /** A client of the bus is a submitter. */
+  #p0Problem(clientId: string, { priority }: SubmitTask): Refusal | null {
+    if (priority !== 0 || mayUseP0(this.#o.ownerLimits, clientId, 'submitter')) return null
+    return { code: 'conflict', detail: 'this client may not use P0' }
   }
 
   #cancel(clientId: string, task: Task, tell: Tell): void {

@@ -4,6 +4,7 @@ import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createAccess, type Access, type AccessOptions } from '../../controller/api/access/access.ts'
 import { newSecret } from '../../controller/api/access/token-secrets.ts'
 import { createApi } from '../../controller/api/server.ts'
+import { NO_OWNER_LIMITS, type OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Role } from '../../controller/domain/role.ts'
 import { Engine } from '../../controller/engine/engine.ts'
 import { createViews } from '../../controller/engine/live-views.ts'
@@ -41,20 +42,21 @@ export interface AccessWorldOptions extends Partial<Omit<AccessOptions, 'book' |
   readonly logger?: FastifyBaseLogger
   readonly store?: Store
   readonly trustedProxies?: readonly string[]
+  readonly ownerLimits?: OwnerLimits
 }
 
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
 
 /** Time stands still until a test moves it; what is due at once runs after the call that asked for it. */
 export async function accessWorld(options: AccessWorldOptions = {}): Promise<AccessWorld> {
-  const { logger, store = createMemoryStore(), trustedProxies = [], ...rest } = options
+  const { logger, store = createMemoryStore(), trustedProxies = [], ownerLimits = NO_OWNER_LIMITS, ...rest } = options
   let now = START
   const clock: Clock = {
     now: () => now,
     at: () => () => {},
     soon: (fn) => void setImmediate(fn),
   }
-  const quiet = { send: () => {}, onEvents: () => {}, onFault: () => {}, initialConfig: {}, taskLeaseMs: null }
+  const quiet = { send: () => {}, onEvents: () => {}, onFault: () => {}, initialConfig: {}, ownerLimits, taskLeaseMs: null }
   const engine = new Engine({ clock, random: createSeededRandom('access'), store, ...quiet })
   await engine.start()
   const views = createViews(engine, clock, store.reads)
@@ -65,6 +67,7 @@ export async function accessWorld(options: AccessWorldOptions = {}): Promise<Acc
     version: '0.0.0-test',
     access,
     trustedProxies,
+    ownerLimits,
     ...(logger === undefined ? {} : { logger }),
   })
   const routes: RouteOptions[] = []

@@ -161,7 +161,7 @@ describe('what the engine refuses', () => {
     [{ code: 'invalid', problems: [{ field: 'labels/a~b', detail: 'must not be so' }] }, 400, 'invalid_request'],
     [{ code: 'not_found', what: 'node', id: 'n' }, 404, 'not_found'],
     [{ code: 'conflict', detail: 'It does not fit.' }, 409, 'conflict'],
-    [{ code: 'too_many_pending', limit: 7 }, 429, 'too_many_pending'],
+    [{ code: 'too_many_pending', limit: 7, owner: null }, 429, 'too_many_pending'],
     [{ code: 'store_failed', detail: 'disk full' }, 503, 'store_failed'],
   ]
   test.each(cases)('%j', async (refusal, status, code) => {

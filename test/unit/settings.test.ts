@@ -11,6 +11,7 @@ const DEFAULTS = {
   trustedProxies: [],
   requestsPerSecond: 5000,
   anonymousRequestsPerSecond: 100,
+  ownerLimits: { maxPending: null, maxPlacedGpus: null, p0: null },
   dataDir: './data',
   isStoreExpected: false,
   eventsMaxCount: 1_000_000,
@@ -35,6 +36,9 @@ describe('settings', () => {
       CONTROLLER_HTTP_TRUSTED_PROXIES: '10.0.0.0/8,::1',
       CONTROLLER_HTTP_REQUESTS_PER_SECOND: '0',
       CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND: '7',
+      CONTROLLER_MAX_PENDING_TASKS_PER_OWNER: '50',
+      CONTROLLER_MAX_PLACED_GPUS_PER_OWNER: '8',
+      CONTROLLER_P0_ALLOWED: 'ann, role:operator',
       CONTROLLER_DATA_DIR: '/var/lib/headroom',
       CONTROLLER_EXPECT_STORE: 'true',
       CONTROLLER_EVENTS_MAX_COUNT: '1000',
@@ -51,6 +55,7 @@ describe('settings', () => {
       trustedProxies: ['10.0.0.0/8', '::1'],
       requestsPerSecond: 0,
       anonymousRequestsPerSecond: 7,
+      ownerLimits: { maxPending: 50, maxPlacedGpus: 8, p0: ['ann', 'role:operator'] },
       dataDir: '/var/lib/headroom',
       isStoreExpected: true,
       eventsMaxCount: 1000,
@@ -114,7 +119,7 @@ describe('.env.example', () => {
   const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
 
   test('lists every variable with meaning, range and default, and no other', () => {
-    const listed = [...text.matchAll(/^# (.+) \((.+)\)\n#([A-Z_]+)=(.*)$/gm)].map(([, meaning, range, name, byDefault]) => ({
+    const listed = [...text.matchAll(/^# (.+) \((.+)\)\n#([A-Z0-9_]+)=(.*)$/gm)].map(([, meaning, range, name, byDefault]) => ({
       name,
       meaning,
       range,
@@ -127,7 +132,7 @@ describe('.env.example', () => {
       byDefault: byDefault ?? '',
     }))
     expect(listed).toEqual(table)
-    expect([...text.matchAll(/[A-Z_]{4,}=/g)]).toHaveLength(table.length)
+    expect([...text.matchAll(/[A-Z0-9_]{4,}=/g)]).toHaveLength(table.length)
   })
 })
 

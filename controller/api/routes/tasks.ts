@@ -1,11 +1,13 @@
 import type { ServerResponse } from 'node:http'
+import type { Priority } from '../../../protocol/units.ts'
+import { mayUseP0, type OwnerLimits } from '../../domain/owner-limits.ts'
 import { isFinal, type Task } from '../../domain/task.ts'
 import type { SubmittedOnce, TaskRequest } from '../../engine/commands.ts'
 import type { SubmissionKey } from '../../engine/submission-keys.ts'
 import { ask } from '../ask.ts'
-import { callerOf, signatureOf } from '../caller.ts'
+import { callerOf, signatureOf, type Caller } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { invalidField, notFound, problemOfRefusal, type ApiProblem } from '../errors.ts'
+import { invalidField, notFound, problemOfRefusal, ApiProblem } from '../errors.ts'
 import { openTask } from '../open-task.ts'
 import { operation } from '../operation.ts'
 import { presentPrediction } from '../present/preview.ts'
@@ -102,7 +104,7 @@ const cancelTask = operation(
 const DEFAULT_LIMIT = 50
 
 /** POST and GET /tasks; GET, PATCH and DELETE /tasks/{task_id}. */
-export function taskRoutes(app: ApiApp, { commands, views, waits }: ApiContext): void {
+export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }: ApiContext): void {
   const find = async (id: string): Promise<TaskBody> => {
     const task = views.openTask(id)
     if (task !== undefined) return presentTask(task, views)
@@ -130,6 +132,7 @@ export function taskRoutes(app: ApiApp, { commands, views, waits }: ApiContext):
     const { body, headers } = request
     const { name } = callerOf(request)
     const wanted = taskRequest(body, name)
+    requireP0(ownerLimits, callerOf(request), wanted.priority)
     const waitMs = readWait(request.query.wait ?? '0s')
     if (request.query.dry_run === true) {
       const predicted = views.predict(wanted)
@@ -162,6 +165,7 @@ export function taskRoutes(app: ApiApp, { commands, views, waits }: ApiContext):
 
   app.patch('/tasks/:task_id', { schema: patchTask }, async (request) => {
     const { params, body } = request
+    requireP0(ownerLimits, callerOf(request), body.priority)
     const change = taskChange(await openTask(views, params.task_id), body)
     return presentTask(await ask<Task>((answer) => commands.updateTask(params.task_id, change, signatureOf(request), answer)), views)
   })
@@ -172,6 +176,12 @@ export function taskRoutes(app: ApiApp, { commands, views, waits }: ApiContext):
     reply.code(202)
     return presentTask(task, views)
   })
+}
+
+/** @throws ApiProblem when it is P0 and not for this caller. */
+function requireP0(limits: OwnerLimits, { name, role }: Caller, priority: Priority | undefined): void {
+  if (priority !== 0 || mayUseP0(limits, name, role)) return
+  throw new ApiProblem('forbidden', `${name ?? 'Who asks'} may not use P0 (CONTROLLER_P0_ALLOWED).`)
 }
 
 function unsortable(sort: TaskSort): ApiProblem {
