@@ -3,10 +3,11 @@ import { misses, rowsOf, tableOf } from '../table.ts'
 import type { Reading } from '../targets.ts'
 import { measureCrowded } from './crowded.ts'
 import { measureRatios } from './ratios.ts'
+import { measureStreams } from './streams.ts'
 import { REST_TARGETS, type RestMeasure } from './rest-targets.ts'
 import { measureSeries } from './series.ts'
 
-const MEASURES = { ratios: measureRatios, crowded: measureCrowded, series: measureSeries }
+const MEASURES = { ratios: measureRatios, streams: measureStreams, crowded: measureCrowded, series: measureSeries }
 
 const wanted = process.argv.slice(2)
 const readings: Reading<RestMeasure>[] = []

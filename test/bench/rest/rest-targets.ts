@@ -4,6 +4,7 @@ import type { Target } from '../targets.ts'
 export const REST_TARGETS = {
   post_task_ratio: { unit: '× bare POST', floor: 0.1, aim: 0.18, better: 'higher' },
   get_config_ratio: { unit: '× bare GET', floor: 0.7, aim: 0.9, better: 'higher' },
+  sse_cpu_ratio: { unit: '× 1 reader', floor: 2, aim: 1.2, better: 'lower' },
   get_tasks_p99_ms: { unit: 'ms', floor: 25, aim: 10, better: 'lower' },
   series_step_ms: { unit: 'ms', floor: 20, aim: 5, better: 'lower' },
   series_memory_mib: { unit: 'MiB', floor: 300, aim: 240, better: 'lower' },
