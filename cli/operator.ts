@@ -344,8 +344,10 @@ function addEvents(program: Command, setExit: SetExit): void {
       .option('--last <n>', 'at most so many', whole(1, MAX_ROWS), DEFAULT_EVENT_ROWS)
       .option('--after <seq>', 'from this event on, without it', whole(0, 999_999_999_999))
       .option('--task <task>', 'only of this task')
-      .option('--node <node>', 'only of this node, by name or id'),
+      .option('--node <node>', 'only of this node, by name or id')
+      .option('--kind <kind>', 'only of this kind, or of these, separated by commas'),
     'headroom events --follow',
+    'headroom events --kind swap_decided,swap_in_decided',
     'headroom events --node a100-1 --last 100 -o wide',
   ).action(async (options: EventsOptions) => {
     const { events } = await import('./operator/events.ts')
@@ -356,11 +358,7 @@ function addEvents(program: Command, setExit: SetExit): void {
       .command('verify')
       .description('look whether the log of events is as it was written; ends with 1 when it is not')
       .argument('[path]', 'data directory, store file or a copy of one (CONTROLLER_DATA_DIR, or else ./data)')
-      .addOption(
-        new Option('--noted <seq:hash>', 'what an earlier verify said of the last event; may be repeated')
-          .argParser(notedLinks)
-          .default([]),
-      )
+      .addOption(new Option('--noted <seq:hash>', 'what an earlier verify said of the last event; may be repeated').argParser(notedLinks))
       .option('--json', 'print the result as JSON'),
     'headroom events verify',
     'headroom events verify backup/headroom.db --noted 48213:5f0c…',

@@ -90,7 +90,7 @@ export function integerRange(least: number, most: number): (text: string) => rea
 /** `SEQ:HASH`, once or several times. */
 export function notedLinks(
   text: string,
-  before: readonly { readonly seq: number; readonly hash: string }[],
+  before: readonly { readonly seq: number; readonly hash: string }[] = [],
 ): readonly { readonly seq: number; readonly hash: string }[] {
   const [, seq, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? []
   if (seq === undefined || hash === undefined) {

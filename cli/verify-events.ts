@@ -7,7 +7,7 @@ import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
 import { readSettings } from './settings.ts'
 
 export interface VerifyEventsOptions {
-  readonly noted: readonly NotedLink[]
+  readonly noted?: readonly NotedLink[]
   readonly json?: boolean
 }
 

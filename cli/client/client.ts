@@ -19,14 +19,14 @@ import type { MadeTokenBody, NewTokenBody, TokenBody, TokenPage } from '../../co
 import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
 import type { DecisionBody, DecisionPage, DecisionQueryBody } from '../../controller/api/schema/decision.ts'
 import type { TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
-import { followEvents, type EventFilter, type FollowEventsOptions } from './events.ts'
+import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { DEFAULT_URL, part, Transport } from './transport.ts'
 
 export { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
 export { DEFAULT_URL } from './transport.ts'
 export type { FollowLogOptions, LogPiece } from './logs.ts'
-export type { EventFilter, FollowEventsOptions } from './events.ts'
+export type { EventFilter, EventsQuery, FollowEventsOptions } from './events.ts'
 export type {
   AuditEntryBody as AuditEntry,
   AuditQueryBody as AuditQuery,
@@ -122,7 +122,7 @@ export function createClient(options: ClientOptions = {}) {
     },
     events: {
       /** Oldest first, after the seq `after`. */
-      list: ({ signal, ...query }: EventFilter & CallOptions & { readonly after?: number; readonly limit?: number } = {}) =>
+      list: ({ signal, ...query }: EventsQuery & CallOptions = {}) =>
         transport.json<EventPage>({ method: 'GET', path: '/events', query, signal }),
       /** Every event from `after` on, and those that come; ends with its signal, and outlives restarts of the controller. */
       follow: (follow: FollowEventsOptions) => followEvents(transport, follow),

@@ -8,6 +8,21 @@ export interface EventFilter {
   readonly task?: string
   /** Only of this node. */
   readonly node?: string
+  /** Only of this kind, or of these, separated by commas. */
+  readonly kind?: string
+}
+
+export interface EventsQuery extends EventFilter {
+  /** Only events with a higher seq. */
+  readonly after?: number
+  /** Only events with a lower seq. */
+  readonly before?: number
+  /** Which come first (oldest). */
+  readonly order?: 'oldest' | 'newest'
+  /** From this time on, and before that one, in UTC (2026-01-31T08:00:00Z). */
+  readonly since?: string
+  readonly until?: string
+  readonly limit?: number
 }
 
 export interface FollowEventsOptions extends EventFilter {

@@ -1,5 +1,6 @@
 /** `headroom events`. */
-import type { Event, HeadroomClient } from '../client/client.ts'
+import type { EventPage } from '../../controller/api/schema/event.ts'
+import type { Event, EventFilter, EventsQuery, HeadroomClient } from '../client/client.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { visible, visibleJson } from '../terminal-text.ts'
 import { printList, type Column } from './output.ts'
@@ -12,19 +13,17 @@ export interface EventsOptions extends VerbOptions {
   readonly last: number
   readonly task?: string
   readonly node?: string
+  readonly kind?: string
 }
-
-type Filter = { readonly task?: string; readonly node?: string }
 
 /** How many events one request may hold. */
 const PAGE = 200
-/** With a filter it is not known where its last events are; so far back they are looked for. */
-const LOOK_BACK = 20_000
 
-export async function events({ output, follow, after, last, task, node, ...server }: EventsOptions): Promise<number> {
+export async function events({ output, follow, after, last, task, node, kind, ...server }: EventsOptions): Promise<number> {
   const client = openClient(server)
   const filter = {
     ...(task === undefined ? {} : { task }),
+    ...(kind === undefined ? {} : { kind }),
     ...(node === undefined ? {} : { node: (await nodeNamed(client, node)).node_id }),
   }
   const { shown, reached } =
@@ -48,16 +47,30 @@ interface Found {
   readonly reached: number
 }
 
-/** The last `count` that match. */
-async function newest(client: HeadroomClient, filter: Filter, count: number): Promise<Found> {
-  const { last_seq: end } = await client.events.list({ limit: 1 })
-  const isFiltered = Object.keys(filter).length > 0
-  const found = await from(client, filter, Math.max(0, end - (isFiltered ? LOOK_BACK : count)), Infinity)
-  return { shown: found.shown.slice(-count), reached: Math.max(found.reached, isFiltered ? 0 : end) }
+/** The last `count` that match, oldest first. */
+async function newest(client: HeadroomClient, filter: EventFilter, count: number): Promise<Found> {
+  const shown: Event[] = []
+  let before: number | null = null
+  let reached = 0
+  while (shown.length < count) {
+    const position: EventsQuery = before === null ? {} : { before }
+    const page: EventPage = await client.events.list({
+      ...filter,
+      ...position,
+      order: 'newest',
+      limit: Math.min(PAGE, count - shown.length),
+    })
+    // What follows has to be asked for from here on: it was not there when the first page was made.
+    if (before === null) reached = page.items[0]?.seq ?? page.last_seq
+    shown.push(...page.items)
+    before = page.next_before
+    if (before === null) break
+  }
+  return { shown: shown.reverse(), reached }
 }
 
 /** At most `count` after that seq, oldest first. */
-async function from(client: HeadroomClient, filter: Filter, after: number, count: number): Promise<Found> {
+async function from(client: HeadroomClient, filter: EventFilter, after: number, count: number): Promise<Found> {
   const shown: Event[] = []
   let reached = after
   while (shown.length < count) {
