@@ -34,6 +34,7 @@ export class Series {
   readonly #recent: RecentWindow
   #cancelTimer: CancelTimer = () => {}
   #isStopped = false
+  #isRestoring = false
   #ready: Promise<void> = Promise.resolve()
 
   constructor(views: Views) {
@@ -53,7 +54,11 @@ export class Series {
   }
 
   async #start(clock: Clock, archive: SeriesArchive | null): Promise<void> {
-    if (archive !== null) await new SeriesKeeper(archive).restore(this.tables, this.#views.now())
+    if (archive !== null) {
+      this.#isRestoring = true
+      await new SeriesKeeper(archive).restore(this.tables, this.#views.now())
+      this.#isRestoring = false
+    }
     if (this.#isStopped) return
     this.take()
     this.#plan(clock)
@@ -66,6 +71,8 @@ export class Series {
 
   /** Takes a reading if one is due: who samples by a clock need not call it. */
   take(): void {
+    // What is new would stand before what was kept.
+    if (this.#isRestoring) return
     this.#sampler.take()
     this.#recent.note()
   }

@@ -152,6 +152,22 @@ describe('series after a restart', () => {
     expect(later.values('utilization_percent', START, START + minutes(4), 4)).toEqual([100, 100, 100, 100])
   })
 
+  test('are whole although somebody asks for the last minute while they are read', async () => {
+    const archive = new MemoryArchive()
+    const first = await Life.begin(archive, START)
+    first.run(minutes(3))
+    const second = new Life(first.clock.now())
+    await second.world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
+    second.series.start(second.clock, archive)
+    second.series.take()
+    expect(second.series.lastMinute()).toBeNull()
+    await second.series.ready
+    second.run(minutes(1))
+    const node: ScopeRef = { kind: 'node', key: NODE_ID }
+    expect(second.values('utilization_percent', START, START + minutes(4), 4, node)).toEqual([100, 100, 100, 100])
+    expect(second.series.lastMinute()?.counters.busy).toBe(60_000_000)
+  })
+
   test('an archive with records of another version is no reason not to start', async () => {
     const archive = new MemoryArchive()
     const first = await Life.begin(archive, START)
