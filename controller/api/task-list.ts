@@ -93,6 +93,8 @@ function others(): Promise<void> {
 class FirstOf {
   readonly #order: (a: TaskPosition, b: TaskPosition) => number
   readonly #count: number
+  /** Open tasks are offered in order of submission: of the newest each is before those so far. */
+  readonly #isReversed: boolean
   #held: Task[] = []
   /** Whoever comes after it is not among the first. */
   #last: Task | null = null
@@ -100,12 +102,17 @@ class FirstOf {
   constructor(sort: TaskSort, count: number) {
     this.#order = TASK_ORDERS[sort]
     this.#count = count
+    this.#isReversed = sort === 'newest'
   }
 
   add(task: Task): void {
     if (this.#last !== null && this.#order(task.spec, this.#last.spec) > 0) return
     this.#held.push(task)
     if (this.#held.length < 8 * this.#count) return
+    if (this.#isReversed) {
+      this.#held = this.#held.slice(-this.#count)
+      return
+    }
     this.#held = this.inOrder()
     this.#last = this.#held.at(-1) ?? null
   }

@@ -32,6 +32,26 @@ describe('headroom serve', { timeout: 90_000 }, () => {
     expect(await second.ended).toBe(0)
   })
 
+  it('makes one task of a submission that is sent again after kill -9', async () => {
+    const data = `${folder}/once`
+    const body = JSON.stringify({ name: 'once', vram_mib: 16_000_000 })
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': 'once' }
+    const submit = async (url: string) => {
+      const answer = await fetch(`${url}/api/v1/tasks`, { method: 'POST', headers, body })
+      return { id: ((await answer.json()) as { readonly id: string }).id, replayed: answer.headers.get('idempotency-replayed') }
+    }
+    const first = await serve(data)
+    const made = await submit(first.url)
+    first.process.kill('SIGKILL')
+    expect(made.replayed).toBeNull()
+    expect(await first.ended).toBe('SIGKILL')
+
+    const second = await serve(data)
+    expect(await submit(second.url)).toEqual({ id: made.id, replayed: 'true' })
+    second.process.kill('SIGTERM')
+    expect(await second.ended).toBe(0)
+  })
+
   it('shows a living cluster at once, and stops cleanly on Ctrl-C with a page open', async () => {
     const served = await serve(`${folder}/living`)
     const page = await fetch(`${served.url}/`)
