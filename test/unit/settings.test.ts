@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ENVIRONMENT } from '../../cli/env-table.ts'
 import { readSettings, SettingsError } from '../../cli/settings.ts'
-import { CONFIGURATION_DOCS, withVariables } from '../support/configuration-reference.ts'
+import { CONFIGURATION_DOCS, HOW_TO_MAKE, withTables } from '../support/configuration-reference.ts'
 
 const DEFAULTS = {
   httpHost: '127.0.0.1',
@@ -136,9 +136,9 @@ describe('.env.example', () => {
   })
 })
 
-test('docs/configuration.md lists every variable as it is', () => {
+test('docs/configuration.md lists every variable and setting as it is', () => {
   const page = readFileSync(CONFIGURATION_DOCS, 'utf8')
-  expect(page === withVariables(page), 'it is out of date: run `node test/support/configuration-reference.ts`').toBe(true)
+  expect(page === withTables(page), `it is out of date: run \`${HOW_TO_MAKE}\``).toBe(true)
 })
 
 function errorOf(read: () => unknown): SettingsError {
