@@ -15,7 +15,7 @@ import type { NodeCopy, Otherwise } from './what-if.ts'
 /** So many task ids are named; the others are counted. */
 export const MAX_NAMED_TASKS = 20
 /** The pass over pending tasks ends after so many looks at nodes and tasks; what it found so far is answered. */
-const MAX_LOOKS = 200_000
+const MAX_LOOKS = 60_000
 
 export interface PendingImpact {
   /** Fit somewhere after the change and nowhere before it, each on its own: what those ahead of it take is not counted. */

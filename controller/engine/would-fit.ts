@@ -17,8 +17,8 @@ import type { LiveNode, LivePlacement, LiveTask } from './live.ts'
 import type { Otherwise } from './what-if.ts'
 import { nodeOtherwise, settingsOn, whenPlacedOn } from './what-if.ts'
 
-/** Settings and demands are tried on so many nodes of its pool at most, those with most commit room; ends of tasks and idleness on fewer. */
-export const MAX_NODES_TRIED = 2_000
+/** Settings and demands are tried on nodes with so many GPUs in all at most, those with most commit room; ends of tasks and idleness on fewer. */
+const MAX_GPUS_TRIED = 4_000
 const MAX_NODES_TRIED_CLOSELY = 50
 const MAX_TASKS_TRIED = 2_000
 const MAX_GROUPS_TRIED = 100
@@ -51,7 +51,7 @@ export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf
   const asker = new Asker(c, task, now)
   const { pool } = c.queueFor(task.spec)
   const nodes = [...pool.nodes.keys()]
-  const tried = nearest(nodes, task.spec).slice(0, MAX_NODES_TRIED)
+  const tried = nearest(nodes, task.spec)
   const isMissing = tried.every((node) => !asker.fits(node))
   if (!isMissing) return { fitsAlone: true, changes: [], nodesTried: tried.length, nodes: nodes.length }
   const open = tried.filter((node) => node.status === 'up' && !node.isCordoned)
@@ -115,7 +115,9 @@ function overcommits(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFi
   const fitsAt = (node: LiveNode, overcommitPercent: Percent) =>
     asker.fits(node, { settings: { ...settingsOn(node, policy), overcommitPercent } })
   const percentOf = (node: LiveNode) => settingsOn(node, policy).overcommitPercent
-  return bothScopes(asker, nodes, 'overcommit', {
+  // Most fail whatever the percentage: they are looked at once.
+  const promising = nodes.filter((node) => percentOf(node) < max && fitsAt(node, max))
+  return bothScopes(asker, promising, 'overcommit', {
     isOverridden: (node) => node.overcommitOverride !== null,
     fromOn: percentOf,
     // Upwards from what holds now.
@@ -129,7 +131,8 @@ function reserves(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[]
   const { policy } = asker.c
   const reserveOf = (node: LiveNode) => settingsOn(node, policy).reserveMib
   const fitsAt = (node: LiveNode, reserveMib: Mib) => asker.fits(node, { settings: { ...settingsOn(node, policy), reserveMib } })
-  return bothScopes(asker, nodes, 'reserve', {
+  const promising = nodes.filter((node) => reserveOf(node) > 0 && fitsAt(node, 0))
+  return bothScopes(asker, promising, 'reserve', {
     isOverridden: (node) => node.reserveOverrideMib !== null,
     fromOn: reserveOf,
     // Downwards: by how much less, so that the smallest change is the least number.
@@ -215,9 +218,7 @@ function otherGroups(asker: Asker): readonly WouldFit[] {
     if (isCommon ? task.spec.groups.length === 0 : task.spec.groups.includes(name)) continue
     const members = [...c.nodes.values()].filter(({ groups }) => (isCommon ? groups.length === 0 : groups.includes(name)))
     const groups = isCommon ? [] : [name]
-    const node = nearest(members, task.spec)
-      .slice(0, MAX_NODES_TRIED)
-      .find((each) => asker.fits(each, {}, { groups }))
+    const node = nearest(members, task.spec).find((each) => asker.fits(each, {}, { groups }))
     if (node !== undefined) found.push({ ...asker.at(node), change: 'groups', group: isCommon ? null : name })
   }
   return found
@@ -294,11 +295,13 @@ function uncordons(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[
 }
 
 /**
- * Which nodes are tried first.
+ * Which nodes are tried, and in which order.
  * 1. Most commit room on as many GPUs as it asks for.
  * 2. Node id.
  */
 function nearest(nodes: readonly LiveNode[], { gpuCount }: TaskSpec): readonly LiveNode[] {
   const roomy = nodes.map((node) => ({ node, mib: kthLargest(node.gpus.map(commitRoomMib), gpuCount) }))
-  return roomy.sort((a, b) => b.mib - a.mib || byCodeUnits(a.node.id, b.node.id)).map(({ node }) => node)
+  const inOrder = roomy.sort((a, b) => b.mib - a.mib || byCodeUnits(a.node.id, b.node.id)).map(({ node }) => node)
+  let gpus = 0
+  return inOrder.filter((node) => (gpus += node.gpus.length) <= MAX_GPUS_TRIED)
 }
