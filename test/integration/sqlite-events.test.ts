@@ -117,7 +117,7 @@ describe('the chain of events', () => {
     const before = verifyEvents(file)
     if (!before.isIntact) throw new Error('the log should be whole')
     const noted = { seq: before.lastSeq, hash: before.lastHash }
-    rmSync(file)
+    for (const each of [file, `${file}.id`]) rmSync(each)
     const forged = createSqliteStore({ dataDir })
     await add(forged, 1, 50)
     await forged.close()

@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createClient } from '../../cli/client/client.ts'
 import { streamEvents } from '../../cli/client/event-stream.ts'
@@ -205,4 +206,20 @@ describe('GET /events/stream', () => {
     }
     expect((await createClient({ url, token: null }).events.list({ limit: 1 })).first_seq).toBe(1)
   })
+})
+
+test('readers who go away at once leave no room taken', async () => {
+  const world = new FakeController()
+  const { url } = await askedApi({ events: world.durable }, world)
+  const { port } = new URL(url)
+  for (let visit = 0; visit < 600; visit++) {
+    const socket = connect(Number(port), '127.0.0.1', () => {
+      socket.write('GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n')
+      // Some before the answer begins, some in it.
+      setImmediate(() => (visit % 2 === 0 ? socket.destroy() : socket.once('data', () => socket.destroy())))
+    })
+    socket.on('error', () => {})
+    await new Promise((resolve) => socket.once('close', resolve))
+  }
+  await expect.poll(async () => (await fetch(`${url}/api/v1/events/stream`)).status).toBe(200)
 })
