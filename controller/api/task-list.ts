@@ -3,7 +3,7 @@
  * order, so tasks that arrive or end meanwhile shift nothing.
  */
 import { isFinal, listOf, type Task, type TaskState } from '../domain/task.ts'
-import type { TaskCounts, Views } from '../engine/views.ts'
+import type { Views } from '../engine/views.ts'
 import type { FinishedQuery, TaskRecord } from '../ports/store.ts'
 import { presentTask, presentTaskRecord } from './present/task.ts'
 import { TASK_STATES, type TaskBody, type TaskQuery } from './schema/task.ts'
@@ -56,7 +56,7 @@ export async function listTasks(views: Views, filter: TaskFilter, page: PageRequ
   return {
     items,
     next: hasMore ? (items.at(-1) ?? null) : final.reach,
-    total: totalOf(views.counts(), filter, open.total),
+    total: totalOf(views, filter, open.total),
   }
 }
 
@@ -197,10 +197,13 @@ function withinBytes(items: readonly TaskBody[]): readonly TaskBody[] {
   return end < 0 ? items : items.slice(0, end)
 }
 
-function totalOf(counts: TaskCounts, filter: TaskFilter, open: number): number | null {
+function totalOf(views: Views, filter: TaskFilter, open: number): number | null {
   const finalStates = filter.states.filter(isFinal)
   if (finalStates.length === 0) return open
   const { priority, node, group, owner, q, label } = filter
   const isFiltered = [priority, node, group, owner, q, label].some((value) => value !== undefined)
-  return isFiltered ? null : finalStates.reduce((sum, state) => sum + counts[state], open)
+  if (isFiltered) return null
+  // Counting is a pass over all open tasks.
+  const counts = views.counts()
+  return finalStates.reduce((sum, state) => sum + counts[state], open)
 }
