@@ -57,9 +57,12 @@ export function controllerOn(dataDir: string, env: Environment = {}, inShell: st
     url: () => `${rootOf(before) ?? ''}/api/v1`,
     async start(isUp = async () => true) {
       before = member.output.length
-      await member.start(async () => {
+      const start = member.start(async () => {
         const root = rootOf(before)
         return root !== undefined && (await isUp(root))
+      })
+      await start.catch((error: unknown) => {
+        throw new Error(`start ${member.starts} on ${dataDir}; it said: ${member.output.slice(before)}`, { cause: error })
       })
     },
   }
