@@ -73,16 +73,33 @@ async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit 
   if (filter.states.every(isFinal)) return { first: [], total: 0 }
   const first = new FirstOf(sort, limit + 1)
   const order = TASK_ORDERS[sort]
+  const isOfStatesOnly = !isFiltered(filter)
+  const isInOrder = sort === 'newest' && filter.states.includes('pending')
   let total = 0
   let looked = 0
-  for (const task of views.openTasks()) {
+  for (const task of candidates(views, filter, isInOrder && isOfStatesOnly ? (after?.seq ?? Infinity) : Infinity, isInOrder)) {
     looked += 1
     if (looked % SLICE_TASKS === 0) await others()
     if (!matches(task, filter)) continue
     total += 1
     if (after === null || order(task.spec, after) > 0) first.add(task)
+    if (isInOrder && isOfStatesOnly && first.count > limit) break
   }
-  return { first: first.inOrder(), total }
+  return {
+    first: first.inOrder(),
+    total: isOfStatesOnly
+      ? countOfStates(
+          views,
+          filter.states.filter((state) => !isFinal(state)),
+        )
+      : total,
+  }
+}
+
+/** Those among which the page's are: only the placed ones, or all, newest first where the page is in that order. */
+function candidates(views: Views, { states }: TaskFilter, beforeSeq: number, isInOrder: boolean): Iterable<Task> {
+  if (!states.includes('pending')) return views.placedTasks()
+  return isInOrder ? views.openTasksBefore(beforeSeq) : views.openTasks()
 }
 
 function others(): Promise<void> {
@@ -93,8 +110,6 @@ function others(): Promise<void> {
 class FirstOf {
   readonly #order: (a: TaskPosition, b: TaskPosition) => number
   readonly #count: number
-  /** Open tasks are offered in order of submission: of the newest each is before those so far. */
-  readonly #isReversed: boolean
   #held: Task[] = []
   /** Whoever comes after it is not among the first. */
   #last: Task | null = null
@@ -102,17 +117,17 @@ class FirstOf {
   constructor(sort: TaskSort, count: number) {
     this.#order = TASK_ORDERS[sort]
     this.#count = count
-    this.#isReversed = sort === 'newest'
+  }
+
+  /** How many are held. */
+  get count(): number {
+    return this.#held.length
   }
 
   add(task: Task): void {
     if (this.#last !== null && this.#order(task.spec, this.#last.spec) > 0) return
     this.#held.push(task)
     if (this.#held.length < 8 * this.#count) return
-    if (this.#isReversed) {
-      this.#held = this.#held.slice(-this.#count)
-      return
-    }
     this.#held = this.inOrder()
     this.#last = this.#held.at(-1) ?? null
   }
@@ -200,10 +215,16 @@ function withinBytes(items: readonly TaskBody[]): readonly TaskBody[] {
 function totalOf(views: Views, filter: TaskFilter, open: number): number | null {
   const finalStates = filter.states.filter(isFinal)
   if (finalStates.length === 0) return open
-  const { priority, node, group, owner, q, label } = filter
-  const isFiltered = [priority, node, group, owner, q, label].some((value) => value !== undefined)
-  if (isFiltered) return null
-  // Counting is a pass over all open tasks.
+  return isFiltered(filter) ? null : open + countOfStates(views, finalStates)
+}
+
+/** By something else than states. */
+function isFiltered({ priority, node, group, owner, q, label }: TaskFilter): boolean {
+  return [priority, node, group, owner, q, label].some((value) => value !== undefined)
+}
+
+function countOfStates(views: Views, states: readonly TaskState[]): number {
+  if (states.length === 1 && states[0] === 'pending') return views.pendingCount()
   const counts = views.counts()
-  return finalStates.reduce((sum, state) => sum + counts[state], open)
+  return states.reduce((sum, state) => sum + counts[state], 0)
 }

@@ -21,8 +21,6 @@ export interface IndexEntry<T> {
 interface Chunk<T> {
   entries: IndexEntry<T>[]
   max: number
-  /** Only counting asks for it: null until then, and after it may have changed. */
-  min: number | null
 }
 
 const CHUNK_MAX = 128
@@ -37,6 +35,10 @@ export class OrderedIndex<T> {
   #size = 0
   #max = -Infinity
   #isMaxKnown = true
+  /** For `countBelow`: how many entries with the value asked for last stand before each chunk; right for so many chunks. */
+  readonly #counts: number[] = [0]
+  #countedValue = NaN
+  #countedChunks = 0
 
   /** @param tieBreak total order among items with equal keys. */
   constructor(tieBreak: (a: T, b: T) => number) {
@@ -78,7 +80,7 @@ export class OrderedIndex<T> {
     const chunk = entry.chunk
     if (chunk === null) return
     removeAt(chunk.entries, this.#positionIn(chunk, entry))
-    chunk.min = null
+    this.#recount(chunk)
     entry.chunk = null
     this.#size -= 1
     if (chunk.entries.length === 0) this.#chunks.splice(this.#chunks.indexOf(chunk), 1)
@@ -127,18 +129,21 @@ export class OrderedIndex<T> {
     }
   }
 
-  /** How many entries with smaller keys than these have at least this value: a step per chunk, and a look into few. */
+  /** How many entries with smaller keys than these have at least this value: a binary search, after a step for each chunk that changed. */
   countBelow(key1: number, key2: number, minValue: number): number {
-    let count = 0
-    for (const chunk of this.#chunks) {
-      const { entries } = chunk
-      if (!isBelow(entries[0] as IndexEntry<T>, key1, key2)) break
-      if (chunk.max < minValue) continue
-      const isWhole = isBelow(entries[entries.length - 1] as IndexEntry<T>, key1, key2)
-      chunk.min ??= smallestOf(entries)
-      if (isWhole && chunk.min >= minValue) count += entries.length
-      else for (const entry of entries) if (entry.value >= minValue && isBelow(entry, key1, key2)) count += 1
+    if (minValue !== this.#countedValue) {
+      this.#countedValue = minValue
+      this.#countedChunks = 0
     }
+    const position = this.#firstChunkReaching(key1, key2)
+    for (let at = this.#countedChunks; at < position; at++) {
+      this.#counts[at + 1] = (this.#counts[at] as number) + countIn(this.#chunks[at] as Chunk<T>, minValue)
+    }
+    this.#countedChunks = Math.max(this.#countedChunks, position)
+    let count = this.#counts[position] as number
+    const chunk = this.#chunks[position]
+    if (chunk === undefined || chunk.max < minValue) return count
+    for (const entry of chunk.entries) if (entry.value >= minValue && isBelow(entry, key1, key2)) count += 1
     return count
   }
 
@@ -168,7 +173,7 @@ export class OrderedIndex<T> {
     this.#size += 1
     if (entry.value > this.#max) this.#max = entry.value
     if (this.#chunks.length === 0) {
-      entry.chunk = { entries: [entry], max: entry.value, min: null }
+      entry.chunk = { entries: [entry], max: entry.value }
       this.#chunks.push(entry.chunk)
       return
     }
@@ -176,7 +181,7 @@ export class OrderedIndex<T> {
     insertAt(chunk.entries, this.#lowerBound(chunk, entry), entry)
     entry.chunk = chunk
     if (entry.value > chunk.max) chunk.max = entry.value
-    if (chunk.min !== null && entry.value < chunk.min) chunk.min = entry.value
+    this.#recount(chunk)
     if (chunk.entries.length > CHUNK_MAX) this.#split(chunk)
   }
 
@@ -191,6 +196,26 @@ export class OrderedIndex<T> {
       else high = middle
     }
     return low
+  }
+
+  /** The first chunk that holds an entry with at least these keys; their number when there is none. */
+  #firstChunkReaching(key1: number, key2: number): number {
+    let low = 0
+    let high = this.#chunks.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const { entries } = this.#chunks[middle] as Chunk<T>
+      if (isBelow(entries[entries.length - 1] as IndexEntry<T>, key1, key2)) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** The chunk has changed. Where it stands is known of the last one only; of others all is counted again. */
+  #recount(chunk: Chunk<T>): void {
+    if (this.#countedChunks === 0) return
+    const last = this.#chunks.length - 1
+    this.#countedChunks = chunk === this.#chunks[last] ? Math.min(this.#countedChunks, last) : 0
   }
 
   #lowerBound(chunk: Chunk<T>, entry: IndexEntry<T>): number {
@@ -222,17 +247,17 @@ export class OrderedIndex<T> {
   #split(chunk: Chunk<T>): void {
     const position = this.#chunkPosition(chunk)
     const moved = chunk.entries.splice(chunk.entries.length >>> 1)
-    const right: Chunk<T> = { entries: moved, max: largestOf(moved), min: null }
+    const right: Chunk<T> = { entries: moved, max: largestOf(moved) }
     for (const entry of moved) entry.chunk = right
     chunk.max = largestOf(chunk.entries)
-    chunk.min = null
+    this.#countedChunks = Math.min(this.#countedChunks, position)
     this.#chunks.splice(position + 1, 0, right)
   }
 
   #changeValue(chunk: Chunk<T>, entry: IndexEntry<T>, value: number): void {
     const wasMax = entry.value === chunk.max
     entry.value = value
-    chunk.min = null
+    this.#recount(chunk)
     if (value >= chunk.max) {
       chunk.max = value
       if (value > this.#max) this.#max = value
@@ -257,8 +282,9 @@ function largestOf<T>(entries: readonly IndexEntry<T>[]): number {
   return max
 }
 
-function smallestOf<T>(entries: readonly IndexEntry<T>[]): number {
-  let min = Infinity
-  for (const entry of entries) if (entry.value < min) min = entry.value
-  return min
+function countIn<T>({ entries, max }: Chunk<T>, minValue: number): number {
+  if (max < minValue) return 0
+  let count = 0
+  for (const entry of entries) if (entry.value >= minValue) count += 1
+  return count
 }

@@ -26,6 +26,7 @@ import type { RequeueFreeze } from './requeue-freeze.ts'
 import { NOT_FROZEN } from './requeue-freeze.ts'
 import { Recorder } from './turn.ts'
 import { RipeningHeap } from './ripening.ts'
+import { SubmissionLog } from './submission-log.ts'
 import type { RuntimeLimits } from './runtime-limits.ts'
 import { SubmissionKeys } from './submission-keys.ts'
 import type { PoolHold } from './holds.ts'
@@ -34,6 +35,7 @@ export class Cluster implements SchedulingView {
   readonly nodes = new Map<string, LiveNode>()
   /** Pending and placed tasks, in submission order as long as ids are only added. */
   readonly tasks = new Map<string, LiveTask>()
+  readonly submissions = new SubmissionLog()
   readonly groups = new Map<string, Group>()
   readonly pools = new Map<string, Pool>()
   readonly recorder = new Recorder()

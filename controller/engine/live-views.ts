@@ -28,6 +28,8 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     groups: () => c.groups.values(),
     group: (id) => c.groups.get(id),
     openTasks: () => c.tasks.values(),
+    openTasksBefore: (seq) => c.submissions.newestFirst(seq),
+    placedTasks: () => placedTasks(c),
     openTask: (id) => c.tasks.get(id),
     counts: () => countsOf(c),
     totals: () => totalsOf(c),
@@ -97,12 +99,16 @@ function taskCounters(task: LiveTask, now: Instant): Counters {
 }
 
 function countsOf(c: Cluster): TaskCounts {
-  const open = { pending: 0, assigned: 0, running: 0, unreachable: 0 }
-  for (const task of c.tasks.values()) {
-    if (task.state === 'pending' || task.state === 'assigned' || task.state === 'running' || task.state === 'unreachable')
-      open[task.state] += 1
+  const placed = { assigned: 0, running: 0, unreachable: 0 }
+  for (const { state } of placedTasks(c)) if (state === 'assigned' || state === 'running' || state === 'unreachable') placed[state] += 1
+  return { pending: c.pendingCount, ...placed, ...c.finished }
+}
+
+/** One by one, each at the first of its GPUs. */
+function* placedTasks(c: Cluster): Generator<LiveTask> {
+  for (const node of c.nodes.values()) {
+    for (const gpu of node.gpus) for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement.task
   }
-  return { ...open, ...c.finished }
 }
 
 function totalsOf(c: Cluster): ClusterTotals {

@@ -38,6 +38,7 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
 function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   const task = taskOf(record)
   c.tasks.set(task.spec.id, task)
+  c.submissions.add(task, c.tasks.size)
   if (task.spec.command === null) c.leases.renew(task, now)
   if (record.placement === null) {
     c.countPending(task, 1)

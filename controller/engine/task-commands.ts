@@ -31,6 +31,7 @@ export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, 
   if (c.tasks.has(id)) return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
   const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, now), now)
   c.tasks.set(id, task)
+  c.submissions.add(task, c.tasks.size)
   c.countPending(task, 1)
   const { spec } = task
   c.recorder.taskEvent(now, 'task_submitted', task, null, {

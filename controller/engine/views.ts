@@ -67,6 +67,10 @@ export interface Views {
   group(id: string): Group | undefined
   /** Pending and placed tasks, in submission order. */
   openTasks(): Iterable<Task>
+  /** The same, newest submission first, of those with a smaller number than this. */
+  openTasksBefore(seq: number): Iterable<Task>
+  /** Open tasks that are not pending, in no order. */
+  placedTasks(): Iterable<Task>
   openTask(id: string): Task | undefined
   counts(): TaskCounts
   totals(): ClusterTotals

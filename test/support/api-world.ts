@@ -193,6 +193,8 @@ export class FakeController implements ApiWorld {
     groups: () => this.groups.values(),
     group: (id) => this.groups.get(id),
     openTasks: () => this.open.values(),
+    openTasksBefore: (seq) => [...this.open.values()].filter((task) => task.spec.seq < seq).reverse(),
+    placedTasks: () => [...this.open.values()].filter((task) => task.state !== 'pending'),
     openTask: (id) => this.open.get(id),
     counts: () => this.#counts(),
     totals: () => this.#totals(),

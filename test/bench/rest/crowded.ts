@@ -38,7 +38,8 @@ interface Summary {
 }
 
 export async function measureCrowded(): Promise<readonly Reading<RestMeasure>[]> {
-  const cluster = await LiveCluster.start()
+  // NODE_OPTIONS for the controller alone: --cpu-prof.
+  const cluster = await LiveCluster.start({ NODE_OPTIONS: process.env['CONTROLLER_NODE_OPTIONS'] ?? '' })
   try {
     await cluster.send('PUT', '/config', { heartbeat_seconds: 1 })
     await cluster.startFleet(FLEET)
