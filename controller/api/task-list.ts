@@ -47,7 +47,10 @@ export async function listTasks(views: Views, filter: TaskFilter, page: PageRequ
   const order = TASK_ORDERS[page.sort]
   const open = await firstOpen(views, filter, page)
   // What ended while others had their turn is the store's to show.
-  const shownOpen = open.first.filter((task) => matches(task, filter)).map((task) => presentTask(task, views))
+  const shownOpen = presentWithinBytes(
+    open.first.filter((task) => matches(task, filter)),
+    views,
+  )
   const final = await firstFinal(views, filter, page)
   const shown = merged(shownOpen, final.first.map(presentTaskRecord), order)
   const reached = final.reach === null ? shown : shown.filter((task) => order(task, final.reach as TaskPosition) <= 0)
@@ -205,11 +208,23 @@ function merged(open: readonly TaskBody[], final: readonly TaskBody[], order: (a
 
 function withinBytes(items: readonly TaskBody[]): readonly TaskBody[] {
   let bytes = 0
-  const end = items.findIndex((item, at) => {
-    bytes += Buffer.byteLength(JSON.stringify(item)) + 1
-    return bytes > PAGE_BYTES && at > 0
-  })
+  const end = items.findIndex((item, at) => (bytes += bytesOf(item)) > PAGE_BYTES && at > 0)
   return end < 0 ? items : items.slice(0, end)
+}
+
+/** No more of the first than one past what a page holds: to say why a task waits is work. */
+function presentWithinBytes(tasks: readonly Task[], views: Views): readonly TaskBody[] {
+  const items: TaskBody[] = []
+  for (let [at, bytes] = [0, 0]; at < tasks.length && (bytes <= PAGE_BYTES || at < 2); at++) {
+    const item = presentTask(tasks[at] as Task, views)
+    items.push(item)
+    bytes += bytesOf(item)
+  }
+  return items
+}
+
+function bytesOf(item: TaskBody): number {
+  return Buffer.byteLength(JSON.stringify(item)) + 1
 }
 
 function totalOf(views: Views, filter: TaskFilter, open: number): number | null {

@@ -6,7 +6,7 @@ import type { Group } from '../domain/group.ts'
 import { empty } from '../domain/list-edit.ts'
 import { byCodeUnits } from '../domain/order.ts'
 import type { OwnerLimits } from '../domain/owner-limits.ts'
-import type { FinalState, TaskSpec } from '../domain/task.ts'
+import type { FinalState, TaskSpec, TaskState } from '../domain/task.ts'
 import { resolveOvercommit } from '../domain/vram.ts'
 import { FairnessBook } from '../metrics/fairness.ts'
 import { COMMON_POOL, shapeOf } from '../scheduler/shape.ts'
@@ -67,6 +67,8 @@ export class Cluster implements SchedulingView {
   nextTaskSeq = 1
   nextNodeOrdinal = 0
   pendingCount = 0
+  /** What is open and neither of these nor pending is running. */
+  readonly tasksIn = { assigned: 0, unreachable: 0 }
   /** Entries in all nodes' queues. */
   queuedEntries = 0
   /** Runs a function at an instant and then a cycle; set by the engine. */
@@ -281,6 +283,13 @@ export class Cluster implements SchedulingView {
   /** Limits of owners hold from now on; before any task is known. */
   limitOwners(limits: OwnerLimits): void {
     if (limits.maxPending !== null || limits.maxPlacedGpus !== null) this.owners = new OwnerBook(limits)
+  }
+
+  /** Every change of a task's state, and of one that is read back from the store (from its own). */
+  enterState(task: LiveTask, state: TaskState, before: TaskState | null = task.state): void {
+    if (before === 'assigned' || before === 'unreachable') this.tasksIn[before] -= 1
+    task.state = state
+    if (state === 'assigned' || state === 'unreachable') this.tasksIn[state] += 1
   }
 
   /** A task waits, or no longer does. */

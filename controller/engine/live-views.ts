@@ -99,9 +99,8 @@ function taskCounters(task: LiveTask, now: Instant): Counters {
 }
 
 function countsOf(c: Cluster): TaskCounts {
-  const placed = { assigned: 0, running: 0, unreachable: 0 }
-  for (const { state } of placedTasks(c)) if (state === 'assigned' || state === 'running' || state === 'unreachable') placed[state] += 1
-  return { pending: c.pendingCount, ...placed, ...c.finished }
+  const { assigned, unreachable } = c.tasksIn
+  return { pending: c.pendingCount, assigned, running: c.tasks.size - c.pendingCount - assigned - unreachable, unreachable, ...c.finished }
 }
 
 /** One by one, each at the first of its GPUs. */

@@ -59,6 +59,7 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
   if (record.placement === null) return
   const placement = placementOf(task, record.placement, gpus)
   task.placement = placement
+  c.enterState(task, task.state, null)
   c.countPlaced(task, 1)
   for (const gpu of gpus) {
     addPlacement(gpu, placement)

@@ -33,7 +33,7 @@ export function assign(
   if (task.claim !== null) dropEntry(c, task.claim)
   c.countPending(task, -1)
   c.countPlaced(task, 1)
-  task.state = 'assigned'
+  c.enterState(task, 'assigned')
   task.attempt += 1
   if (task.refusedBy !== null) forgiveRefusals(c, task)
   const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
@@ -57,7 +57,7 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   const task = placement.task
   c.endWait(task, now)
   beginMeterChange(placement, now)
-  task.state = 'running'
+  c.enterState(task, 'running')
   task.firstStartedAt ??= now
   placement.startedAt = now
   placement.residency = 'resident'
@@ -77,7 +77,7 @@ export function returnToPending(c: Cluster, placement: LivePlacement, reason: st
   const task = placement.task
   const nodeId = placement.node.id
   unplace(c, placement, now)
-  task.state = 'pending'
+  c.enterState(task, 'pending')
   task.pendingSince = now
   c.countPending(task, 1)
   c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason })
@@ -89,7 +89,7 @@ export function returnToPending(c: Cluster, placement: LivePlacement, reason: st
 export function loseSight(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { task, node, attempt } = placement
   beginMeterChange(placement, now)
-  task.state = 'unreachable'
+  c.enterState(task, 'unreachable')
   endMeterChange(placement, now)
   c.recorder.taskEvent(now, 'task_unreachable', task, node.id, { attempt, on_node_loss: task.spec.onNodeLoss })
 }
@@ -98,7 +98,7 @@ export function loseSight(c: Cluster, placement: LivePlacement, now: Instant): v
 export function reachAgain(c: Cluster, placement: LivePlacement, now: Instant): void {
   const { task, node, attempt } = placement
   beginMeterChange(placement, now)
-  task.state = 'running'
+  c.enterState(task, 'running')
   endMeterChange(placement, now)
   c.recorder.taskEvent(now, 'task_reachable', task, node.id, { attempt })
 }
@@ -113,7 +113,7 @@ export function finish(c: Cluster, task: LiveTask, state: FinalState, exitCode: 
   } else unplace(c, task.placement, now)
   if (task.refusedBy !== null) forgiveRefusals(c, task)
   c.endWait(task, now)
-  task.state = state
+  c.enterState(task, state)
   task.finishedAt = now
   task.exitCode = exitCode
   task.endReason = reason

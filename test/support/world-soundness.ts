@@ -31,6 +31,7 @@ export async function expectSound(worldCase: WorldCase, options: Pick<WorldOptio
       checker?.afterStep()
       if ((one.clock.nextAt() ?? Infinity) <= one.clock.now()) return
       expectAgreement(one)
+      expectCounts(one)
       expectOrder(one.controller.engine.cluster, one.clock.now())
     },
   })
@@ -47,6 +48,19 @@ function expectAgreement({ controller, servers }: World): void {
     const theirs = attempt === undefined ? null : { residency: attempt.residency, demandMib: attempt.vramMib, wantsGpu: attempt.wantsGpu }
     expect(theirs, spec.id).toEqual({ residency: placement.residency, demandMib: placement.demandMib, wantsGpu: placement.wantsGpu })
   }
+}
+
+/** What is counted as it changes is what a count finds. */
+function expectCounts({ controller: { views } }: World): void {
+  const found = { pending: 0, assigned: 0, running: 0, unreachable: 0 }
+  const submitted: number[] = []
+  for (const { state, spec } of views.openTasks()) {
+    if (state === 'pending' || state === 'assigned' || state === 'running' || state === 'unreachable') found[state] += 1
+    submitted.push(spec.seq)
+  }
+  expect(views.counts()).toMatchObject(found)
+  expect([...views.openTasksBefore(Infinity)].map(({ spec }) => spec.seq)).toEqual(submitted.toSorted((a, b) => b - a))
+  expect([...views.placedTasks()]).toHaveLength(found.assigned + found.running + found.unreachable)
 }
 
 /** Everybody who waits stands where he will be found, and everybody who may leave by now is known to. */
