@@ -75,10 +75,10 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
     expect(served.output()).toContain(`GPU servers over ${broker.url}`)
     expect(await ready(served.url)).toMatchObject({
       status: 503,
-      checks: [
-        { name: 'store', ok: true },
-        { name: 'broker', ok: false },
-      ],
+      checks: expect.arrayContaining([
+        expect.objectContaining({ name: 'store', ok: true }),
+        expect.objectContaining({ name: 'broker', ok: false }),
+      ]),
     })
     const task = { vram_mib: 1_000, command: ['true'] }
     const submitted = await post(`${served.url}/api/v1/tasks`, task)
