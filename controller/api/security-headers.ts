@@ -5,7 +5,7 @@ import helmet from 'helmet'
  * Headers for plain HTTP: no HSTS, opener policy or origin-agent cluster, which browsers ignore or misread there. The policy lets the
  * page load its own files and talk to its own server, and nothing else.
  */
-const OPTIONS = {
+const OF_PAGES = {
   contentSecurityPolicy: {
     useDefaults: false,
     directives: {
@@ -27,8 +27,21 @@ const OPTIONS = {
   originAgentCluster: false,
 }
 
+/** What a program reads is no page: it may load nothing and be shown nowhere, and what only guards pages is left out. */
+const OF_DATA = {
+  ...OF_PAGES,
+  contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+  xDnsPrefetchControl: false,
+  xDownloadOptions: false,
+  xPermittedCrossDomainPolicies: false,
+  xXssProtection: false,
+  xFrameOptions: false as const,
+  referrerPolicy: false as const,
+}
+
 /** The same on every answer, so they are made once: made for each they cost a seventh of what a small answer costs (docs/decisions/0030). */
-export const SECURITY_HEADERS: Readonly<Record<string, string>> = headersOf(OPTIONS)
+export const PAGE_HEADERS: Readonly<Record<string, string>> = headersOf(OF_PAGES)
+export const DATA_HEADERS: Readonly<Record<string, string>> = { ...headersOf(OF_DATA), 'cache-control': 'no-store' }
 
 function headersOf(options: Parameters<typeof helmet>[0]): Record<string, string> {
   const headers: Record<string, string> = {}

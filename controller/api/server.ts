@@ -64,7 +64,7 @@ import { NodeSchema } from './schema/node.ts'
 import { GroupPreviewSchema, PlacementPreviewSchema } from './schema/preview.ts'
 import { ProblemSchema } from './schema/problem.ts'
 import { TaskSchema } from './schema/task.ts'
-import { SECURITY_HEADERS } from './security-headers.ts'
+import { DATA_HEADERS, PAGE_HEADERS } from './security-headers.ts'
 
 export interface ApiOptions {
   readonly commands: Commands
@@ -234,8 +234,7 @@ function buildInfo({ version, build, fleet }: ApiContext): ValueFamily {
 /** What every request gets: an id in its answer, query parameters that were read, and no body where none is taken. */
 function prepareRequests(app: ApiApp): void {
   app.addHook('onRequest', (request, reply, done) => {
-    reply.headers(SECURITY_HEADERS).header('x-request-id', request.id)
-    if (request.url.startsWith('/api/')) reply.header('cache-control', 'no-store')
+    reply.headers(request.url.startsWith('/api/') ? DATA_HEADERS : PAGE_HEADERS).header('x-request-id', request.id)
     done()
   })
   app.addHook('preValidation', (request, _reply, done) => {

@@ -63,6 +63,7 @@ describe('the OpenAPI document', () => {
     const page = await answer.text()
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(page).not.toMatch(/<script|style=|onclick=/)
+    expect(answer.headers.get('content-security-policy')).toContain("style-src 'self'")
     for (const { path, operation } of operations) {
       if (path.startsWith('/api/')) expect(page, operation.operationId).toContain(`<details id="${operation.operationId}">`)
     }

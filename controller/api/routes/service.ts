@@ -2,6 +2,7 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { apiPage, type OpenApiDocument } from '../docs/api-page.ts'
 import { PAGE_STYLE } from '../docs/page-style.ts'
 import { operation } from '../operation.ts'
+import { PAGE_HEADERS } from '../security-headers.ts'
 import { DocsPageSchema, DocsStyleSchema, LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../schema/service.ts'
 
 /** /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids apart. */
@@ -76,7 +77,7 @@ export function openApiRoutes(app: ApiApp): void {
   let page: string | null = null
   app.get('/docs', { schema: docsPage }, (_request, reply) => {
     page ??= apiPage(app.swagger() as unknown as OpenApiDocument, '/api/v1/docs/style.css', '/api/v1/openapi.json')
-    reply.type('text/html; charset=utf-8')
+    reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8')
     return page
   })
   app.get('/docs/style.css', { schema: docsStyle }, (_request, reply) => {
