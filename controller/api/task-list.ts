@@ -33,8 +33,11 @@ const STORE_PAGES = 10
 const STORE_PAGE_SIZE = 200
 /** So many open tasks are looked at before others get their turn. */
 const SLICE_TASKS = 20_000
+/** Among more open tasks those that match a filter are not counted: a page is found without looking at all of them. */
+const COUNTED_TASKS = 20_000
 /** A page ends before its items take more than this as JSON; one item it always holds. */
 const PAGE_BYTES = 96 * 1024
+const OPEN_STATES: readonly TaskState[] = TASK_STATES.filter((state) => !isFinal(state))
 
 /** Which exact states a `state` parameter means: a list of the specification, an exact state, or all. */
 export function statesOf(state: TaskQuery['state']): readonly TaskState[] {
@@ -68,39 +71,33 @@ export async function listTasks(views: Views, filter: TaskFilter, page: PageRequ
 interface OpenTasks {
   /** In order, one more than the page holds at most. */
   readonly first: readonly Task[]
-  /** How many match, on all pages. */
-  readonly total: number
+  /** How many match, on all pages; null when too many would have to be looked at. */
+  readonly total: number | null
 }
 
 async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<OpenTasks> {
-  if (filter.states.every(isFinal)) return { first: [], total: 0 }
+  const states = filter.states.filter((state) => !isFinal(state))
+  if (states.length === 0) return { first: [], total: 0 }
   const first = new FirstOf(sort, limit + 1)
   const order = TASK_ORDERS[sort]
-  const isOfStatesOnly = !isFiltered(filter)
-  const isInOrder = sort === 'newest' && filter.states.includes('pending')
+  const known = isFiltered(filter) ? null : countOfStates(views, states)
+  const isInOrder = sort === 'newest' && states.includes('pending')
+  const endsEarly = isInOrder && (known !== null || countOfStates(views, OPEN_STATES) > COUNTED_TASKS)
   let total = 0
   let looked = 0
-  for (const task of candidates(views, filter, isInOrder && isOfStatesOnly ? (after?.seq ?? Infinity) : Infinity, isInOrder)) {
+  for (const task of candidates(views, states, isInOrder, endsEarly ? (after?.seq ?? Infinity) : Infinity)) {
     looked += 1
     if (looked % SLICE_TASKS === 0) await others()
     if (!matches(task, filter)) continue
     total += 1
     if (after === null || order(task.spec, after) > 0) first.add(task)
-    if (isInOrder && isOfStatesOnly && first.count > limit) break
+    if (endsEarly && first.count > limit) break
   }
-  return {
-    first: first.inOrder(),
-    total: isOfStatesOnly
-      ? countOfStates(
-          views,
-          filter.states.filter((state) => !isFinal(state)),
-        )
-      : total,
-  }
+  return { first: first.inOrder(), total: known ?? (endsEarly ? null : total) }
 }
 
 /** Those among which the page's are: only the placed ones, or all, newest first where the page is in that order. */
-function candidates(views: Views, { states }: TaskFilter, beforeSeq: number, isInOrder: boolean): Iterable<Task> {
+function candidates(views: Views, states: readonly TaskState[], isInOrder: boolean, beforeSeq: number): Iterable<Task> {
   if (!states.includes('pending')) return views.placedTasks()
   return isInOrder ? views.openTasksBefore(beforeSeq) : views.openTasks()
 }
@@ -227,10 +224,10 @@ function bytesOf(item: TaskBody): number {
   return Buffer.byteLength(JSON.stringify(item)) + 1
 }
 
-function totalOf(views: Views, filter: TaskFilter, open: number): number | null {
+function totalOf(views: Views, filter: TaskFilter, open: number | null): number | null {
   const finalStates = filter.states.filter(isFinal)
   if (finalStates.length === 0) return open
-  return isFiltered(filter) ? null : open + countOfStates(views, finalStates)
+  return isFiltered(filter) || open === null ? null : open + countOfStates(views, finalStates)
 }
 
 /** By something else than states. */

@@ -99,8 +99,9 @@ export class OrderedIndex<T> {
 
   /** The same, among those whose first key is at least `key1`. */
   firstFrom(key1: number, minValue: number): IndexEntry<T> | null {
-    for (const chunk of this.#chunks) {
-      if (chunk.max < minValue || (chunk.entries[chunk.entries.length - 1] as IndexEntry<T>).key1 < key1) continue
+    for (let at = this.#firstChunkReaching(key1, -Infinity); at < this.#chunks.length; at++) {
+      const chunk = this.#chunks[at] as Chunk<T>
+      if (chunk.max < minValue) continue
       for (const entry of chunk.entries) if (entry.key1 >= key1 && entry.value >= minValue) return entry
     }
     return null
