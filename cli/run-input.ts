@@ -4,6 +4,7 @@ import type { RunIdentity } from '../simulator/run.ts'
 import { loadScenario } from '../simulator/scenario/load.ts'
 import type { Scenario, WorkloadItem } from '../simulator/scenario/scenario.ts'
 import { fingerprintTrace } from '../simulator/trace/fingerprint-file.ts'
+import { UsageError } from './exit-codes.ts'
 import { packageVersion } from './package-info.ts'
 
 export interface RunInput {
@@ -16,6 +17,7 @@ export interface RunInput {
 /** Throws ScenarioError or TraceError. */
 export async function readRunInput(file: string): Promise<RunInput> {
   const { scenario, sha256 } = loadScenario(file)
+  if (scenario.faults.length > 0) throw new UsageError(`${file}: faults are checked, but not enacted yet; leave the list empty`)
   const hashes: string[] = []
   let expectedTasks = 0
   for (const item of scenario.workload) {

@@ -2,6 +2,7 @@
 import { DEFAULT_CONFIG, type ConfigFields } from '../../controller/domain/config.ts'
 import type { Mib } from '../../protocol/units.ts'
 import { assertionsOf } from './assertions.ts'
+import { faultsOf } from './build-faults.ts'
 import { nodesOf } from './build-fleet.ts'
 import { workloadItemsOf } from './build-workload.ts'
 import { nearestName } from './nearest-name.ts'
@@ -27,7 +28,7 @@ export function buildScenario(document: ScenarioDocument, baseDir: string, refus
     config,
     workload: workloadItemsOf(document.workload, context, refuse),
     operator: operatorOf(document.operator, nodes, refuse),
-    faults: [],
+    faults: faultsOf(document.faults, nodes, refuse),
     assertions: assertionsOf(document.assert),
     sweep: document.sweep === null ? null : sweepOf(document.sweep, refuse),
   }

@@ -5,6 +5,7 @@ import type { ActivityModelName } from '../fleet/activity.ts'
 import type { SwapProfile } from '../fleet/swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Assertions } from './assertions.ts'
+import type { FaultItem } from './fault.ts'
 import type { SimTaskRequest } from './task-request.ts'
 
 export interface Scenario {
@@ -20,8 +21,8 @@ export interface Scenario {
   readonly workload: readonly WorkloadItem[]
   /** By time; at one instant in the order of the file. */
   readonly operator: readonly OperatorAction[]
-  /** Always empty: faults arrive with a later version. */
-  readonly faults: readonly never[]
+  /** In the order of the file. */
+  readonly faults: readonly FaultItem[]
   readonly assertions: Assertions
   readonly sweep: Sweep | null
 }

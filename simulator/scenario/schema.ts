@@ -19,13 +19,13 @@ import {
   optional,
   optionalAbsent,
   record,
-  refused,
   required,
   type Rule,
   text,
   textLike,
   type ValueOf,
 } from './rule.ts'
+import { faultsRule } from './schema-faults.ts'
 import { fleetRule } from './schema-fleet.ts'
 import { MAX_TIME_MS, workloadRule } from './schema-workload.ts'
 
@@ -126,7 +126,7 @@ export const scenarioRule = record(
     config: optional(configRule, {}, 'The live configuration it begins with; what is left out has its default.'),
     workload: optional(workloadRule, [], 'What is submitted. At one instant, in the order of this list.'),
     operator: optional(operatorRule, [], 'What an operator does, through the REST routes. {node:NAME} in a path stands for its id.'),
-    faults: optional(list(refused('faults arrive with a later version; leave the list empty'), 0, 10_000), [], 'What breaks.'),
+    faults: optional(faultsRule, [], 'What breaks.'),
     assert: optional(assertRule, { always: [], eventually: [], sometimes: [], final: [] }, 'What must hold.'),
     sweep: optional(nullable(sweepRule), null, 'Which values `sim sweep` tries.'),
   },

@@ -7,7 +7,6 @@ import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import { TASK_DEFAULTS as ENGINE_DEFAULTS, type TaskRequest } from '../../controller/engine/commands.ts'
 import { SWAP_PROFILES } from '../../simulator/fleet/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
-import { type ScenarioError } from '../../simulator/scenario/problem.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
 import { SHARED } from '../support/headroom-command.ts'
 import { type SimTaskRequest, TASK_DEFAULTS } from '../../simulator/scenario/task-request.ts'
@@ -351,23 +350,12 @@ if (!existsSync(DESIGN)) console.log('skipped: the design whose example is tried
 describe.skipIf(!existsSync(DESIGN))('the example of the design', () => {
   const example = (): string => /```yaml\n([\s\S]*?)```/.exec(readFileSync(DESIGN, 'utf8'))![1]!
 
-  it('is refused for its faults only', () => {
-    try {
-      loadScenario({ text: example(), baseDir: folder })
-      throw new Error('the example was taken')
-    } catch (error) {
-      expect((error as ScenarioError).problems.map(({ path, detail }) => `${path}: ${detail}`)).toEqual(
-        [0, 1, 2, 3].map((i) => `faults[${i}]: faults arrive with a later version; leave the list empty`),
-      )
-    }
-  })
-
-  it('is taken without them', () => {
-    const text = example().replace(/^faults:\n(?: {2}- .*\n)*/m, 'faults: []\n')
-    const { scenario } = loadScenario({ text, baseDir: folder })
+  it('is taken as it stands', () => {
+    const { scenario } = loadScenario({ text: example(), baseDir: folder })
     expect(scenario).toMatchObject({ name: 'swap-fairness-basic', seed: 42, clock: { untilMs: 21_600_000, drain: true } })
     expect(scenario.nodes.map((node) => node.name)).toEqual(['a100-0', 'a100-1', 'a100-2', 'a100-3'])
     expect(scenario.workload.map((item) => item.kind)).toEqual(['trace', 'generate', 'task'])
     expect(scenario.sweep!.seeds).toHaveLength(20)
+    expect(scenario.faults.map((fault) => fault.kind)).toEqual(['crash', 'partition', 'restart_controller', 'swarm'])
   })
 })
