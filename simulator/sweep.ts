@@ -1,23 +1,41 @@
-/** A sweep: the same scenario at several overcommit percentages, each with the same seeds, so that runs differ in nothing else. Pure: who runs them is elsewhere. */
+/**
+ * A sweep: the same scenario at several overcommit percentages, and at several values of any other field, each with the same seeds, so that runs of
+ * one seed differ in nothing else (common random numbers). Pure: who runs them is elsewhere.
+ */
 import type { Percent } from '../protocol/units.ts'
+import { nearestRank } from './quantile.ts'
 import type { Metrics, RunResult } from './report/result.ts'
+import type { Override, OverrideValue } from './scenario/override.ts'
+
+/** A field other than the percentage, and the values tried. */
+export interface SweepAxis {
+  /** Dotted: `config.idle_swap_out_seconds`, `fleet.0.count`. */
+  readonly field: string
+  readonly values: readonly OverrideValue[]
+}
+
+/** The value of every field that is swept beside the percentage, by its dotted path; empty when there is none. */
+export type Settings = Readonly<Record<string, OverrideValue>>
 
 export interface SweepJob {
   readonly overcommitPercent: Percent
+  readonly settings: Settings
   readonly seed: number
 }
 
-export type SweepRun = RunResult & { readonly overcommit_percent: Percent }
+export type SweepRun = RunResult & { readonly overcommit_percent: Percent; readonly settings: Settings }
 
-/** Over the seeds of one percentage; the band is nearest rank. Null when no run has the figure. */
+/** Over the seeds of one percentage; quantiles are nearest rank. Null when no run has the figure. */
 export interface Band {
   readonly mean: number
   readonly p10: number
   readonly p90: number
+  readonly p95: number
 }
 
 export interface SweepSummary {
   readonly overcommit_percent: Percent
+  readonly settings: Settings
   readonly seeds: number
   readonly utilization_percent: Band | null
   readonly starvation_percent: { readonly [Part in keyof Metrics['starvation_percent']]: Band | null }
@@ -27,28 +45,76 @@ export interface SweepSummary {
   readonly swap_jain: Band | null
 }
 
-/** By percentage, then seed: the order of the runs in every result. */
-export function sweepJobs(percentages: readonly Percent[], seeds: readonly number[]): SweepJob[] {
-  return percentages.flatMap((overcommitPercent) => seeds.map((seed) => ({ overcommitPercent, seed })))
+/** By setting, percentage, then seed: the order of the runs in every result. */
+export function sweepJobs(percentages: readonly Percent[], seeds: readonly number[], axes: readonly SweepAxis[] = []): SweepJob[] {
+  return settingsOf(axes).flatMap((settings) =>
+    percentages.flatMap((overcommitPercent) => seeds.map((seed) => ({ overcommitPercent, settings, seed }))),
+  )
 }
 
-export function sweepRunOf({ overcommitPercent }: SweepJob, result: RunResult): SweepRun {
-  return { overcommit_percent: overcommitPercent, ...result }
+/** How many runs that makes, without making them. */
+export function sweepSize(percentages: readonly Percent[], seeds: readonly number[], axes: readonly SweepAxis[]): number {
+  return axes.reduce((product, { values }) => product * values.length, percentages.length * seeds.length)
 }
 
-/** One summary for each percentage, in the order in which they first occur. */
-export function summarize(runs: readonly SweepRun[]): SweepSummary[] {
-  const byPercent = new Map<Percent, Metrics[]>()
-  for (const { overcommit_percent, metrics } of runs) {
-    byPercent.set(overcommit_percent, [...(byPercent.get(overcommit_percent) ?? []), metrics])
+/** Every combination; the values of the last field change first. */
+function settingsOf(axes: readonly SweepAxis[]): Settings[] {
+  let combinations: Settings[] = [{}]
+  for (const { field, values } of axes) combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [field]: value })))
+  return combinations
+}
+
+export function overridesOf(settings: Settings): Override[] {
+  return Object.entries(settings).map(([field, value]) => ({ field, value }))
+}
+
+/** `config.idle_swap_out_seconds=60, fleet.0.count=2`; empty for none. */
+export function settingsText(settings: Settings): string {
+  return Object.entries(settings)
+    .map(([field, value]) => `${field}=${value}`)
+    .join(', ')
+}
+
+export function sweepRunOf({ overcommitPercent, settings }: Omit<SweepJob, 'seed'>, result: RunResult): SweepRun {
+  return { overcommit_percent: overcommitPercent, settings, ...result }
+}
+
+/** The runs of each combination of the other fields, in the order in which they first occur. */
+export function bySettings(runs: readonly SweepRun[]): ReadonlyArray<{ readonly settings: Settings; readonly runs: readonly SweepRun[] }> {
+  const groups = new Map<string, { settings: Settings; runs: SweepRun[] }>()
+  for (const run of runs) {
+    const key = settingsText(run.settings)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, { settings: run.settings, runs: [run] })
+    else group.runs.push(run)
   }
-  return [...byPercent].map(([percent, metrics]) => summaryOf(percent, metrics))
+  return [...groups.values()]
 }
 
-function summaryOf(percent: Percent, runs: readonly Metrics[]): SweepSummary {
-  const band = (valueOf: (metrics: Metrics) => number | null | undefined): Band | null => bandOf(runs.map(valueOf))
+/** The runs of each percentage, in the order in which the percentages first occur. */
+export function byPercent(runs: readonly SweepRun[]): ReadonlyMap<Percent, readonly SweepRun[]> {
+  const groups = new Map<Percent, SweepRun[]>()
+  for (const run of runs) {
+    const group = groups.get(run.overcommit_percent)
+    if (group === undefined) groups.set(run.overcommit_percent, [run])
+    else group.push(run)
+  }
+  return groups
+}
+
+/** One summary for each setting and percentage, in the order in which they first occur. */
+export function summarize(runs: readonly SweepRun[]): SweepSummary[] {
+  return bySettings(runs).flatMap(({ settings, runs: group }) =>
+    [...byPercent(group)].map(([percent, each]) => summaryOf(percent, settings, each)),
+  )
+}
+
+function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun[]): SweepSummary {
+  const band = (valueOf: (metrics: Metrics) => number | null | undefined): Band | null =>
+    bandOf(runs.map(({ metrics }) => valueOf(metrics)))
   return {
     overcommit_percent: percent,
+    settings,
     seeds: runs.length,
     utilization_percent: band((m) => m.utilization_percent),
     starvation_percent: {
@@ -64,9 +130,14 @@ function summaryOf(percent: Percent, runs: readonly Metrics[]): SweepSummary {
   }
 }
 
-function bandOf(values: readonly (number | null | undefined)[]): Band | null {
+/** Null when none of the values is known. */
+export function bandOf(values: readonly (number | null | undefined)[]): Band | null {
   const known = values.filter((value) => value !== null && value !== undefined).sort((a, b) => a - b)
   if (known.length === 0) return null
-  const rank = (percent: number): number => known[Math.max(0, Math.ceil((percent * known.length) / 100) - 1)] as number
-  return { mean: known.reduce((sum, value) => sum + value, 0) / known.length, p10: rank(10), p90: rank(90) }
+  return {
+    mean: known.reduce((sum, value) => sum + value, 0) / known.length,
+    p10: nearestRank(known, 10),
+    p90: nearestRank(known, 90),
+    p95: nearestRank(known, 95),
+  }
 }

@@ -24,9 +24,11 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export function formatSweep(summaries: readonly SweepSummary[]): string {
-  const head = ['overcommit', ...COLUMNS.map((column) => column.title)]
+  const fields = fieldsOf(summaries)
+  const head = ['overcommit', ...fields, ...COLUMNS.map((column) => column.title)]
   const rows = summaries.map((summary) => [
     `${summary.overcommit_percent} %`,
+    ...fields.map((field) => String(summary.settings[field])),
     ...COLUMNS.map((column) => {
       const band = column.valueOf(summary)
       return band === null ? '–' : column.show(band.mean)
@@ -36,16 +38,28 @@ export function formatSweep(summaries: readonly SweepSummary[]): string {
 }
 
 export function sweepCsv(summaries: readonly SweepSummary[]): string {
-  const columns = ['overcommit_percent', 'seeds', ...COLUMNS.flatMap(({ name }) => [name, `${name}_p10`, `${name}_p90`])]
+  const fields = fieldsOf(summaries)
+  const columns = [
+    'overcommit_percent',
+    ...fields,
+    'seeds',
+    ...COLUMNS.flatMap(({ name }) => [name, `${name}_p10`, `${name}_p90`, `${name}_p95`]),
+  ]
   return csvOf(
     columns,
     summaries.map((summary) => [
       summary.overcommit_percent,
+      ...fields.map((field) => String(summary.settings[field])),
       summary.seeds,
       ...COLUMNS.flatMap((column) => {
         const band = column.valueOf(summary)
-        return band === null ? ['', '', ''] : [band.mean, band.p10, band.p90].map((value) => value.toFixed(6))
+        return band === null ? ['', '', '', ''] : [band.mean, band.p10, band.p90, band.p95].map((value) => value.toFixed(6))
       }),
     ]),
   )
+}
+
+/** What is swept beside the percentage: alike in all of them. */
+function fieldsOf(summaries: readonly SweepSummary[]): string[] {
+  return Object.keys(summaries[0]?.settings ?? {})
 }

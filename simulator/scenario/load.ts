@@ -6,6 +6,7 @@ import { buildScenario } from './build.ts'
 import { check } from './check.ts'
 import { parseDocument } from './document.ts'
 import { ScenarioError } from './problem.ts'
+import { type Override, overridden } from './override.ts'
 import { type Refuse, refuseIn } from './refusal.ts'
 import type { Scenario } from './scenario.ts'
 import { scenarioRule } from './schema.ts'
@@ -22,18 +23,23 @@ export interface LoadedScenario {
   readonly file: string
 }
 
-/** Throws ScenarioError, also when the file cannot be read or a trace it names is not there. */
-export function loadScenario(source: ScenarioSource): LoadedScenario {
-  const { text, baseDir, file } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
-  const { root, problems } = parseDocument(text)
-  if (root === null) throw problems.toError(file)
+/**
+ * Throws ScenarioError, also when the file cannot be read or a trace it names is not there.
+ * @param overrides take the place of what the file says; `sha256` and `text` stay those of the file
+ */
+export function loadScenario(source: ScenarioSource, overrides: readonly Override[] = []): LoadedScenario {
+  const { text, baseDir, file: name } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
+  const file = overrides.length === 0 ? name : `${name} with ${overrides.map(({ field, value }) => `${field}=${value}`).join(' ')}`
+  const { root: asWritten, problems } = parseDocument(text)
+  if (asWritten === null) throw problems.toError(file)
+  const root = overridden(asWritten, overrides, problems)
   const document = check(root, scenarioRule, problems)
   problems.throwIfAny(file)
   const refuse = refuseIn(root, problems)
   const scenario = buildScenario(document, baseDir, refuse)
   refuseMissingTraces(scenario, refuse)
   problems.throwIfAny(file)
-  return { scenario, sha256: createHash('sha256').update(text, 'utf8').digest('hex'), text, file }
+  return { scenario, sha256: createHash('sha256').update(text, 'utf8').digest('hex'), text, file: name }
 }
 
 function readText(file: string): { readonly text: string; readonly baseDir: string; readonly file: string } {

@@ -31,7 +31,7 @@ describe('headroom sim sweep', () => {
       [100, 1],
       [100, 2],
     ])
-    const { overcommit_percent: _percent, timing: _timing, ...third } = runs[3] as Sweep['runs'][number]
+    const { overcommit_percent: _percent, settings: _settings, timing: _timing, ...third } = runs[3] as Sweep['runs'][number]
     const { timing: _, ...single } = await headroomJson<RunResult & { timing: unknown }>([
       'sim',
       'run',
@@ -45,7 +45,7 @@ describe('headroom sim sweep', () => {
     expect(summary.map((each) => each.overcommit_percent)).toEqual([0, 50, 100])
     const queue = summary.map((each) => each.starvation_percent.queue)
     const [a, b] = [runs[0], runs[1]].map((run) => run?.metrics.starvation_percent.queue as number) as [number, number]
-    expect(queue[0]).toEqual({ mean: (a + b) / 2, p10: Math.min(a, b), p90: Math.max(a, b) })
+    expect(queue[0]).toEqual({ mean: (a + b) / 2, p10: Math.min(a, b), p90: Math.max(a, b), p95: Math.max(a, b) })
     expect(queue[2]?.mean).toBeLessThan(queue[0]?.mean as number)
     expect(summary[2]?.starvation_percent.swap?.mean).toBeGreaterThan(summary[0]?.starvation_percent.swap?.mean as number)
     expect(summary[0]).toMatchObject({ seeds: 2, swap_jain: null, swaps_per_hour: { mean: 0, p10: 0, p90: 0 } })

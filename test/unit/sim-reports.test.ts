@@ -6,7 +6,8 @@ import type { Metrics, RunResult } from '../../simulator/report/result.ts'
 import { formatResult } from '../../simulator/report/summary.ts'
 import { formatSweep, sweepCsv } from '../../simulator/report/sweep-table.ts'
 import { finishedTaskLine, openTaskLine } from '../../simulator/report/task-rows.ts'
-import { summarize, sweepJobs, sweepRunOf } from '../../simulator/sweep.ts'
+import { runsCsv } from '../../simulator/report/runs-csv.ts'
+import { bySettings, settingsText, summarize, sweepJobs, sweepRunOf, sweepSize } from '../../simulator/sweep.ts'
 
 const EMPTY: Metrics = {
   jct_s: null,
@@ -127,15 +128,50 @@ describe('a sweep', () => {
 
   it('has mean and band over the seeds, of the runs that have the figure', () => {
     const [none, half] = summarize(runs)
-    expect(none).toMatchObject({ overcommit_percent: 0, seeds: 3, utilization_percent: { mean: 1, p10: 0, p90: 2 }, swap_jain: null })
-    expect(half).toMatchObject({ queue_wait_s: { p95: { mean: 40, p10: 30, p90: 50 } }, swap_jain: { mean: 0.5, p10: 0.5, p90: 0.5 } })
+    expect(none).toMatchObject({
+      overcommit_percent: 0,
+      seeds: 3,
+      settings: {},
+      utilization_percent: { mean: 1, p10: 0, p90: 2, p95: 2 },
+      swap_jain: null,
+    })
+    expect(half).toMatchObject({
+      queue_wait_s: { p95: { mean: 40, p10: 30, p90: 50, p95: 50 } },
+      swap_jain: { mean: 0.5, p10: 0.5, p90: 0.5, p95: 0.5 },
+    })
+  })
+
+  it('tries every combination of the other fields, and summarizes each on its own', () => {
+    const axes = [
+      { field: 'config.idle_swap_out_seconds', values: [60, 300] },
+      { field: 'fleet.0.count', values: [2, 4] },
+    ]
+    const swept = sweepJobs([0, 50], [7], axes)
+    expect(sweepSize([0, 50], [7], axes)).toBe(swept.length)
+    expect(swept.map((job) => `${settingsText(job.settings)}: ${job.overcommitPercent}`)).toEqual([
+      'config.idle_swap_out_seconds=60, fleet.0.count=2: 0',
+      'config.idle_swap_out_seconds=60, fleet.0.count=2: 50',
+      'config.idle_swap_out_seconds=60, fleet.0.count=4: 0',
+      'config.idle_swap_out_seconds=60, fleet.0.count=4: 50',
+      'config.idle_swap_out_seconds=300, fleet.0.count=2: 0',
+      'config.idle_swap_out_seconds=300, fleet.0.count=2: 50',
+      'config.idle_swap_out_seconds=300, fleet.0.count=4: 0',
+      'config.idle_swap_out_seconds=300, fleet.0.count=4: 50',
+    ])
+    const done = swept.map((job, i) => sweepRunOf(job, result({ utilization_percent: i })))
+    expect(bySettings(done).map(({ runs: group }) => group.length)).toEqual([2, 2, 2, 2])
+    const text = formatSweep(summarize(done)).split('\n')
+    expect(text[0]).toMatch(/^overcommit +config\.idle_swap_out_seconds +fleet\.0\.count +utilization/)
+    expect(text[4]).toMatch(/^50 % +60 +4 +3\.0 %/)
+    expect(sweepCsv(summarize(done)).split('\n')[8]).toMatch(/^50,300,4,1,7\.000000,/)
+    expect(runsCsv(done).split('\n')[8]).toMatch(/^50,300,4,1,7,0,0,0,0,,,,,,,0,0,,0,0,0,0,60,d$/)
   })
 
   it('is a table for people and a CSV for others', () => {
     const summary = summarize(runs)
     expect(formatSweep(summary).split('\n')[1]).toMatch(/^0 % +1\.0 % .*–$/)
     const [head, first] = sweepCsv(summary).split('\n')
-    expect(head?.split(',')).toHaveLength(2 + 3 * 10)
-    expect(first).toMatch(/^0,3,1\.000000,0\.000000,2\.000000,.*,,,$/)
+    expect(head?.split(',')).toHaveLength(2 + 4 * 10)
+    expect(first).toMatch(/^0,3,1\.000000,0\.000000,2\.000000,2\.000000,.*,,,,$/)
   })
 })

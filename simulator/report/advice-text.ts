@@ -1,0 +1,119 @@
+/** An advice in words: one sentence for the recommendation, one for each thing to know beside it, and a table of what was judged. */
+import type { Advice, Candidate, Caveat, Tie } from '../plan/advisor.ts'
+import { titleOf, unitOf } from '../plan/objective.ts'
+import type { ObjectiveFigure } from '../plan/objective.ts'
+import type { PairedDifference } from '../plan/paired-difference.ts'
+import { shownSeconds, tableOf } from './plain-text.ts'
+
+/** The recommendation, or that there is none, in one sentence. */
+export function adviceSentence(advice: Advice): string {
+  const { recommended_percent: percent, utilization_percent: utilization, candidates } = advice
+  const chosen = candidates.find(({ overcommit_percent }) => overcommit_percent === percent)
+  if (chosen === undefined || utilization === null) return `No overcommit percentage that was tried keeps ${wished(advice.objectives)}.`
+  const band = `${points(utilization.mean)} % utilization (p10–p90 over ${seeds(chosen.seeds)}: ${points(utilization.p10)}–${points(utilization.p90)} %)`
+  return `Overcommit ${percent} %: the highest utilization that keeps ${wished(advice.objectives)}: ${band}, with ${measured(chosen)}${gained(advice)}.`
+}
+
+/** The second opinion and the caveats, a sentence each. */
+export function adviceNotes(advice: Advice): string[] {
+  return [kneeSentence(advice), ...advice.caveats.map((caveat) => caveatSentence(caveat, advice))]
+}
+
+/** One line a percentage: is each objective kept, and how much utilization there is. */
+export function adviceTable({ candidates, objectives, recommended_percent, knee_percent }: Advice): string {
+  const head = ['overcommit', 'utilization', 'p10', 'p90', ...objectives.map((each) => `p95 of ${each}`), '']
+  const rows = candidates.map((candidate) => [
+    `${candidate.overcommit_percent} %`,
+    ...[candidate.utilization_percent?.mean, candidate.utilization_percent?.p10, candidate.utilization_percent?.p90].map((value) =>
+      value === undefined ? '–' : `${points(value)} %`,
+    ),
+    ...candidate.objectives.map(({ objective, p95, keeps }) => `${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}`),
+    [
+      ...(candidate.overcommit_percent === recommended_percent ? ['← recommended'] : []),
+      ...(candidate.overcommit_percent === knee_percent ? ['knee'] : []),
+    ].join(', '),
+  ])
+  return tableOf([head, ...rows])
+}
+
+/** A figure of an objective with its unit: `12.3 %`, `10.0 min`. */
+export function shownFigure(figure: ObjectiveFigure, value: number | null): string {
+  if (value === null) return '–'
+  switch (unitOf(figure)) {
+    case 'percent':
+      return `${points(value)} %`
+    case 'seconds':
+      return shownSeconds(value)
+    case 'number':
+      return value.toFixed(2)
+  }
+}
+
+export function figureOf(objective: string): ObjectiveFigure {
+  return objective.slice(0, objective.indexOf('<=')) as ObjectiveFigure
+}
+
+function wished(objectives: readonly string[]): string {
+  return `${objectives.join(' and ')} in 95 % of the seeds`
+}
+
+function measured({ objectives }: Candidate): string {
+  return objectives
+    .map(({ objective, p95 }) => `${titleOf(figureOf(objective))} of ${shownFigure(figureOf(objective), p95)} at the 95th percentile`)
+    .join(' and ')
+}
+
+function gained({ gain, recommended_percent }: Advice): string {
+  if (gain === null || gain.over_percent === recommended_percent) return ''
+  return `; that is ${signed(gain.difference)} of utilization against ${gain.over_percent} %`
+}
+
+function kneeSentence({ knee_percent, recommended_percent }: Advice): string {
+  if (knee_percent === null) return 'Second opinion: mean utilization has no knee (Kneedle) among the percentages tried.'
+  const agrees = knee_percent === recommended_percent ? ', the same' : ''
+  return `Second opinion: the knee of mean utilization (Kneedle) is at ${knee_percent} %${agrees}.`
+}
+
+function caveatSentence(caveat: Caveat, advice: Advice): string {
+  switch (caveat.kind) {
+    case 'none_keeps':
+      return `Nearest comes ${caveat.nearest_percent} %: ${caveat.objective} is ${shownFigure(figureOf(caveat.objective), caveat.p95)} there at the 95th percentile; add GPUs, take less work, or allow more.`
+    case 'too_few_seeds':
+      return fewSeedsSentence(caveat.seeds, caveat.ties, advice)
+    case 'no_idleness':
+      return `No task that may be swapped is ever idle for ${shownSeconds(caveat.idle_period_s)} (GPUs are without work ${points(caveat.idle_percent)} % of the time): nothing can be swapped out, so overcommit cannot help.`
+    case 'never_swapped':
+      return 'Nothing was swapped out at any percentage: either no task is idle for long, or nobody ever waited for the VRAM of one that is.'
+    case 'no_effect':
+      return 'All percentages came to the same figures: nobody waits for VRAM, or every node has an overcommit percentage of its own.'
+    case 'highest_tried':
+      return `${caveat.overcommit_percent} % is the highest percentage that was tried: a higher one may be better.`
+    case 'uneven_seeds':
+      return 'Some percentages were run with other seeds than others, so their means do not compare seed by seed.'
+  }
+}
+
+function fewSeedsSentence(seedCount: number, ties: readonly Tie[], { recommended_percent }: Advice): string {
+  if (seedCount < 2) return 'One seed says nothing about chance: run at least two, better ten.'
+  const each = ties.map(({ overcommit_percent, difference }) => `${overcommit_percent} % (${signed(difference)}${needed(difference)})`)
+  return `${seeds(seedCount)} are too few to tell the utilization of ${recommended_percent} % from that of ${each.join(', ')}.`
+}
+
+function needed({ pairs_needed }: PairedDifference): string {
+  return pairs_needed === null ? '' : `, told by about ${pairs_needed} seeds`
+}
+
+/** `+1.20 ± 0.40 points`. */
+function signed({ mean, half_width }: PairedDifference): string {
+  const sign = mean < 0 ? '−' : '+'
+  const width = half_width === null ? '' : ` ± ${half_width.toFixed(2)}`
+  return `${sign}${Math.abs(mean).toFixed(2)}${width} points`
+}
+
+function seeds(count: number): string {
+  return count === 1 ? '1 seed' : `${count} seeds`
+}
+
+function points(percent: number): string {
+  return percent.toFixed(1)
+}

@@ -1,0 +1,42 @@
+/** Every run of a sweep as one row, with all digits, so that whoever reads the table can recompute a recommendation (docs/planning.md). */
+import type { SweepRun } from '../sweep.ts'
+import { csvOf } from './csv.ts'
+
+type Cell = string | number
+
+const COLUMNS: ReadonlyArray<readonly [name: string, valueOf: (run: SweepRun) => number | string | null | undefined]> = [
+  ['seed', (run) => run.seed],
+  ['utilization_percent', ({ metrics }) => metrics.utilization_percent],
+  ['starvation_percent', ({ metrics }) => metrics.starvation_percent.total],
+  ['starvation_queue_percent', ({ metrics }) => metrics.starvation_percent.queue],
+  ['starvation_swap_percent', ({ metrics }) => metrics.starvation_percent.swap],
+  ['starvation_compute_percent', ({ metrics }) => metrics.starvation_percent.compute],
+  ['queue_wait_mean_s', ({ metrics }) => metrics.queue_wait_s?.mean],
+  ['queue_wait_p50_s', ({ metrics }) => metrics.queue_wait_s?.p50],
+  ['queue_wait_p95_s', ({ metrics }) => metrics.queue_wait_s?.p95],
+  ['queue_wait_p99_s', ({ metrics }) => metrics.queue_wait_s?.p99],
+  ['slowdown_mean', ({ metrics }) => metrics.slowdown?.mean],
+  ['slowdown_p95', ({ metrics }) => metrics.slowdown?.p95],
+  ['swaps_per_hour', ({ metrics }) => metrics.swaps_per_hour],
+  ['swapped_gib_per_hour', ({ metrics }) => metrics.swapped_gib_per_hour],
+  ['swap_jain', ({ metrics }) => metrics.swap_jain],
+  ['tasks_submitted', ({ metrics }) => metrics.tasks.submitted],
+  ['tasks_completed', ({ metrics }) => metrics.tasks.completed],
+  ['tasks_failed', ({ metrics }) => metrics.tasks.failed],
+  ['tasks_unfinished', ({ metrics }) => metrics.tasks.unfinished],
+  ['virtual_s', (run) => run.virtual_s],
+  ['digest', (run) => run.digest],
+]
+
+/** A figure that a run does not have is an empty cell. One column for each field that is swept beside the percentage, named by its path. */
+export function runsCsv(runs: readonly SweepRun[]): string {
+  const fields = Object.keys(runs[0]?.settings ?? {})
+  return csvOf(
+    ['overcommit_percent', ...fields, ...COLUMNS.map(([name]) => name)],
+    runs.map((run): Cell[] => [
+      run.overcommit_percent,
+      ...fields.map((field) => String(run.settings[field])),
+      ...COLUMNS.map(([, valueOf]) => valueOf(run) ?? ''),
+    ]),
+  )
+}

@@ -1,0 +1,282 @@
+import { describe, expect, it } from 'vitest'
+import { advise } from '../../simulator/plan/advisor.ts'
+import type { Advice, AdvisorInput } from '../../simulator/plan/advisor.ts'
+import { idlenessOf, longestIdleMs } from '../../simulator/plan/idleness.ts'
+import { kneeOf } from '../../simulator/plan/knee.ts'
+import { DEFAULT_OBJECTIVES, objectiveText, parseObjective, valueOfObjective } from '../../simulator/plan/objective.ts'
+import type { Objective } from '../../simulator/plan/objective.ts'
+import { pairedDifference } from '../../simulator/plan/paired-difference.ts'
+import { adviceNotes, adviceSentence, adviceTable } from '../../simulator/report/advice-text.ts'
+import { runsCsv } from '../../simulator/report/runs-csv.ts'
+import { makeSource } from '../../simulator/scenario/arrivals.ts'
+import type { SimTask } from '../../simulator/scenario/scenario.ts'
+import type { SweepRun } from '../../simulator/sweep.ts'
+import type { Work } from '../../simulator/trace/trace-format.ts'
+import { sweptRun } from '../support/swept-run.ts'
+
+/** Utilization and starvation of each percentage, with a little of each seed on top. */
+function runs(curve: ReadonlyArray<readonly [percent: number, utilization: number, starvation: number]>, seeds = 5, noise = 0): SweepRun[] {
+  return curve.flatMap(([percent, utilization, starvation]) =>
+    Array.from({ length: seeds }, (_, i) => {
+      // Odd at one percentage, even at the next: a difference that is not the percentage's doing.
+      const wobble = noise * (((percent / 20 + i) % 2) - 0.5)
+      return sweptRun({
+        percent,
+        seed: i + 1,
+        utilization: utilization + i / 10 + wobble,
+        starvation: starvation + i,
+        swapsPerHour: percent / 10,
+      })
+    }),
+  )
+}
+
+function adviceOn(swept: readonly SweepRun[], input: Partial<AdvisorInput> = {}): Advice {
+  return advise({ runs: swept, objectives: DEFAULT_OBJECTIVES, idleness: null, ...input })
+}
+
+const CURVE = [
+  [0, 30, 4],
+  [20, 45, 5],
+  [40, 52, 8],
+  [60, 55, 14],
+  [80, 56, 18],
+  [100, 56.5, 30],
+] as const
+
+describe('the advisor', () => {
+  it('recommends the highest mean utilization whose objective holds in 95 % of the seeds, not the highest of all', () => {
+    const advice = adviceOn(runs(CURVE))
+    // 80 %: starvation from 18 to 22 over the seeds. 60 %: from 14 to 18.
+    expect(advice).toMatchObject({ recommended_percent: 60, objectives: ['starvation.total<=20'], caveats: [] })
+    expect(advice.candidates.map(({ overcommit_percent, keeps }) => [overcommit_percent, keeps])).toEqual([
+      [0, true],
+      [20, true],
+      [40, true],
+      [60, true],
+      [80, false],
+      [100, false],
+    ])
+    expect(advice.utilization_percent?.p10).toBe(55)
+    expect(advice.utilization_percent?.p90).toBe(55.4)
+    expect(advice.gain?.over_percent).toBe(0)
+    expect(advice.gain?.difference.mean).toBeCloseTo(25)
+    expect(adviceSentence(advice)).toBe(
+      'Overcommit 60 %: the highest utilization that keeps starvation.total<=20 in 95 % of the seeds: 55.2 % utilization (p10–p90 over 5 seeds: 55.0–55.4 %), with starvation of 18.0 % at the 95th percentile; that is +25.00 ± 0.00 points of utilization against 0 %.',
+    )
+    expect(adviceNotes(advice)).toEqual(['Second opinion: the knee of mean utilization (Kneedle) is at 40 %.'])
+    expect(adviceTable(advice).split('\n')[4]).toMatch(/^60 % +55\.2 % +55\.0 % +55\.4 % +18\.0 % kept +← recommended$/)
+  })
+
+  it('is the same for runs in any order, and whatever their rows are recomputed from: all it says is in the table of runs', () => {
+    const swept = runs(CURVE, 7, 0.3)
+    const advice = adviceOn(swept)
+    expect(adviceOn(swept.toReversed())).toEqual(advice)
+    const [head, ...rows] = runsCsv(swept).trim().split('\n')
+    const column = (name: string): number => (head as string).split(',').indexOf(name)
+    const table = rows.map((row) => row.split(',').map(Number))
+    const kept = [...new Set(table.map((row) => row[column('overcommit_percent')] as number))].filter((percent) => {
+      const values = table.filter((row) => row[0] === percent).map((row) => row[column('starvation_percent')] as number)
+      values.sort((a, b) => a - b)
+      return (values[Math.ceil(0.95 * values.length) - 1] as number) <= 20
+    })
+    const mean = (percent: number): number => {
+      const values = table.filter((row) => row[0] === percent).map((row) => row[column('utilization_percent')] as number)
+      return values.reduce((sum, each) => sum + each, 0) / values.length
+    }
+    kept.sort((a, b) => mean(b) - mean(a) || a - b)
+    expect(advice.recommended_percent).toBe(kept[0])
+    expect(advice.utilization_percent?.mean).toBeCloseTo(mean(kept[0] as number), 12)
+  })
+
+  it('says when nothing keeps the objective, and what comes nearest', () => {
+    const advice = adviceOn(runs(CURVE), { objectives: [parse('starvation.total<=3')] })
+    expect(advice).toMatchObject({ recommended_percent: null, utilization_percent: null, gain: null })
+    expect(advice.caveats).toEqual([{ kind: 'none_keeps', nearest_percent: 0, objective: 'starvation.total<=3', p95: 8 }])
+    expect(adviceSentence(advice)).toBe('No overcommit percentage that was tried keeps starvation.total<=3 in 95 % of the seeds.')
+    expect(adviceNotes(advice).at(-1)).toContain('Nearest comes 0 %: starvation.total<=3 is 8.0 % there')
+  })
+
+  it('keeps all of several objectives; one that no run has a figure for is broken', () => {
+    const both = [parse('starvation.total<=50'), parse('swaps_per_hour<=4')]
+    expect(adviceOn(runs(CURVE), { objectives: both }).recommended_percent).toBe(40)
+    const missing = adviceOn(runs(CURVE), { objectives: [parse('queue_wait.p95<=10m')] })
+    expect(missing.caveats).toEqual([{ kind: 'none_keeps', nearest_percent: 0, objective: 'queue_wait.p95<=10m', p95: null }])
+    expect(adviceTable(missing)).toContain('– broken')
+  })
+
+  it('says when the seeds do not tell two percentages apart, and how many would', () => {
+    const advice = adviceOn(runs([...CURVE.slice(0, 3), [60, 52.1, 9]], 5, 2))
+    expect(advice.recommended_percent).toBe(60)
+    const [caveat] = advice.caveats
+    expect(caveat).toMatchObject({ kind: 'too_few_seeds', seeds: 5, ties: [{ overcommit_percent: 40, difference: { pairs: 5 } }] })
+    expect(adviceNotes(advice)[1]).toMatch(
+      /^5 seeds are too few to tell the utilization of 60 % from that of 40 % \(\+\d\.\d\d ± \d\.\d\d points, told by about \d+ seeds\)\.$/,
+    )
+    const many = adviceOn(runs([...CURVE.slice(0, 3), [60, 52.1, 9]], 5, 0))
+    expect(many.caveats.some(({ kind }) => kind === 'too_few_seeds')).toBe(false)
+  })
+
+  it('says that one seed is none', () => {
+    const advice = adviceOn(runs(CURVE, 1))
+    expect(advice.caveats).toContainEqual(expect.objectContaining({ kind: 'too_few_seeds', seeds: 1 }))
+    expect(adviceNotes(advice)[1]).toBe('One seed says nothing about chance: run at least two, better ten.')
+  })
+
+  it('says that overcommit cannot help a workload that is never idle', () => {
+    const idleness = { tasks: 10, swappable: 0, idlePercent: 3, idlePeriodMs: 300_000 }
+    const advice = adviceOn(runs(CURVE), { idleness })
+    expect(advice.caveats).toContainEqual({ kind: 'no_idleness', idle_period_s: 300, idle_percent: 3 })
+    expect(adviceNotes(advice).join(' ')).toContain('overcommit cannot help')
+    expect(adviceOn(runs(CURVE), { idleness: { ...idleness, swappable: 1 } }).caveats).toEqual([])
+  })
+
+  it('says when nothing was ever swapped out, and when the percentage changed nothing at all', () => {
+    const still = runs(CURVE).map((run) => ({ ...run, metrics: { ...run.metrics, swaps_per_hour: 0 } }))
+    expect(adviceOn(still).caveats).toEqual([{ kind: 'never_swapped' }])
+    const same = runs(CURVE.map(([percent]) => [percent, 30, 2] as const)).map((run) => ({
+      ...run,
+      metrics: { ...run.metrics, swaps_per_hour: 1 },
+    }))
+    const advice = adviceOn(same)
+    expect(advice.caveats).toEqual([{ kind: 'no_effect' }])
+    expect(advice.recommended_percent).toBe(0)
+    expect(adviceNotes(advice).at(-1)).toContain('All percentages came to the same figures')
+  })
+
+  it('says when a higher percentage than any tried may be better, and when seeds are uneven', () => {
+    const rising = runs(CURVE.slice(0, 3))
+    expect(adviceOn(rising).caveats).toEqual([{ kind: 'highest_tried', overcommit_percent: 40 }])
+    expect(adviceOn(rising.slice(1)).caveats.map(({ kind }) => kind)).toEqual(['highest_tried', 'uneven_seeds'])
+    expect(adviceNotes(adviceOn(rising.slice(1))).slice(1)).toEqual([
+      '40 % is the highest percentage that was tried: a higher one may be better.',
+      'Some percentages were run with other seeds than others, so their means do not compare seed by seed.',
+    ])
+  })
+})
+
+function parse(text: string): Objective {
+  const objective = parseObjective(text)
+  if (objective === null) throw new Error(text)
+  return objective
+}
+
+describe('an objective', () => {
+  it.each([
+    ['starvation.total<=20', 'starvation.total', 20],
+    ['starvation <= 12.5', 'starvation.total', 12.5],
+    ['queue_wait.p95<=10m', 'queue_wait.p95', 600],
+    ['queue_wait.p99<=90', 'queue_wait.p99', 90],
+    ['slowdown.p95<=3', 'slowdown.p95', 3],
+  ])('%s is read, and written so that it is read again', (text, figure, max) => {
+    const objective = parse(text)
+    expect(objective).toEqual({ figure, max })
+    expect(parse(objectiveText(objective))).toEqual(objective)
+  })
+
+  it.each([
+    '',
+    'starvation',
+    'starvation.total<20',
+    'starvation.total>=20',
+    'starvation.total<=10m',
+    'toString<=1',
+    'queue_wait.p95<=1.5h',
+  ])('%s is none', (text) => {
+    expect(parseObjective(text)).toBeNull()
+  })
+
+  it('looks at its figure', () => {
+    const { metrics } = sweptRun({ percent: 0, seed: 1, starvation: 7 })
+    expect(valueOfObjective(parse('starvation.total<=1'), metrics)).toBe(7)
+    expect(valueOfObjective(parse('slowdown.mean<=1'), metrics)).toBeNull()
+  })
+})
+
+describe('the knee', () => {
+  it("is where the paper's example has it", () => {
+    // Figure 2: y = −1 / (x + 0.1) + 5 at ten points from 0 to 1, whose knee is at 0.22.
+    const points = Array.from({ length: 10 }, (_, i) => ({ x: i / 9, y: -1 / (i / 9 + 0.1) + 5 }))
+    expect(kneeOf(points)).toBe(2 / 9)
+  })
+
+  it('is none in a line, in a curve that rises ever more, in one that only falls, and with two points', () => {
+    const of = (y: (x: number) => number): number | null => kneeOf([0, 1, 2, 3, 4, 5, 6].map((x) => ({ x, y: y(x) })))
+    expect([of((x) => 2 * x), of((x) => x * x), of((x) => -x), of(() => 3)]).toEqual([null, null, null, null])
+    expect(kneeOf([])).toBeNull()
+    expect(
+      kneeOf([
+        { x: 0, y: 0 },
+        { x: 1, y: 1 },
+      ]),
+    ).toBeNull()
+  })
+
+  it('is looked for where the curve rises; what falls behind its peak does not count', () => {
+    const y = [0, 60, 80, 85, 88, 90, 50, 20]
+    expect(kneeOf(y.map((each, x) => ({ x, y: each })))).toBe(kneeOf(y.slice(0, 6).map((each, x) => ({ x, y: each }))))
+  })
+})
+
+describe('a paired difference', () => {
+  it("has Student's interval", () => {
+    // Five pairs: t = 2.776, deviation 1.5811.
+    const difference = pairedDifference([1, 2, 3, 4, 5])
+    expect(difference).toMatchObject({ pairs: 5, mean: 3, told_apart: true, pairs_needed: null })
+    expect(difference.half_width).toBeCloseTo(1.963, 3)
+  })
+
+  it('is not told from two pairs that contradict each other, nor from one or none', () => {
+    expect(pairedDifference([1, -1])).toMatchObject({ mean: 0, told_apart: false, pairs_needed: null })
+    expect(pairedDifference([5])).toMatchObject({ mean: 5, half_width: null, told_apart: false })
+    expect(pairedDifference([])).toMatchObject({ pairs: 0, mean: 0, told_apart: false })
+    expect(pairedDifference([0, 0, 0]).told_apart).toBe(false)
+    expect(pairedDifference([2, 2, 2]).told_apart).toBe(true)
+  })
+
+  it('says about how many pairs would tell it, and for many pairs goes over to the normal distribution', () => {
+    const noisy = [3, -2, 4, -1, 2, -3]
+    const { mean, pairs_needed } = pairedDifference(noisy)
+    expect(mean).toBe(0.5)
+    expect(pairs_needed).toBeGreaterThan(50)
+    const many = Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? 1 : 0))
+    expect(pairedDifference(many).half_width).toBeCloseTo((1.96 * 0.5064) / Math.sqrt(40), 4)
+  })
+})
+
+describe('idleness', () => {
+  const task = (work: Work, noswap: 0 | 1 = 0, gpuCount = 1): SimTask =>
+    ({ at: 0, request: { noswap, gpuCount }, work, allocSteps: [], cancelAt: null }) as unknown as SimTask
+  const phases = (...pairs: [number, number][]): Work => ({ kind: 'phases', phases: pairs })
+
+  it('is the longest stretch without work', () => {
+    expect(longestIdleMs({ kind: 'duration', ms: 1000 })).toBe(0)
+    expect(longestIdleMs(phases([10, 5], [10, 700], [10, 0]))).toBe(700)
+    expect(
+      longestIdleMs({
+        kind: 'bursts',
+        stayMs: 1000,
+        at: [
+          [100, 50],
+          [120, 100],
+          [600, 10],
+        ],
+      }),
+    ).toBe(390)
+    expect(longestIdleMs({ kind: 'bursts', stayMs: 0, at: [[0, 50]] })).toBe(0)
+  })
+
+  it('counts the tasks that may be swapped and are idle for long, and the idle share of all GPU time', async () => {
+    const tasks = [task(phases([100, 300])), task(phases([100, 300]), 1), task({ kind: 'duration', ms: 400 }, 0, 2)]
+    let closed = 0
+    const source = { ...makeSource(() => tasks.shift() ?? null), close: async () => void (closed += 1) }
+    expect(await idlenessOf(source, 300)).toEqual({ tasks: 3, swappable: 1, idlePercent: 37.5, idlePeriodMs: 300 })
+    expect(closed).toBe(1)
+    expect(
+      await idlenessOf(
+        makeSource(() => null),
+        1,
+      ),
+    ).toMatchObject({ tasks: 0, idlePercent: 0 })
+  })
+})
