@@ -33,10 +33,12 @@ export interface TraceImportOptions {
 export async function traceImport(format: string, file: string, options: TraceImportOptions): Promise<number> {
   if (options.from !== undefined && options.to !== undefined && options.to <= options.from)
     throw new UsageError('--to must be after --from')
-  const { header, tasks } = await importTrace(importerOf(format), file, importOptions(options))
-  const written = await writeTrace(options.output, header, tasks).catch((error: unknown) => {
-    throw isFileFault(error) ? new UsageError(`--output ${options.output}: cannot be written: ${error.message}`, { cause: error }) : error
-  })
+  const { header, tasks, close } = await importTrace(importerOf(format), file, importOptions(options))
+  const written = await writeTrace(options.output, header, tasks)
+    .catch((error: unknown) => {
+      throw isFileFault(error) ? new UsageError(`--output ${options.output}: cannot be written: ${error.message}`, { cause: error }) : error
+    })
+    .finally(close)
   if (options.json === true) {
     const { rows, dropped, importer, source } = header
     const told = { file: options.output, ...written, rows, dropped, source, importer }

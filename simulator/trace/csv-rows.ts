@@ -12,6 +12,22 @@ export interface CsvRow<Column extends string> {
 
 const MAX_ROW_BYTES = 1_048_576
 
+export interface CsvColumns<Required extends string, Optional extends string> {
+  readonly required: readonly Required[]
+  readonly optional?: readonly Optional[]
+  /** Of each of these groups at least one column is there. All of them stand in `optional` as well. */
+  readonly anyOf?: ReadonlyArray<readonly Optional[]>
+}
+
+export interface CsvDialect {
+  /** One character. Default a comma. */
+  readonly delimiter?: string
+  /** False where a quote is a character like any other. Default true. */
+  readonly hasQuotes?: boolean
+  /** Of a name in the header: what it is looked for as. */
+  readonly nameOf?: (header: string) => string
+}
+
 /**
  * The rows of a CSV file with a header, streamed: quotes, CRLF and a byte order mark are understood, blank lines skipped. Every row is counted in `log`;
  * one with more or fewer cells than the header is dropped there. Throws TraceError when required columns are missing (naming them all) or quotes
@@ -19,15 +35,16 @@ const MAX_ROW_BYTES = 1_048_576
  */
 export async function* readCsv<Required extends string, Optional extends string = never>(
   source: FileBytes,
-  columns: { readonly required: readonly Required[]; readonly optional?: readonly Optional[] },
+  columns: CsvColumns<Required, Optional>,
   log: Pick<ImportLog, 'row' | 'drop'>,
+  dialect: CsvDialect = {},
 ): AsyncGenerator<CsvRow<Required | Optional>> {
   let header: readonly string[] | undefined
   let places: ReadonlyArray<readonly [Required | Optional, number]> = []
-  for await (const { line, record } of records(source)) {
+  for await (const { line, record } of records(source, dialect)) {
     if (header === undefined) {
-      header = record
-      places = columnPlaces(source.file, header, columns.required, columns.optional ?? [])
+      header = dialect.nameOf === undefined ? record : record.map(dialect.nameOf)
+      places = columnPlaces(source.file, header, columns)
       continue
     }
     log.row()
@@ -39,7 +56,10 @@ export async function* readCsv<Required extends string, Optional extends string 
     for (const [column, place] of places) cells[column] = place === -1 ? '' : record[place]!
     yield { line, cells }
   }
-  if (header === undefined) throw new TraceError({ file: source.file }, `is empty: needs columns ${columns.required.join(', ')}`)
+  if (header === undefined) {
+    const needed = [...columns.required, ...(columns.anyOf ?? []).map((group) => group.join(' or '))]
+    throw new TraceError({ file: source.file }, `is empty: needs columns ${needed.join(', ')}`)
+  }
 }
 
 interface NumberedRecord {
@@ -47,10 +67,12 @@ interface NumberedRecord {
   readonly record: readonly string[]
 }
 
-async function* records(source: FileBytes): AsyncGenerator<NumberedRecord> {
+async function* records(source: FileBytes, { delimiter = ',', hasQuotes = true }: CsvDialect): AsyncGenerator<NumberedRecord> {
   const parser = parse({
     bom: true,
     trim: true,
+    delimiter,
+    quote: hasQuotes ? '"' : null,
     skip_empty_lines: true,
     relax_column_count: true,
     max_record_size: MAX_ROW_BYTES,
@@ -73,12 +95,14 @@ async function* records(source: FileBytes): AsyncGenerator<NumberedRecord> {
 function columnPlaces<Required extends string, Optional extends string>(
   file: string,
   header: readonly string[],
-  required: readonly Required[],
-  optional: readonly Optional[],
+  { required, optional = [], anyOf = [] }: CsvColumns<Required, Optional>,
 ): ReadonlyArray<readonly [Required | Optional, number]> {
-  const missing = required.filter((column) => !header.includes(column))
+  const missing = [
+    ...required.filter((column) => !header.includes(column)),
+    ...anyOf.filter((group) => !group.some((column) => header.includes(column))).map((group) => group.join(' or ')),
+  ]
   if (missing.length > 0) {
-    throw new TraceError({ file, line: 1 }, `has no column ${missing.join(', ')} (its columns: ${header.join(', ')})`)
+    throw new TraceError({ file, line: 1 }, `has no column ${missing.join(', ')} (its columns: ${shownHeader(header)})`)
   }
   const places = [...required, ...optional].map((column) => [column, header.indexOf(column)] as const)
   const twice = places.find(([column, place]) => place !== -1 && header.lastIndexOf(column) !== place)
@@ -86,38 +110,9 @@ function columnPlaces<Required extends string, Optional extends string>(
   return places
 }
 
-const NUMBER = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$/
+const MAX_HEADER_CHARACTERS = 500
 
-/** A finite number in plain decimal or scientific notation, or null and the row dropped: `no_COLUMN` when empty, otherwise `bad_COLUMN`. */
-export function numberCell<Column extends string>(row: CsvRow<Column>, column: Column, log: Pick<ImportLog, 'drop'>): number | null {
-  const text = row.cells[column]
-  const number = NUMBER.test(text) ? Number(text) : NaN
-  if (number > -Infinity && number < Infinity) return number
-  log.drop(text === '' ? `no_${column}` : `bad_${column}`)
-  return null
-}
-
-/** A whole number of `least` to `most`, or null and the row dropped as `numberCell` does. */
-export function wholeCell<Column extends string>(
-  row: CsvRow<Column>,
-  column: Column,
-  least: number,
-  most: number,
-  log: Pick<ImportLog, 'drop'>,
-): number | null {
-  const number = numberCell(row, column, log)
-  if (number === null || (Number.isSafeInteger(number) && number >= least && number <= most)) return number
-  log.drop(`bad_${column}`)
-  return null
-}
-
-/** 3,000 years: seconds up to here are exact in ms. */
-const MAX_SECONDS = 100_000_000_000
-
-/** Seconds as whole ms, or null and the row dropped as `numberCell` does. May be negative. */
-export function secondsCell<Column extends string>(row: CsvRow<Column>, column: Column, log: Pick<ImportLog, 'drop'>): number | null {
-  const seconds = numberCell(row, column, log)
-  if (seconds === null || (seconds >= -MAX_SECONDS && seconds <= MAX_SECONDS)) return seconds === null ? null : Math.round(seconds * 1000)
-  log.drop(`bad_${column}`)
-  return null
+function shownHeader(header: readonly string[]): string {
+  const text = header.join(', ')
+  return text.length <= MAX_HEADER_CHARACTERS ? text : `${text.slice(0, MAX_HEADER_CHARACTERS)}…`
 }

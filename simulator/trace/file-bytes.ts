@@ -15,13 +15,15 @@ export interface FileBytes {
   readonly chunks: AsyncIterable<Buffer>
   /** SHA-256 of the uncompressed content, in hex. Throws before all of it was read. */
   sha256(): string
+  /** How much of the stored file was read, 0 to 1. */
+  readFraction(): number
   /** Lets go of the file; harmless when it was read to its end. */
   close(): void
 }
 
 /** Throws TraceError when the file cannot be opened. */
 export async function openBytes(file: string): Promise<FileBytes> {
-  const stream = await openStream(file)
+  const { stream, readFraction } = await openStream(file)
   const hash = createHash('sha256')
   let digest: string | undefined
   return {
@@ -41,20 +43,28 @@ export async function openBytes(file: string): Promise<FileBytes> {
       if (digest === undefined) throw new Error(`${file} was not read to its end: its sha256 is not known yet`)
       return digest
     },
+    readFraction,
     close: () => void stream.destroy(),
   }
 }
 
-async function openStream(file: string): Promise<Readable> {
+interface OpenStream {
+  readonly stream: Readable
+  readonly readFraction: () => number
+}
+
+async function openStream(file: string): Promise<OpenStream> {
   let handle: FileHandle | undefined
   try {
     handle = await open(file)
     const magic = Buffer.alloc(GZIP_MAGIC.length)
     const { bytesRead } = await handle.read(magic, 0, magic.length, 0)
     const stored = handle.createReadStream({ start: 0, highWaterMark: READ_BYTES })
-    if (bytesRead < magic.length || magic[0] !== GZIP_MAGIC[0] || magic[1] !== GZIP_MAGIC[1]) return stored
+    const { size } = await handle.stat()
+    const readFraction = (): number => (size === 0 ? 0 : Math.min(1, stored.bytesRead / size))
+    if (bytesRead < magic.length || magic[0] !== GZIP_MAGIC[0] || magic[1] !== GZIP_MAGIC[1]) return { stream: stored, readFraction }
     // Errors of either stream arrive at the reader of the last one.
-    return pipeline(stored, createGunzip({ chunkSize: READ_BYTES }), () => {})
+    return { stream: pipeline(stored, createGunzip({ chunkSize: READ_BYTES }), () => {}), readFraction }
   } catch (error) {
     await handle?.close()
     throw unreadable(file, error)

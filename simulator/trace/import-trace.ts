@@ -1,9 +1,11 @@
 import { basename } from 'node:path'
 import { type ActivityModel, activityModel } from '../fleet/activity.ts'
 import { type Seed, seededStream } from '../seeded-random.ts'
-import { openBytes } from './file-bytes.ts'
+import { inArrivalOrder } from './arrival-order.ts'
+import { openBytes, type FileBytes } from './file-bytes.ts'
 import type { ImportedTask, Importer, ImportLog, ImportOptions } from './importer.ts'
-import { createSelection, DEFAULT_SELECTION_SEED } from './select.ts'
+import { createSelection, DEFAULT_SELECTION_SEED, type UnselectedReason } from './select.ts'
+import { openSpillFile } from './spill-file.ts'
 import { TraceError } from './trace-error.ts'
 import { TRACE_VERSION, type TraceHeader, type TraceTask } from './trace-format.ts'
 
@@ -11,13 +13,18 @@ export interface ImportedTrace {
   readonly header: TraceHeader
   readonly taskCount: number
   /** In the order of arrival. May be gone through again; phases are made on the way, one task at a time. */
-  readonly tasks: Iterable<TraceTask>
+  readonly tasks: AsyncIterable<TraceTask>
+  /** Lets go of what was put aside to be sorted. */
+  close(): Promise<void>
 }
+
+/** Texts of a trace are at most so long. */
+const MAX_ID_LENGTH = 256
 
 /**
  * Turns a foreign file into a trace:
  * 1. the importer's tasks, all rows accounted for;
- * 2. in the order of arrival, then of their lines (sources are not sorted, so that one small record for each task is held in memory);
+ * 2. in the order of arrival, then of the source (sources are not sorted; what memory does not hold is sorted in `spillFolder`);
  * 3. `at` counted from the first of them, unless keepOffset;
  * 4. the selection;
  * 5. work made by the activity model, from a stream of its own for each task, so that one task more or less changes no other.
@@ -26,10 +33,17 @@ export interface ImportedTrace {
 export async function importTrace(importer: Importer, file: string, options: ImportOptions): Promise<ImportedTrace> {
   const seed = options.seed ?? DEFAULT_SELECTION_SEED
   const model = activityModel(options.activityModel ?? 'always-busy')
-  const log = createLog()
+  const select = createSelection(options)
   const source = await openBytes(file)
-  const found = await readAll(importer.read(source, options, log), log).finally(() => source.close())
-  const selected = selectFrom(found, options, log)
+  const log = createLog(source, options)
+  const tasks = withUsableIds(importer.read(source, options, log), log)
+  const order = await inArrivalOrder(tasks, () => openSpillFile(options.spillFolder)).finally(() => source.close())
+  for (let i = 0; i < order.duplicates; i++) log.drop('duplicate_id')
+  const selected = (): AsyncGenerator<ImportedTask | UnselectedReason> => selectedFrom(order.tasks(), select, options.keepOffset === true)
+  const kept = await countSelected(selected(), log).catch(async (error: unknown) => {
+    await order.close()
+    throw error
+  })
   return {
     header: {
       trace: options.name ?? basename(file),
@@ -39,69 +53,75 @@ export async function importTrace(importer: Importer, file: string, options: Imp
       importer: {
         format: importer.format,
         options: { ...recordedOptions(options), seed, ...log.notes },
-        synthetic: syntheticFields(selected, options, log),
+        synthetic: syntheticFields(kept.hasResidence, options, log),
         ignored: log.ignored,
         adjusted: log.adjusted,
       },
       rows: log.rows(),
       dropped: log.dropped,
     },
-    taskCount: selected.length,
+    taskCount: kept.tasks,
     tasks: {
-      *[Symbol.iterator]() {
-        for (const task of selected) yield finished(task, options.exclusive === true, model, seed)
+      async *[Symbol.asyncIterator]() {
+        for await (const task of selected()) {
+          if (typeof task !== 'string') yield finished(task, options.exclusive === true, model, seed)
+        }
       },
     },
+    close: () => order.close(),
   }
 }
 
-async function readAll(tasks: AsyncIterable<ImportedTask>, log: ImportLog): Promise<ImportedTask[]> {
-  const found: ImportedTask[] = []
-  const ids = new Set<string>()
+async function* withUsableIds(tasks: AsyncIterable<ImportedTask>, log: ImportLog): AsyncGenerator<ImportedTask> {
   for await (const task of tasks) {
-    if (ids.has(task.id)) {
-      log.drop('duplicate_id')
-      continue
+    if (task.id.length <= MAX_ID_LENGTH) yield task
+    else log.drop('long_id')
+  }
+}
+
+async function* selectedFrom(
+  tasks: AsyncIterable<ImportedTask>,
+  select: ReturnType<typeof createSelection>,
+  keepsOffset: boolean,
+): AsyncGenerator<ImportedTask | UnselectedReason> {
+  let zeroMs: number | null = null
+  for await (const task of tasks) {
+    if (zeroMs === null) {
+      zeroMs = keepsOffset ? 0 : task.at
+      if (task.at < zeroMs)
+        throw new TraceError({ field: 'keep_offset' }, `cannot be kept: task ${task.id} arrives before the source's zero`)
     }
-    ids.add(task.id)
-    found.push(task)
-  }
-  return found.sort(byArrival)
-}
-
-/**
- * 1. Arrival.
- * 2. Line in the source.
- */
-function byArrival(a: ImportedTask, b: ImportedTask): number {
-  return a.at - b.at || a.line - b.line
-}
-
-function selectFrom(found: readonly ImportedTask[], options: ImportOptions, log: ImportLog): ImportedTask[] {
-  const select = createSelection(options)
-  const zeroMs = found.length === 0 || options.keepOffset === true ? 0 : found[0]!.at
-  if (options.keepOffset === true && found.length > 0 && found[0]!.at < 0) {
-    throw new TraceError({ field: 'keep_offset' }, `cannot be kept: task ${found[0]!.id} arrives before the source's zero`)
-  }
-  const selected: ImportedTask[] = []
-  for (const task of found) {
-    const result = select(
+    yield select(
       zeroMs === 0 ? task : { ...task, at: task.at - zeroMs, cancel_at: task.cancel_at === null ? null : task.cancel_at - zeroMs },
     )
-    if (typeof result === 'string') log.drop(result)
-    else selected.push(result)
   }
-  return selected
 }
 
-function finished({ line: _line, ...task }: ImportedTask, isExclusive: boolean, model: ActivityModel, seed: Seed): TraceTask {
+/** The header stands before the tasks and has to know what became of all of them: the order is gone through once for it. */
+async function countSelected(
+  selected: AsyncIterable<ImportedTask | UnselectedReason>,
+  log: ImportLog,
+): Promise<{ readonly tasks: number; readonly hasResidence: boolean }> {
+  let tasks = 0
+  let hasResidence = false
+  for await (const task of selected) {
+    if (typeof task === 'string') log.drop(task)
+    else {
+      tasks += 1
+      hasResidence ||= task.work.kind === 'residence'
+    }
+  }
+  return { tasks, hasResidence }
+}
+
+function finished(task: ImportedTask, isExclusive: boolean, model: ActivityModel, seed: Seed): TraceTask {
   const work = task.work.kind === 'residence' ? model(task.work.ms, seededStream(seed, `activity/${task.id}`)) : task.work
   return isExclusive ? { ...task, work, gpu_mode: 'exclusive', vram_mib: 0, alloc: [] } : { ...task, work }
 }
 
-function syntheticFields(selected: readonly ImportedTask[], options: ImportOptions, log: CountingLog): string[] {
+function syntheticFields(hasResidence: boolean, options: ImportOptions, log: CountingLog): string[] {
   const fields = options.exclusive === true ? log.synthetic.filter((field) => field !== 'vram_mib') : [...log.synthetic]
-  if (selected.some((task) => task.work.kind === 'residence')) fields.push('activity')
+  if (hasResidence) fields.push('activity')
   return fields
 }
 
@@ -120,6 +140,18 @@ function recordedOptions(options: ImportOptions): Record<string, unknown> {
     reserve_mib: options.reserveMib,
     vram_map: options.vramMap && Object.fromEntries(options.vramMap),
     priority_map: options.priorityMap && Object.fromEntries(options.priorityMap),
+    columns: options.columns && Object.fromEntries(options.columns),
+    delimiter: options.delimiter,
+    time_unit: options.timeUnit,
+    processors_per_gpu: options.processorsPerGpu,
+    servers: options.servers,
+    server_skew: options.serverSkew,
+    server_life_ms: options.serverLifeMs,
+    prefill_tokens_per_s: options.prefillTokensPerS,
+    decode_tokens_per_s: options.decodeTokensPerS,
+    busy_above_percent: options.busyAbovePercent,
+    vram_above_mib: options.vramAboveMib,
+    gap_ms: options.gapMs,
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
@@ -133,14 +165,19 @@ interface CountingLog extends ImportLog {
   readonly notes: Record<string, string | number>
 }
 
-function createLog(): CountingLog {
+const ROWS_BETWEEN_NEWS = 4096
+
+function createLog(source: FileBytes, { onProgress }: ImportOptions): CountingLog {
   let rows = 0
   const log = { dropped: {}, ignored: {}, adjusted: {}, synthetic: [] as string[], notes: {} as Record<string, string | number> }
   const count = (counts: Record<string, number>, key: string): void => void (counts[key] = (counts[key] ?? 0) + 1)
   return {
     ...log,
     rows: () => rows,
-    row: () => void rows++,
+    row() {
+      rows += 1
+      if (onProgress !== undefined && rows % ROWS_BETWEEN_NEWS === 0) onProgress(source.readFraction(), rows)
+    },
     drop: (reason) => count(log.dropped, reason),
     ignore: (constraint) => count(log.ignored, constraint),
     adjust: (correction) => count(log.adjusted, correction),

@@ -1,6 +1,6 @@
 import type { Importer } from './importer.ts'
-import { openb } from './openb.ts'
-import { tiresias } from './tiresias.ts'
+import { openb } from './formats/openb.ts'
+import { tiresias } from './formats/tiresias.ts'
 import { TraceError } from './trace-error.ts'
 
 /** Every format that can be imported. A new one is a file of its own and a line here. */

@@ -1,5 +1,6 @@
 import type { Mib } from '../../protocol/units.ts'
-import { readCsv, wholeCell } from './csv-rows.ts'
+import { wholeCell } from './csv-cells.ts'
+import { readCsv } from './csv-rows.ts'
 import { openBytes } from './file-bytes.ts'
 import { TraceError } from './trace-error.ts'
 import { smallestVramMib, type VramMap, withDefaultVram } from './vram-map.ts'

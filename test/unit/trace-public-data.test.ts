@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { importTrace } from '../../simulator/trace/import-trace.ts'
 import type { ImportOptions } from '../../simulator/trace/importer.ts'
-import { importerOf } from '../../simulator/trace/importers.ts'
 import { openbFleet } from '../../simulator/trace/openb-fleet.ts'
-import type { TraceHeader, TraceTask } from '../../simulator/trace/trace-format.ts'
+import type { TraceTask } from '../../simulator/trace/trace-format.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
+import { importFile, type Imported } from '../support/imported.ts'
 
 const VRAM_MAP = new Map([
   ['G2', 24_576],
@@ -22,10 +21,7 @@ describe('public traces, whole', () => {
     return
   }
   const nodesFile = join(data, 'openb_node_list_gpu_node.csv')
-  const run = async (format: string, file: string, options: ImportOptions): Promise<{ header: TraceHeader; tasks: TraceTask[] }> => {
-    const { header, tasks } = await importTrace(importerOf(format), join(data, file), options)
-    return { header, tasks: [...tasks] }
-  }
+  const run = (format: string, file: string, options: ImportOptions): Promise<Imported> => importFile(format, join(data, file), options)
 
   it.each(['openb_pod_list_default.csv', 'openb_pod_list_gpuspec33.csv', 'openb_pod_list_gpushare60.csv'])(
     '%s keeps 7,064 tasks and drops 1,088 rows, all for having no GPU',

@@ -1,17 +1,26 @@
 import { basename } from 'node:path'
-import type { Mib, Priority } from '../../protocol/units.ts'
-import { type CsvRow, readCsv, secondsCell, wholeCell } from './csv-rows.ts'
-import type { FileBytes } from './file-bytes.ts'
-import { DEFAULT_RESERVE_MIB, type ImportedTask, type Importer, type ImportLog, type ImportOptions } from './importer.ts'
-import { modelsOf, readOpenbNodes } from './openb-fleet.ts'
-import { TraceError } from './trace-error.ts'
-import { smallestVramMib, withDefaultVram } from './vram-map.ts'
+import type { Mib, Priority } from '../../../protocol/units.ts'
+import { secondsCell, textCell, wholeCell } from '../csv-cells.ts'
+import { type CsvRow, readCsv } from '../csv-rows.ts'
+import type { FileBytes } from '../file-bytes.ts'
+import {
+  DEFAULT_RESERVE_MIB,
+  type ImportedTask,
+  type Importer,
+  type ImportLog,
+  type ImportOptions,
+  MAX_TASK_GPUS,
+  plainTask,
+  priorityOf,
+} from '../importer.ts'
+import { modelsOf, readOpenbNodes } from '../openb-fleet.ts'
+import { TraceError } from '../trace-error.ts'
+import { smallestVramMib, withDefaultVram } from '../vram-map.ts'
 
 const REQUIRED = ['name', 'num_gpu', 'gpu_milli', 'gpu_spec', 'qos', 'creation_time', 'deletion_time'] as const
 const OPTIONAL = ['cpu_milli', 'memory_mib'] as const
 type Column = (typeof REQUIRED)[number] | (typeof OPTIONAL)[number]
 
-const MAX_GPUS = 1024
 /** A whole GPU. */
 const WHOLE_GPU_MILLI = 1000
 const SHORTEST_MS = 1000
@@ -21,7 +30,6 @@ const PRIORITY_OF_QOS: ReadonlyMap<string, Priority> = new Map([
   ['LS', 0],
   ['Guaranteed', 0],
 ])
-const OTHER_PRIORITY: Priority = 2
 
 /**
  * Alibaba's GPU cluster of 2023 ("openb"), one pod a row, times in seconds.
@@ -34,9 +42,42 @@ const OTHER_PRIORITY: Priority = 2
  */
 export const openb: Importer = {
   format: 'openb',
-  requiredColumns: REQUIRED,
   licence: 'Apache-2.0',
   origin: 'Alibaba cluster-trace-gpu-v2023',
+  options: ['nodesFile'],
+  about:
+    "Pods of Alibaba's GPU cluster of 2023 (openb): CSV, one pod a row, times in seconds. `--nodes` reads the list of nodes that goes with it.",
+  columns: [
+    { name: 'name', isRequired: true, becomes: '`id`' },
+    { name: 'num_gpu', isRequired: true, becomes: '`gpus`' },
+    {
+      name: 'gpu_milli',
+      isRequired: true,
+      becomes: '`vram_mib` = floor(gpu_milli × (V − reserve) ÷ 1000); 1000 also makes `gpu_mode` exclusive. The reserve is `--reserve-mib`',
+    },
+    {
+      name: 'gpu_spec',
+      isRequired: true,
+      becomes: 'V: the smallest VRAM among its models (`--vram-map`), else of the fleet (`--nodes`), else `--vram-mib`, else 16384',
+    },
+    { name: 'qos', isRequired: true, becomes: '`priority`: LS and Guaranteed P0, others P2; `--priority-map` goes by this word' },
+    { name: 'creation_time', isRequired: true, becomes: '`at`' },
+    { name: 'deletion_time', isRequired: true, becomes: 'the end of the residence, which lasts at least 1 s' },
+    { name: 'cpu_milli, memory_mib', isRequired: false, becomes: 'nothing' },
+  ],
+  dropped: { no_gpu: 'num_gpu is 0' },
+  ignored: { gpu_spec: 'the pod wanted certain models', cpu: 'it wanted CPU', host_memory: 'it wanted host memory' },
+  adjusted: {
+    shorter_than_1s_to_1s: 'it was there for less than 1 s',
+    deletion_before_creation_to_1s: 'its end stands before its beginning',
+  },
+  publicData: [
+    {
+      name: 'cluster-trace-gpu-v2023, 8,152 pods and 1,213 nodes',
+      licence: 'Apache-2.0',
+      where: 'github.com/alibaba/clusterdata, cluster-trace-gpu-v2023/csv',
+    },
+  ],
   read: readPods,
 }
 
@@ -49,18 +90,9 @@ async function* readPods(source: FileBytes, options: ImportOptions, log: ImportL
     noteConstraints(row, log)
     const { gpuMilli, ...pod } = found
     const { qos, gpu_spec: gpuSpec } = row.cells
-    yield {
-      ...pod,
-      line: row.line,
-      vram_mib: Math.max(1, Math.floor((gpuMilli * vramOfPod(gpuSpec, row.line)) / WHOLE_GPU_MILLI)),
-      gpu_mode: gpuMilli === WHOLE_GPU_MILLI ? 'exclusive' : 'shared',
-      priority: options.priorityMap?.get(qos) ?? PRIORITY_OF_QOS.get(qos) ?? OTHER_PRIORITY,
-      noswap: 0,
-      groups: [],
-      owner: null,
-      alloc: [],
-      cancel_at: null,
-    }
+    const vramMib = Math.max(1, Math.floor((gpuMilli * vramOfPod(gpuSpec, row.line)) / WHOLE_GPU_MILLI))
+    const priority = priorityOf([qos], options, PRIORITY_OF_QOS.get(qos))
+    yield plainTask({ ...pod, vram_mib: vramMib, gpu_mode: gpuMilli === WHOLE_GPU_MILLI ? 'exclusive' : 'shared', priority }, options)
   }
 }
 
@@ -68,10 +100,11 @@ type Pod = Pick<ImportedTask, 'id' | 'at' | 'gpus' | 'work'> & { readonly gpuMil
 
 /** Null when the row was dropped. */
 function readPod(row: CsvRow<Column>, log: ImportLog): Pod | null {
-  const gpus = wholeCell(row, 'num_gpu', 0, MAX_GPUS, log)
+  const gpus = wholeCell(row, 'num_gpu', 0, MAX_TASK_GPUS, log)
   if (gpus === null) return null
   if (gpus === 0) return dropped(log, 'no_gpu')
-  if (row.cells.name === '') return dropped(log, 'no_name')
+  const id = textCell(row, 'name', log)
+  if (id === null) return null
   const gpuMilli = wholeCell(row, 'gpu_milli', 1, WHOLE_GPU_MILLI, log)
   if (gpuMilli === null) return null
   const createdMs = secondsCell(row, 'creation_time', log)
@@ -81,7 +114,7 @@ function readPod(row: CsvRow<Column>, log: ImportLog): Pod | null {
   if (deletedMs < createdMs) log.adjust('deletion_before_creation_to_1s')
   else if (deletedMs < createdMs + SHORTEST_MS) log.adjust('shorter_than_1s_to_1s')
   return {
-    id: row.cells.name,
+    id,
     at: createdMs,
     gpus,
     gpuMilli,

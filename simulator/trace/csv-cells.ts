@@ -1,0 +1,57 @@
+/** Cells of a row as values. Where a cell has none, the row is dropped: `no_COLUMN` when it is empty or a word for nothing, otherwise `bad_COLUMN`. */
+import type { CsvRow } from './csv-rows.ts'
+import type { ImportLog } from './importer.ts'
+import { dateTimeOf, isNothing, numberOf, unitsToMs } from './source-values.ts'
+
+type DropLog = Pick<ImportLog, 'drop'>
+
+/** Null and the row dropped when the cell holds nothing. */
+export function textCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): string | null {
+  const text = row.cells[column]
+  if (!isNothing(text)) return text
+  log.drop(`no_${column}`)
+  return null
+}
+
+/** A finite number, or null and the row dropped. */
+export function numberCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): number | null {
+  return cell(row, column, numberOf, log)
+}
+
+/** A whole number of `least` to `most`, or null and the row dropped. */
+export function wholeCell<Column extends string>(
+  row: CsvRow<Column>,
+  column: Column,
+  least: number,
+  most: number,
+  log: DropLog,
+): number | null {
+  return cell(row, column, (text) => wholeOf(text, least, most), log)
+}
+
+/** Seconds as whole ms, or null and the row dropped. May be negative. */
+export function secondsCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): number | null {
+  return cell(row, column, secondsOf, log)
+}
+
+/** A date and time, or seconds since any zero, as whole ms; or null and the row dropped. */
+export function instantCell<Column extends string>(row: CsvRow<Column>, column: Column, log: DropLog): number | null {
+  return cell(row, column, (text) => secondsOf(text) ?? dateTimeOf(text), log)
+}
+
+function cell<Column extends string, T>(row: CsvRow<Column>, column: Column, read: (text: string) => T | null, log: DropLog): T | null {
+  const text = row.cells[column]
+  const value = read(text)
+  if (value === null) log.drop(isNothing(text) ? `no_${column}` : `bad_${column}`)
+  return value
+}
+
+export function wholeOf(text: string, least: number, most: number): number | null {
+  const number = numberOf(text)
+  return number !== null && Number.isSafeInteger(number) && number >= least && number <= most ? number : null
+}
+
+function secondsOf(text: string): number | null {
+  const seconds = numberOf(text)
+  return seconds === null ? null : unitsToMs(seconds, 1)
+}
