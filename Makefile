@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory test-faults test-durability test-hostile
+.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory accept test-faults test-durability test-hostile
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -57,6 +57,13 @@ check-format:
 
 check-imports:
 	@node test/support/check-imports.ts
+
+accept: install ## record what a scenario decides now and show what is different from before (SCENARIO=all-p0)
+	@files=$$(find scenarios -path 'scenarios/*$(SCENARIO).scenario.yaml' | grep -E '/$(SCENARIO)[.]scenario[.]yaml$$' || true); \
+	if [ -z "$(SCENARIO)" ] || [ "$$(echo "$$files" | grep -c .)" != 1 ]; then \
+	  echo "make accept SCENARIO=name takes one scenario of scenarios/; that name has: $${files:-none}" >&2; exit 2; \
+	fi; \
+	exec $(HEADROOM) sim check --update "$$files"
 
 bench: install ## measure decisions and simulated time
 	@exec node test/bench/main.ts $(ARGS)

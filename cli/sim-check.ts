@@ -1,13 +1,11 @@
 /** `headroom sim check [FILES…]`. */
-import { existsSync, globSync } from 'node:fs'
-import { loadScenario } from '../simulator/scenario/load.ts'
-import type { Assertions } from '../simulator/scenario/assertions.ts'
 import { differencesOf } from '../simulator/report/compare.ts'
 import { expectedFileOf, expectedOf } from './check-run.ts'
 import type { CheckAnswer, CheckTask } from './check-run.ts'
-import { EXIT_DIGEST_MISMATCH, EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
+import { EXIT_DIGEST_MISMATCH, EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
 import { withProgress } from './progress.ts'
 import { writeJson } from './run-folder.ts'
+import { checkedScenarioFiles } from './scenario-files.ts'
 import { runInWorkers } from './worker-pool.ts'
 import { workerUrl } from './worker-url.ts'
 
@@ -23,10 +21,8 @@ interface Checked extends CheckAnswer {
   readonly verdict: Verdict
 }
 
-const DEFAULT_FILES = 'scenarios/*.scenario.yaml'
-
 export async function simCheck(files: readonly string[], options: SimCheckOptions): Promise<number> {
-  const tasks = (files.length > 0 ? files : defaultFiles()).map((file): CheckTask => ({ file }))
+  const tasks = (files.length > 0 ? files : checkedScenarioFiles()).map((file): CheckTask => ({ file }))
   const answers = await withProgress('sim check', (onProgress) =>
     runInWorkers<CheckTask, CheckAnswer>(workerUrl('check-worker'), tasks, { threads: options.jobs, onProgress }),
   )
@@ -35,18 +31,6 @@ export async function simCheck(files: readonly string[], options: SimCheckOption
     if (verdict === 'recorded' && result !== null) writeJson(expectedFileOf(file), expectedOf(result))
   process.stdout.write(options.json === true ? `${JSON.stringify(checked.map(jsonOf), null, 2)}\n` : checked.map(textOf).join(''))
   return exitCodeOf(checked)
-}
-
-/** Those that assert something or have a recorded digest: the others (a demonstration, say) are there to be looked at. */
-function defaultFiles(): string[] {
-  const found = globSync(DEFAULT_FILES).sort((a, b) => (a < b ? -1 : 1))
-  const files = found.filter((file) => existsSync(expectedFileOf(file)) || assertsSomething(loadScenario(file).scenario.assertions))
-  if (files.length === 0) throw new UsageError(`no ${DEFAULT_FILES} here asserts anything: name the scenarios to check`)
-  return files
-}
-
-function assertsSomething({ always, eventually, sometimes, final }: Assertions): boolean {
-  return always.length + eventually.length + sometimes.length + final.length > 0
 }
 
 function verdictOn({ result, violations, expected }: CheckAnswer, isUpdate: boolean): Verdict {
@@ -62,13 +46,14 @@ function textOf(checked: Checked): string {
     case 'ok':
       return `ok        ${scenario}\n`
     case 'recorded':
-      return `recorded  ${scenario}: ${expectedFileOf(file)}\n`
+      return [`recorded  ${scenario}: ${expectedFileOf(file)}\n`, ...changesOf(checked)].join('')
     case 'unrecorded':
       return `ok        ${scenario} (no digest is recorded: \`headroom sim check --update ${file}\` does)\n`
     case 'mismatch':
       return [
         `MISMATCH  ${scenario}: the digest is ${result?.digest}, recorded is ${expected?.digest}\n`,
         ...differencesOf(expected, result).map((difference) => `            ${difference}\n`),
+        `          It decides otherwise than recorded. If that is meant: headroom sim check --update ${file}\n`,
         `          repeat: headroom sim check ${file}\n`,
       ].join('')
     case 'failed':
@@ -78,6 +63,13 @@ function textOf(checked: Checked): string {
         `          repeat: headroom sim check ${file}\n`,
       ].join('')
   }
+}
+
+/** What a person has accepted by recording it. */
+function changesOf({ expected, result }: Checked): string[] {
+  if (expected === null || expected.digest === result?.digest) return []
+  const digests = `digest: ${expected.digest} → ${result?.digest}`
+  return [digests, ...differencesOf(expected, result)].map((difference) => `            ${difference}\n`)
 }
 
 function jsonOf({ file, scenario, verdict, result, violations, expected }: Checked): unknown {

@@ -1,6 +1,7 @@
 /** The `sim` commands: their options. What they do is loaded when one is called. */
 import { Option } from 'commander'
 import type { Command } from 'commander'
+import { addScenarioCommands } from './scenario-commands.ts'
 import { decimal, integerRange, MAX_SEED, mib, time, whole } from './option-values.ts'
 import type { SimCheckOptions } from './sim-check.ts'
 import type { SimReplayOptions } from './sim-replay.ts'
@@ -30,6 +31,7 @@ export function addSimCommands(program: Command, setExit: (code: number) => void
   addReplay(sim, setExit)
   addCheck(sim, setExit)
   addServe(sim, setExit)
+  addScenarioCommands(sim, setExit)
 }
 
 function addRun(sim: Command, setExit: (code: number) => void): void {
@@ -99,8 +101,8 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
   sim
     .command('check')
     .description('run scenarios with their assertions, and hold their digests against the recorded ones')
-    .argument('[files...]', 'scenarios; else every scenarios/*.scenario.yaml that asserts something or has a recorded digest')
-    .option('--update', 'record the digests that came out')
+    .argument('[files...]', 'scenarios; else every scenarios/**/*.scenario.yaml that asserts something or has a recorded digest')
+    .option('--update', 'record the digests that came out, and show what is different from before')
     .option('--jobs <n>', 'scenarios at a time', whole(1, MAX_JOBS), 2)
     .option('--json', 'as JSON on stdout')
     .action(async (files: string[], options: SimCheckOptions) => {

@@ -3,25 +3,42 @@
  * `sometimes`: happened at least once, so that no scenario passes by doing nothing. `final`: of the result.
  */
 import type { DurationMs } from '../../protocol/units.ts'
-import { choice, duration, list, nullable, numberFrom, optional, record, required, textLike, type ValueOf } from './rule.ts'
+import { METRIC_PATHS } from '../report/metric-paths.ts'
+import { choice, choiceOf, duration, list, nullable, numberFrom, optional, record, required, type ValueOf } from './rule.ts'
 
-export const ALWAYS_NAMES = [
-  'single_run',
-  'resident_within_capacity',
-  'noswap_never_swapped',
-  'fairness_bound',
-  'commit_limit',
-  'idle_rule',
-  'p0_rule',
-  'group_isolation',
-  'reserve_kept',
-] as const
-export const EVENTUALLY_NAMES = ['every_feasible_task_runs', 'all_tasks_finish'] as const
-export const SOMETIMES_NAMES = ['swap_out', 'swap_in', 'p0_preempts_p0', 'task_waits', 'reservation', 'multi_gpu_placed'] as const
+/** Each is a rule that a checker of its own keeps books for, from the events and from what the servers hold. */
+const ALWAYS = {
+  single_run: 'A task runs in one place at a time.',
+  resident_within_capacity:
+    'What is resident on a GPU, or on its way in or out, fits into its physical VRAM; what is swapped out fits into host memory.',
+  noswap_never_swapped: 'No task with noswap 1 is ever swapped out.',
+  fairness_bound: 'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from the start of a round.',
+  commit_limit: 'No placement takes a GPU beyond its commit limit.',
+  idle_rule: 'Whoever is swapped out was idle for the idle period, or resident for longer than max_residency_seconds allows.',
+  p0_rule: 'A P0 task leaves only for a P0 task.',
+  group_isolation: 'A task comes only to nodes of a group that it targets; one that targets none only to nodes of none.',
+  reserve_kept: 'Nothing is added into the safety reserve of a GPU.',
+} as const satisfies Readonly<Record<string, string>>
 
-export type AlwaysName = (typeof ALWAYS_NAMES)[number]
-export type EventuallyName = (typeof EVENTUALLY_NAMES)[number]
-export type SometimesName = (typeof SOMETIMES_NAMES)[number]
+const EVENTUALLY = {
+  every_feasible_task_runs: 'Every task that some node could take has started.',
+  all_tasks_finish: 'Every task has ended.',
+} as const satisfies Readonly<Record<string, string>>
+
+const SOMETIMES = {
+  swap_out: 'A task was swapped out.',
+  swap_in: 'A task came back into VRAM.',
+  p0_preempts_p0: 'A P0 task was swapped out for another P0 task.',
+  task_waits: 'A task that some node could take had to wait.',
+  reservation: 'A task waited so long that GPUs were held for it.',
+  multi_gpu_placed: 'A task was placed on several GPUs.',
+} as const satisfies Readonly<Record<string, string>>
+
+export type AlwaysName = keyof typeof ALWAYS
+export type EventuallyName = keyof typeof EVENTUALLY
+export type SometimesName = keyof typeof SOMETIMES
+
+export const ALWAYS_NAMES = Object.keys(ALWAYS) as readonly AlwaysName[]
 
 export interface Assertions {
   readonly always: readonly AlwaysName[]
@@ -52,7 +69,7 @@ const ONE_YEAR_MS = 31_536_000_000
 const LARGEST = Number.MAX_SAFE_INTEGER
 
 const eventuallyRule = record({
-  that: required(choice(...EVENTUALLY_NAMES), 'What has to become true.'),
+  that: required(choiceOf(EVENTUALLY), 'What has to become true.'),
   after: optional(choice('heal'), 'heal', 'heal: when the last fault is over; without faults, the start.'),
   within: optional(nullable(duration(0, ONE_YEAR_MS)), null, 'How long it may take; null is until the end of the run.'),
 })
@@ -60,10 +77,7 @@ const eventuallyRule = record({
 const bound = nullable(numberFrom(-LARGEST, LARGEST))
 const finalRule = record(
   {
-    metric: required(
-      textLike(/^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$/, 'a path into the metrics of the result (queue_wait_s.p99)', 128),
-      'Which number.',
-    ),
+    metric: required(choice(...METRIC_PATHS), 'Which number of the result (docs/simulation-model.md defines each).'),
     min: optional(bound, null, 'It must not be below.'),
     max: optional(bound, null, 'It must not be above.'),
     equals: optional(bound, null, 'It must be exactly this.'),
@@ -77,9 +91,9 @@ const finalRule = record(
 )
 
 export const assertRule = record({
-  always: optional(list(choice(...ALWAYS_NAMES), 0, MAX_ASSERTIONS), [], 'Holds after every event.'),
+  always: optional(list(choiceOf(ALWAYS), 0, MAX_ASSERTIONS), [], 'Holds after every event.'),
   eventually: optional(list(eventuallyRule, 0, MAX_ASSERTIONS), [], 'Becomes true in time.'),
-  sometimes: optional(list(choice(...SOMETIMES_NAMES), 0, MAX_ASSERTIONS), [], 'Happens at least once.'),
+  sometimes: optional(list(choiceOf(SOMETIMES), 0, MAX_ASSERTIONS), [], 'Happens at least once.'),
   final: optional(list(finalRule, 0, MAX_ASSERTIONS), [], 'Bounds on the result.'),
 })
 

@@ -16,6 +16,8 @@ export class ScenarioError extends Error {
   readonly file: string
   /** In the order of the file, at most MAX_PROBLEMS. */
   readonly problems: readonly Problem[]
+  /** How many more were found. */
+  readonly unlisted: number
 
   constructor(file: string, problems: readonly Problem[], unlisted = 0, options?: ErrorOptions) {
     const lines = problems.map((problem) => lineOf(file, problem))
@@ -23,6 +25,7 @@ export class ScenarioError extends Error {
     super(lines.join('\n'), options)
     this.file = file
     this.problems = problems
+    this.unlisted = unlisted
   }
 }
 

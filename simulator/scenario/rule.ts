@@ -21,7 +21,8 @@ export type ScalarData =
   | { readonly kind: 'number'; readonly min?: number; readonly above?: number; readonly max: number }
   /** `what` describes the pattern. */
   | { readonly kind: 'text'; readonly maxLength: number; readonly pattern?: RegExp; readonly what?: string }
-  | { readonly kind: 'choice'; readonly choices: readonly (string | number)[] }
+  /** `meanings`: what each of them says, where the name alone does not. */
+  | { readonly kind: 'choice'; readonly choices: readonly (string | number)[]; readonly meanings?: Readonly<Record<string, string>> }
   | { readonly kind: 'boolean' }
   /** Milliseconds out of `10m`; with `bareMs` also a whole number of ms, as in a trace. */
   | { readonly kind: 'duration'; readonly min: DurationMs; readonly max: DurationMs; readonly bareMs: boolean }
@@ -74,6 +75,8 @@ export interface Field<T = unknown> {
   readonly fallback: T | undefined
   /** For the documentation: what it means. */
   readonly doc: string
+  /** Of a field that is left out of the checked value: what holds then, as it would be written. */
+  readonly elsewhere?: unknown
 }
 
 /** @param refuse reports a problem at one of the record's fields, or at the record itself (null). */
@@ -99,6 +102,11 @@ export const integers = (min: number, max: number, maxCount: number): Rule<reado
 
 export function choice<const T extends string | number>(...choices: readonly T[]): Rule<T> {
   return { kind: 'choice', choices }
+}
+
+/** One of these names, each with its meaning. */
+export function choiceOf<const T extends string>(meanings: Readonly<Record<T, string>>): Rule<T> {
+  return { kind: 'choice', choices: Object.keys(meanings), meanings }
 }
 
 // ── composed ─────────────────────────────────────────────────────────────────
@@ -153,7 +161,7 @@ export function optional<T, D extends T>(rule: Rule<T>, fallback: D, doc: string
   return { rule, presence: 'optional', fallback, doc }
 }
 
-/** Left out, it is not there. */
-export function optionalAbsent<T>(rule: Rule<T>, doc: string): Field<T | undefined> {
-  return { rule, presence: 'optional', fallback: undefined, doc }
+/** Left out, it is not there. @param elsewhere for the documentation: what somebody else fills in then. */
+export function optionalAbsent<T>(rule: Rule<T>, doc: string, elsewhere?: unknown): Field<T | undefined> {
+  return { rule, presence: 'optional', fallback: undefined, doc, elsewhere }
 }

@@ -118,11 +118,7 @@ export const generateItemRule = record(
     count: optional(nullable(integer(1, MAX_GENERATED_TASKS)), null, 'Ends after so many tasks.'),
     gpus: optional(scalarOr(integer(1, MAX_GPUS), gpuWeights), 1, 'GPUs of a task, or weights by number of GPUs.'),
     vram_mib: optional(nullable(vramRule), null, 'Per GPU. Only tasks that take whole GPUs may leave it out.'),
-    duration: optional(
-      durationRule,
-      { exponential: { mean: DEFAULT_RUN_MS } },
-      'From start to end when the task runs alone on idle GPUs. Left out: exponential, 1h on average.',
-    ),
+    duration: optional(durationRule, { exponential: { mean: DEFAULT_RUN_MS } }, 'From start to end when the task runs alone on idle GPUs.'),
     activity: optional(activity, 'always-busy', 'How much of that the GPU works.'),
     priority: optional(scalarOr(choice(0, 1, 2, 3, 4), priorityWeights), TASK_DEFAULTS.priority, 'Class, or weights by class.'),
     noswap: optional(numberFrom(0, 1), 0, 'Probability that a task may not be swapped out, in steps of 0.001.'),

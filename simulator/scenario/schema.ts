@@ -2,7 +2,8 @@
  * The whole of a scenario file as one table. From it come the checker's errors, and later the documentation and the published JSON Schema.
  * Source: design "The simulator", section Scenario.
  */
-import { CONFIG_RULES, type ConfigFields, type FieldRule } from '../../controller/domain/config.ts'
+import { checkConfig, CONFIG_RULES, type ConfigFields, DEFAULT_CONFIG, type FieldRule } from '../../controller/domain/config.ts'
+import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
 import { assertRule } from './assertions.ts'
 import {
   boolean,
@@ -30,7 +31,7 @@ import { fleetRule } from './schema-fleet.ts'
 import { MAX_TIME_MS, workloadRule } from './schema-workload.ts'
 
 export const SCENARIO_VERSION = 1
-const DEFAULT_START = '2026-01-01T00:00:00Z'
+/** 2026-01-01T00:00:00Z. */
 const DEFAULT_START_MS = 1_767_225_600_000
 const MAX_SEED = 4_294_967_295
 const MAX_ACTIONS = 10_000
@@ -46,8 +47,13 @@ function configValueRule(rule: FieldRule): Rule<number | string | null> {
 }
 
 const configRule = record(
-  mapFields((_, rule) => optionalAbsent(configValueRule(rule), 'As in PUT /api/v1/config.')),
-  { otherNames: { overcommit_vram_percent: 'default_vram_overcommit_percent', strategy: 'placement_strategy' } },
+  mapFields((key, rule) => optionalAbsent(configValueRule(rule), `${CONFIG_MEANINGS[key]}.`, DEFAULT_CONFIG[key])),
+  {
+    otherNames: { overcommit_vram_percent: 'default_vram_overcommit_percent', strategy: 'placement_strategy' },
+    check: (config, refuse) => {
+      for (const { field, detail } of checkConfig({ ...DEFAULT_CONFIG, ...config })) refuse(field, detail)
+    },
+  },
 ) as Rule<Partial<ConfigFields>>
 
 function mapFields<F extends Field>(fieldOf: (key: keyof ConfigFields, rule: FieldRule) => F): Readonly<Record<string, F>> {
@@ -82,7 +88,7 @@ function sweptValuesRule(rule: FieldRule): Rule<readonly (number | string | null
 }
 
 const sweptFields: Record<string, Field<readonly (number | string | null)[] | undefined>> = {}
-for (const [key, field] of Object.entries(mapFields((_, rule) => optionalAbsent(sweptValuesRule(rule), 'The values tried.')))) {
+for (const [key, field] of Object.entries(mapFields((_, rule) => optionalAbsent(sweptValuesRule(rule), 'The values that are tried.')))) {
   sweptFields[`config.${key}`] = field
 }
 
@@ -103,7 +109,7 @@ function mapOtherNames(): Readonly<Record<string, string>> {
 
 const clockRule = record(
   {
-    start: optional(instant, DEFAULT_START_MS, `What the clock says at the start. Left out: ${DEFAULT_START}.`),
+    start: optional(instant, DEFAULT_START_MS, 'What the clock says at the start.'),
     until: optional(nullable(duration(1, MAX_TIME_MS)), null, 'No arrival after; null is when the workload is over.'),
     drain: optional(boolean, true, 'Whether the run goes on after until, to the end of every task that can end.'),
   },

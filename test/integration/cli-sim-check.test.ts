@@ -58,7 +58,7 @@ describe('headroom sim check', () => {
     const { code, stderr } = await headroom(['sim', 'check'], { cwd: empty })
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: 'error: no scenarios/*.scenario.yaml here asserts anything: name the scenarios to check\n',
+      stderr: 'error: no scenarios/**/*.scenario.yaml here: name the scenarios\n',
     })
   })
 

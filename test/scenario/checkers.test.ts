@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FairnessBook } from '../../simulator/check/fairness-book.ts'
 import type { FairnessStep } from '../../simulator/check/fairness-book.ts'
-import { METRIC_PATHS } from '../../simulator/check/final-metrics.ts'
+import { METRIC_PATHS } from '../../simulator/report/metric-paths.ts'
 import { describeViolation } from '../../simulator/check/violation.ts'
 import { forged, ForgedRun } from '../support/forged-run.ts'
 

@@ -1,24 +1,9 @@
 /** The configuration as the API speaks it. Fields, ranges and defaults come from the domain's table, and only from there. */
 import { Type, type Static, type TSchema, type TUnsafe } from 'typebox'
 import { CONFIG_RULES, DEFAULT_CONFIG, type Config, type ConfigFields, type FieldRule } from '../../domain/config.ts'
+import { CONFIG_MEANINGS } from '../../domain/config-meanings.ts'
 import { closed, count, instant, integer, integerOrNull, list, mib, oneOf, refTo, textOrNull } from './fields.ts'
 import { DRY_RUN_PARTS, type ImpactBody } from './impact.ts'
-
-/** What each field is for, one sentence each. */
-export const CONFIG_MEANINGS: { readonly [K in keyof ConfigFields]: string } = {
-  default_vram_overcommit_percent: 'Cluster-wide extra VRAM headroom, as a percentage of physical VRAM, for swappable tasks',
-  safety_reserve_mib: 'VRAM kept free on every GPU, MiB; a node may have its own',
-  idle_swap_out_seconds: 'How long a task must leave the GPU alone before it may be swapped out',
-  max_residency_seconds: 'How long a non-P0 task may stay resident while it works and another waits for its VRAM; null is for ever',
-  swap_in_aging_seconds: 'After how long a waiting swap-in ranks with P0',
-  swap_in_probe_seconds: 'How often a swapped-out task is brought back where nothing can signal that it wants the GPU',
-  reservation_after_seconds: 'After how long the head of a queue reserves the GPUs that it comes nearest to',
-  queue_aging_seconds: 'After how long a pending task is lifted by one priority class, each time; null is never',
-  placement_strategy: 'best_fit fills GPUs up, spread keeps them even, fifo lets nothing overtake the head of the queue',
-  max_tasks_per_gpu: 'How many tasks may sit on one GPU, resident or not',
-  heartbeat_seconds: 'How often a GPU server reports',
-  run_lease_seconds: 'How long tasks run on when their GPU server no longer hears the controller',
-}
 
 function fieldSchema(name: keyof ConfigFields): TSchema {
   const rule: FieldRule = CONFIG_RULES[name]

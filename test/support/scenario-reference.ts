@@ -1,0 +1,93 @@
+/**
+ * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves. `node test/support/scenario-reference.ts` writes both;
+ * a test holds that they are as the rules are now.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describeRule } from '../../simulator/scenario/describe-rule.ts'
+import { scenarioJsonSchema } from '../../simulator/scenario/json-schema.ts'
+import { formatDuration } from '../../simulator/scenario/quantity.ts'
+import type { Field, RecordData, Rule } from '../../simulator/scenario/rule.ts'
+import { scenarioRule } from '../../simulator/scenario/schema.ts'
+import { writtenDefault } from '../../simulator/scenario/written-value.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+export const FORMAT_DOCS = join(ROOT, 'docs/scenario-format.md')
+export const SCHEMA_FILE = join(ROOT, 'scenarios/scenario.schema.json')
+export const HOW_TO_MAKE = 'node test/support/scenario-reference.ts'
+const BEGIN = `<!-- fields: made by \`${HOW_TO_MAKE}\` -->`
+const END = '<!-- end of fields -->'
+
+export function schemaText(): string {
+  return `${JSON.stringify(scenarioJsonSchema(), null, 1)}\n`
+}
+
+/** The page with the tables as the rules are now. */
+export function withFields(page: string): string {
+  const [before, rest] = page.split(BEGIN)
+  const after = rest?.split(END)[1]
+  if (before === undefined || after === undefined) throw new Error(`docs/scenario-format.md has no ${BEGIN} … ${END}`)
+  return `${before}${BEGIN}\n\n${sectionsOf(scenarioRule, '', 'The file').join('\n')}\n${END}${after}`
+}
+
+/** A record's own table, then those of what lies in it, in the order of the fields. */
+function sectionsOf(rule: Rule, path: string, title: string): string[] {
+  if (rule.kind === 'nullable') return sectionsOf(rule.rule, path, title)
+  if (rule.kind === 'list') return sectionsOf(rule.item, `${path}[]`, `\`${path}[]\``)
+  if (rule.kind === 'scalar_or') return sectionsOf(rule.collection, path, title)
+  if (rule.kind === 'by_key') {
+    return Object.entries(rule.records).flatMap(([key, record]) => sectionsOf(record, path, `\`${path}\` with \`${key}\``))
+  }
+  if (rule.kind === 'by_value') {
+    return Object.entries(rule.records).flatMap(([value, record]) => sectionsOf(record, path, `\`${path}\` with \`${rule.key}: ${value}\``))
+  }
+  if (rule.kind !== 'record') return []
+  const inside = Object.entries(rule.fields).flatMap(([key, field]) => sectionsOf(field.rule, below(path, key), `\`${below(path, key)}\``))
+  return [sectionOf(rule, title), ...inside]
+}
+
+function below(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`
+}
+
+function sectionOf({ fields }: RecordData, title: string): string {
+  const rows = Object.entries(fields).map(([key, field]) => row(`\`${key}\``, shapeOf(field.rule), defaultOf(field), field.doc))
+  const names = Object.values(fields).flatMap(({ rule }) => meaningsOf(rule))
+  return `### ${title}\n\n${row('field', 'value', 'left out', 'meaning')}|---|---|---|---|\n${rows.join('')}${names.length === 0 ? '' : `\n${names.join('')}`}`
+}
+
+function defaultOf(field: Field): string {
+  if (field.presence === 'required') return 'needed'
+  const value = writtenDefault(field)
+  return value === undefined ? '–' : `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
+}
+
+/** What may stand there; what has fields of its own has a table of its own. */
+function shapeOf(rule: Rule): string {
+  if (rule.kind === 'record' || rule.kind === 'by_key' || rule.kind === 'by_value') return 'a map (below)'
+  if (rule.kind === 'list') return `a list: ${shapeOf(rule.item)}`
+  if (rule.kind === 'pair') return `a pair [${shapeOf(rule.first)}; ${shapeOf(rule.second)}]`
+  if (rule.kind === 'nullable') return `${shapeOf(rule.rule)}, or null`
+  if (rule.kind === 'scalar_or') return `${shapeOf(rule.scalar)}; or ${shapeOf(rule.collection)}`
+  if (rule.kind === 'choice' && rule.meanings !== undefined) return 'a name (below)'
+  if (rule.kind === 'size') return `a size, ${rule.min} to ${rule.max} MiB`
+  if (rule.kind !== 'duration') return describeRule(rule)
+  return `a time${rule.bareMs ? ' (also whole ms)' : ''}, ${formatDuration(rule.min)} to ${formatDuration(rule.max)}`
+}
+
+/** Of names that say too little by themselves. */
+function meaningsOf(rule: Rule): string[] {
+  if (rule.kind === 'list') return meaningsOf(rule.item)
+  if (rule.kind === 'nullable') return meaningsOf(rule.rule)
+  if (rule.kind !== 'choice') return []
+  return Object.entries(rule.meanings ?? {}).map(([name, meaning]) => `- \`${name}\`: ${meaning}\n`)
+}
+
+function row(...cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('<', '&lt;')).join(' | ')} |\n`
+}
+
+if (process.argv[1] === import.meta.filename) {
+  writeFileSync(FORMAT_DOCS, withFields(readFileSync(FORMAT_DOCS, 'utf8')))
+  writeFileSync(SCHEMA_FILE, schemaText())
+}
