@@ -1,7 +1,7 @@
 /** What `sim run`, `sweep` and `check` read before they begin: the scenario, and what identifies its traces. */
 import { createHash } from 'node:crypto'
 import type { RunIdentity } from '../simulator/run.ts'
-import { loadScenario } from '../simulator/scenario/load.ts'
+import { loadScenario, type LoadedScenario, type ScenarioSource } from '../simulator/scenario/load.ts'
 import type { Scenario, WorkloadItem } from '../simulator/scenario/scenario.ts'
 import { fingerprintTrace } from '../simulator/trace/fingerprint-file.ts'
 import { UsageError } from './exit-codes.ts'
@@ -15,8 +15,12 @@ export interface RunInput {
 }
 
 /** Throws ScenarioError or TraceError. */
-export async function readRunInput(file: string): Promise<RunInput> {
-  const { scenario, sha256 } = loadScenario(file)
+export async function readRunInput(source: ScenarioSource): Promise<RunInput> {
+  return identified(loadScenario(source))
+}
+
+/** Reads the traces of a scenario that was loaded. Throws TraceError. */
+export async function identified({ scenario, sha256, file }: LoadedScenario): Promise<RunInput> {
   if (scenario.faults.length > 0) throw new UsageError(`${file}: faults are checked, but not enacted yet; leave the list empty`)
   const hashes: string[] = []
   let expectedTasks = 0
@@ -32,7 +36,8 @@ export async function readRunInput(file: string): Promise<RunInput> {
   return { scenario, identity: { scenarioSha256: sha256, traceSha256: combined(hashes), version: packageVersion() }, expectedTasks }
 }
 
-function expectedOf(item: Exclude<WorkloadItem, { kind: 'trace' }>): number {
+/** How many tasks it brings, about. */
+export function expectedOf(item: Exclude<WorkloadItem, { kind: 'trace' }>): number {
   if (item.kind === 'task') return 1
   const byTime = item.untilMs === null ? Infinity : ((item.untilMs - item.fromMs) / 3_600_000) * item.ratePerHour
   return Math.min(item.count ?? Infinity, byTime)

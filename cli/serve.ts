@@ -27,6 +27,7 @@ import { REAL_TIME } from './real-time.ts'
 import type { ServedFleet } from './served-fleet.ts'
 import { createServedMetrics } from './served-metrics.ts'
 import { readSettings, type Settings } from './settings.ts'
+import { openSimulations } from './simulations/simulations.ts'
 import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
@@ -78,8 +79,9 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   access = httpAccess(settings, token, controller)
   const disk = watchDisk(settings.dataDir)
   measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })
+  const simulation = await openSimulations({ dataDir: settings.dataDir, log: (line) => log.warn(line) })
   const app = createApi({
-    ...{ commands, views, events, logs, series },
+    ...{ commands, views, events, logs, series, simulation },
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION },
     metrics: measured.metrics,
@@ -101,6 +103,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   )
   await untilSignal()
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
+  await simulation.close()
   await app.close()
   await fleet.stop()
   disk.stop()

@@ -63,7 +63,7 @@ function askWorker<Job, Answer>(worker: Worker, job: Job, onProgress: (fraction:
 }
 
 /** Errors lose their class on the way between threads; the name says what they were. */
-function errorOf({ name, message, stack }: Extract<FromWorker<never>, { kind: 'failed' }>): Error {
+export function errorOf({ name, message, stack }: Extract<FromWorker<never>, { kind: 'failed' }>): Error {
   const error = new Error(message)
   error.name = name
   if (stack !== undefined) error.stack = stack

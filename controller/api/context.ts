@@ -3,6 +3,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyBaseLogger, FastifyInstance, RawReplyDefaultExpression, RawRequestDefaultExpression, RawServerDefault } from 'fastify'
 import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
+import type { Simulation } from '../ports/simulation.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Access } from './access/access.ts'
 import type { EventFeed } from './event-feed.ts'
@@ -49,6 +50,8 @@ export interface ApiContext {
   readonly waits: TaskWaits | null
   /** What tasks write; null: there are no GPU servers to ask. */
   readonly logs: TaskLogs | null
+  /** null: this is a simulated world itself. */
+  readonly simulation: Simulation | null
   readonly version: string
   readonly build: Build
   readonly metrics: Metrics

@@ -16,7 +16,7 @@ export function replyWithProblems(app: FastifyInstance, paths: KnownPaths): void
 
 /** Also called for a path that cannot be decoded, where no hook runs. */
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const problem = problemOf(error)
+  const problem = problemOf(error, request.routeOptions?.bodyLimit)
   request.problem = problem.code
   if (problem.status === 500) request.log.error({ err: problem.cause ?? problem }, 'a request failed inside the controller')
   void reply.code(problem.status).headers(problem.headers).type(PROBLEM_TYPE).send(presentProblem(problem, request.id))

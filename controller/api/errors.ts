@@ -31,6 +31,7 @@ export const PROBLEMS = {
   too_many_pending: { status: 429, title: 'Too many tasks are pending' },
   too_many_reads: { status: 429, title: 'Too many reads are under way' },
   too_many_streams: { status: 429, title: 'Too many readers follow something' },
+  too_many_simulations: { status: 429, title: 'Too many simulations wait' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Something went wrong in the controller' },
   store_failed: { status: 503, title: 'The store does not answer' },
@@ -120,12 +121,13 @@ export function problemOfRefusal(refusal: Refusal): ApiProblem {
 }
 
 /** Whatever was thrown while a request was handled, as an answer. What is not known is an internal error that says nothing of itself. */
-export function problemOf(error: unknown): ApiProblem {
+/** @param bodyLimit of the route, bytes */
+export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES): ApiProblem {
   if (error instanceof ApiProblem) return error
   if (error instanceof StoreFault) return tryLater('store_failed', error.message, error)
   if (isSchemaFailure(error)) return invalidFields(schemaFaults(error))
   return (
-    frameworkProblem(error) ??
+    frameworkProblem(error, bodyLimit) ??
     new ApiProblem('internal_error', 'The log of the controller has more under this request_id.', { cause: error })
   )
 }
@@ -144,15 +146,12 @@ function isSchemaFailure(error: unknown): error is SchemaFailure {
 }
 
 /** Errors that Fastify and its plugins raise before a route is reached. */
-function frameworkProblem(error: unknown): ApiProblem | null {
+function frameworkProblem(error: unknown, bodyLimit: number): ApiProblem | null {
   if (!(error instanceof Error)) return null
   const { code, statusCode } = error as Error & { readonly code?: unknown; readonly statusCode?: unknown }
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new ApiProblem(
-        'body_too_large',
-        `The body is larger than the limit of ${BODY_LIMIT_BYTES} bytes (${BODY_LIMIT_BYTES / 1024} KiB).`,
-      )
+      return new ApiProblem('body_too_large', `The body is larger than the limit of ${bodyLimit} bytes (${bodyLimit / 1024} KiB).`)
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new ApiProblem('unsupported_media_type', 'Send the body as JSON, with the header Content-Type: application/json.')
     case 'FST_ERR_MAX_PARAM_LENGTH':

@@ -35,6 +35,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         { name: 'decisions', description: 'What was decided, and from what' },
         { name: 'events', description: 'What happened, in order' },
         { name: 'summary', description: 'The cluster on one page' },
+        { name: 'simulations', description: 'Runs of scenarios beside the live cluster' },
         { name: 'access', description: 'Tokens, and who asked for what' },
         { name: 'service', description: 'Health, version, this document' },
       ],

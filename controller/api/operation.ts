@@ -17,7 +17,7 @@ export interface OperationSchema extends FastifySchema {
   readonly response: object
 }
 
-export type Tag = 'configuration' | 'nodes' | 'tasks' | 'groups' | 'decisions' | 'events' | 'summary' | 'access' | 'service'
+export type Tag = 'configuration' | 'nodes' | 'tasks' | 'groups' | 'decisions' | 'events' | 'summary' | 'simulations' | 'access' | 'service'
 
 /** `specification`: one of the three calls that the specification defines; everything else is an addition of this project. */
 export type Origin = 'specification' | 'project'

@@ -12,6 +12,7 @@ import fastify, {
 import type { Commands } from '../engine/commands.ts'
 import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../engine/views.ts'
+import type { Simulation } from '../ports/simulation.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import { Series } from '../series/series.ts'
 import { createAccess, type Access } from './access/access.ts'
@@ -49,7 +50,9 @@ import { metricsRoutes } from './routes/metrics.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
 import { seriesRoutes } from './routes/series.ts'
+import { scenarioRoutes } from './routes/scenarios.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
+import { simulationRoutes } from './routes/simulations.ts'
 import { summaryRoutes } from './routes/summary.ts'
 import { NO_OWNER_LIMITS, type OwnerLimits } from '../domain/owner-limits.ts'
 import { TaskWaits } from './task-waits.ts'
@@ -63,6 +66,7 @@ import { GroupSchema } from './schema/group.ts'
 import { NodeSchema } from './schema/node.ts'
 import { GroupPreviewSchema, PlacementPreviewSchema } from './schema/preview.ts'
 import { ProblemSchema } from './schema/problem.ts'
+import { SimulationSchema } from './schema/simulation.ts'
 import { TaskSchema } from './schema/task.ts'
 import { DATA_HEADERS, PAGE_HEADERS } from './security-headers.ts'
 
@@ -86,6 +90,8 @@ export interface ApiOptions {
   readonly ownerLimits?: OwnerLimits
   /** What tasks write; without it nobody can be asked. */
   readonly logs?: TaskLogs
+  /** A simulator beside the cluster; without it there is none to ask. */
+  readonly simulation?: Simulation
   /** What /metrics shows besides the cluster and the requests: figures of whoever composes this. */
   readonly metrics?: Metrics
   /** What /readyz asks; none means ready. */
@@ -106,11 +112,22 @@ const SHARED_SCHEMAS = [
   NodeSchema,
   PlacementPreviewSchema,
   ProblemSchema,
+  SimulationSchema,
   TaskSchema,
 ]
 
 export function createApi(options: ApiOptions): FastifyInstance {
-  const { commands, views, version, uiDir, fleet = 'live', readiness = () => [], series = new Series(views), logs = null } = options
+  const {
+    commands,
+    views,
+    version,
+    uiDir,
+    fleet = 'live',
+    readiness = () => [],
+    series = new Series(views),
+    logs = null,
+    simulation = null,
+  } = options
   const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const summary = createSummary({ views, fleet, series })
@@ -127,6 +144,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     waits,
     ownerLimits,
     logs,
+    simulation,
     version,
     build,
     metrics,
@@ -221,6 +239,8 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   seriesRoutes(app, api)
   tokenRoutes(app, api)
   auditRoutes(app, api)
+  simulationRoutes(app, api)
+  scenarioRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')
   openApiRoutes(app)

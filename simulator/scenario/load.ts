@@ -1,7 +1,7 @@
 /** A scenario file, from disk or as text, to a Scenario or a ScenarioError that names every problem. The only file here that reads the disk. */
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname, relative, resolve } from 'node:path'
 import { buildScenario } from './build.ts'
 import { check } from './check.ts'
 import { parseDocument } from './document.ts'
@@ -13,7 +13,15 @@ import { scenarioRule } from './schema.ts'
 import { MAX_TEXT_BYTES } from './yaml-syntax.ts'
 
 /** A path, or text with the folder that trace files are named from. `file` is its name in messages. */
-export type ScenarioSource = string | { readonly text: string; readonly baseDir: string; readonly file?: string }
+export type ScenarioSource = string | ScenarioText
+
+export interface ScenarioText {
+  readonly text: string
+  readonly baseDir: string
+  readonly file?: string
+  /** Of a text that somebody sent: the only traces that it may name, by how it names them, and the files they are. */
+  readonly traces?: Readonly<Record<string, string>>
+}
 
 export interface LoadedScenario {
   readonly scenario: Scenario
@@ -28,7 +36,7 @@ export interface LoadedScenario {
  * @param overrides take the place of what the file says; `sha256` and `text` stay those of the file
  */
 export function loadScenario(source: ScenarioSource, overrides: readonly Override[] = []): LoadedScenario {
-  const { text, baseDir, file: name } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
+  const { text, baseDir, file: name, traces = null } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
   const file = overrides.length === 0 ? name : `${name} with ${overrides.map(({ field, value }) => `${field}=${value}`).join(' ')}`
   const { root: asWritten, problems } = parseDocument(text)
   if (asWritten === null) throw problems.toError(file)
@@ -36,13 +44,14 @@ export function loadScenario(source: ScenarioSource, overrides: readonly Overrid
   const document = check(root, scenarioRule, problems)
   problems.throwIfAny(file)
   const refuse = refuseIn(root, problems)
-  const scenario = buildScenario(document, baseDir, refuse)
-  refuseMissingTraces(scenario, refuse)
+  const built = buildScenario(document, baseDir, refuse)
+  const scenario = traces === null ? built : withTraces(built, traces, baseDir, refuse)
+  if (traces === null) refuseMissingTraces(scenario, refuse)
   problems.throwIfAny(file)
   return { scenario, sha256: createHash('sha256').update(text, 'utf8').digest('hex'), text, file: name }
 }
 
-function readText(file: string): { readonly text: string; readonly baseDir: string; readonly file: string } {
+function readText(file: string): ScenarioText & { readonly file: string } {
   const refuse = (detail: string, cause?: unknown): ScenarioError =>
     new ScenarioError(file, [{ line: 1, column: 1, path: '', detail }], 0, { cause })
   let bytes: Buffer
@@ -67,6 +76,18 @@ function unreadableDetail(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ENOENT') return 'no such file'
   return code === 'EACCES' ? 'may not be read' : message
+}
+
+/** Nothing is said of files that are nobody's business. */
+function withTraces(scenario: Scenario, traces: Readonly<Record<string, string>>, baseDir: string, refuse: Refuse): Scenario {
+  const workload = scenario.workload.map((item, index) => {
+    if (item.kind !== 'trace') return item
+    const name = relative(baseDir, item.file)
+    if (Object.hasOwn(traces, name)) return { ...item, file: traces[name] as string }
+    refuse(['workload', index, 'trace'], 'is no trace that there is here; write traces/NAME.trace.jsonl')
+    return item
+  })
+  return { ...scenario, workload }
 }
 
 function refuseMissingTraces({ workload }: Scenario, refuse: Refuse): void {

@@ -1,0 +1,127 @@
+/** The simulations that are known, each in its latest state, and who waits to hear of one. */
+import type { DurationMs } from '../../protocol/units.ts'
+import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
+import { byAge, type RecordStore } from './records.ts'
+
+/** How far a simulation is, is told no more often than this. */
+const PROGRESS_EVERY_MS = 200
+
+export type Change = Partial<Omit<SimulationRecord, 'id' | 'revision'>>
+
+export class SimulationBook {
+  readonly #records = new Map<string, SimulationRecord>()
+  readonly #store: RecordStore
+  readonly #now: () => number
+  readonly #onFault: (error: unknown) => void
+  readonly #waiting = new Map<string, Set<() => void>>()
+  readonly #toldAt = new Map<string, number>()
+  /** Writes of one record stay in their order. */
+  #lastWrite: Promise<void> = Promise.resolve()
+
+  constructor(store: RecordStore, now: () => number, onFault: (error: unknown) => void) {
+    this.#store = store
+    this.#now = now
+    this.#onFault = onFault
+  }
+
+  async load(): Promise<void> {
+    for (const record of await this.#store.load()) this.#records.set(record.id, record)
+    this.#dropOverdue()
+  }
+
+  list(): readonly SimulationRecord[] {
+    return [...this.#records.values()].sort(byAge)
+  }
+
+  get(id: string): SimulationRecord | undefined {
+    return this.#records.get(id)
+  }
+
+  count(which: (record: SimulationRecord) => boolean): number {
+    let count = 0
+    for (const record of this.#records.values()) if (which(record)) count += 1
+    return count
+  }
+
+  add(record: SimulationRecord): void {
+    this.#records.set(record.id, record)
+    this.#keep(record.id)
+  }
+
+  /** The record as it is then; undefined when there is none any more, or it is over. */
+  change(id: string, change: Change): SimulationRecord | undefined {
+    const before = this.#records.get(id)
+    if (before === undefined || isOver(before.state)) return undefined
+    const after = { ...before, ...change, revision: before.revision + 1 }
+    this.#records.set(id, after)
+    this.#keep(id)
+    this.#tell(id)
+    if (isOver(after.state)) this.#dropOverdue()
+    return after
+  }
+
+  /** Told now and then, and not written down. */
+  progressed(id: string, fraction: number): void {
+    const record = this.#records.get(id)
+    const now = this.#now()
+    if (record === undefined || isOver(record.state) || now - (this.#toldAt.get(id) ?? 0) < PROGRESS_EVERY_MS) return
+    this.#toldAt.set(id, now)
+    this.#records.set(id, { ...record, progress: Math.max(record.progress, fraction), revision: record.revision + 1 })
+    this.#tell(id)
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#records.delete(id)
+    this.#tell(id)
+    await this.#inOrder(() => this.#store.remove(id))
+  }
+
+  changed(id: string, revision: number, withinMs: DurationMs): Promise<void> {
+    if ((this.#records.get(id)?.revision ?? Infinity) > revision) return Promise.resolve()
+    return new Promise((resolve) => {
+      const waiting = this.#waiting.get(id) ?? new Set()
+      this.#waiting.set(id, waiting)
+      const done = (): void => {
+        clearTimeout(timer)
+        waiting.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, withinMs)
+      waiting.add(done)
+    })
+  }
+
+  /** All that is to be written is written. */
+  async settled(): Promise<void> {
+    await this.#lastWrite
+  }
+
+  /** Nobody waits any longer. */
+  close(): void {
+    for (const id of this.#waiting.keys()) this.#tell(id)
+  }
+
+  #tell(id: string): void {
+    for (const done of this.#waiting.get(id) ?? []) done()
+    this.#waiting.delete(id)
+  }
+
+  #keep(id: string): void {
+    void this.#inOrder(async () => {
+      const record = this.#records.get(id)
+      if (record !== undefined) await this.#store.write(record)
+    })
+  }
+
+  #dropOverdue(): void {
+    for (const id of this.#store.overdue(this.list())) {
+      this.#records.delete(id)
+      void this.#inOrder(() => this.#store.remove(id))
+    }
+  }
+
+  #inOrder(write: () => Promise<void>): Promise<void> {
+    this.#lastWrite = this.#lastWrite.then(write).catch(this.#onFault)
+    return this.#lastWrite
+  }
+}

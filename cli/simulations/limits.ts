@@ -1,0 +1,32 @@
+/** What simulations that are asked for over REST may take. Each is refused or ended with a reason that names the limit. */
+import { availableParallelism } from 'node:os'
+
+export const LIMITS = {
+  /** The text of a scenario; as in simulator/scenario/yaml-syntax.ts. */
+  scenarioBytes: 1_048_576,
+  /** Reading it and finding it right, or not. */
+  readWithinMs: 2_000,
+  nodes: 10_000,
+  gpus: 20_000,
+  /** Tasks that come in one run, those of traces included. */
+  tasks: 2_000_000,
+  /** Entries of the event queue that one run may take: messages, timers, arrivals, decisions. */
+  steps: 500_000_000,
+  /** Memory of the thread of one run or session: the heap of JavaScript, MiB. */
+  heapMib: 2_048,
+  /** A run, or all of a sweep. */
+  runWithinMs: 30 * 60_000,
+  /** Simulations that run at a time; the others wait in the queue. */
+  running: 2,
+  /** Simulations that wait. */
+  queued: 32,
+  /** Runs and sweeps that are over and kept; the oldest goes first. */
+  kept: 200,
+  /** What these may take on disk together. */
+  keptBytes: 512 * 1024 * 1024,
+  /** Scenarios of people's own. */
+  ownScenarios: 500,
+} as const
+
+/** Threads of one sweep: one core stays with the controller. */
+export const SWEEP_THREADS = Math.max(1, availableParallelism() - 1)

@@ -1,0 +1,7 @@
+/** The thread that reads scenarios. */
+import { serveJobs } from '../serve-jobs.ts'
+import { givesWay, NICE_ASKED } from './low-priority.ts'
+import { read } from './reading.ts'
+
+givesWay(NICE_ASKED)
+serveJobs(read)

@@ -1,0 +1,51 @@
+/** What the thread that reads scenarios is asked, and answers. A text that somebody sent is never read in the thread of the controller. */
+import { readFileSync } from 'node:fs'
+import type { LibraryEntry, ScenarioFacts, ScenarioProblem } from '../../controller/ports/simulation.ts'
+import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
+import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import { factsOf, whyTooLarge } from './scenario-facts.ts'
+
+export type FoundScenario = Omit<LibraryEntry, 'isOwn'> & { readonly file: string }
+
+export type ReadJob =
+  | { readonly kind: 'scenario'; readonly source: ScenarioSource }
+  | { readonly kind: 'library'; readonly files: ReadonlyArray<{ readonly file: string; readonly purpose: string | null }> }
+
+export type ReadAnswer =
+  | { readonly kind: 'facts'; readonly facts: ScenarioFacts; readonly text: string }
+  | { readonly kind: 'too_large'; readonly detail: string }
+  | { readonly kind: 'problems'; readonly problems: readonly ScenarioProblem[] }
+  | { readonly kind: 'library'; readonly entries: readonly FoundScenario[] }
+
+export async function read(job: ReadJob): Promise<ReadAnswer> {
+  return job.kind === 'scenario' ? readScenario(job.source) : { kind: 'library', entries: entriesOf(job.files) }
+}
+
+function readScenario(source: ScenarioSource): ReadAnswer {
+  try {
+    const loaded = loadScenario(source)
+    const facts = factsOf(loaded)
+    const detail = whyTooLarge(facts)
+    return detail === null ? { kind: 'facts', facts, text: loaded.text } : { kind: 'too_large', detail }
+  } catch (error) {
+    if (!(error instanceof ScenarioError)) throw error
+    return { kind: 'problems', problems: error.problems }
+  }
+}
+
+/** Of a file that is no scenario any more only its name is known. */
+function entriesOf(files: Extract<ReadJob, { kind: 'library' }>['files']): readonly FoundScenario[] {
+  return files.map(({ file, purpose }) => ({ ...described(file), purpose, file }))
+}
+
+function described(file: string): { readonly name: string; readonly description: string | null } {
+  const text = readFileSync(file, 'utf8')
+  const name = /^scenario:[ \t]*["']?([a-z0-9][a-z0-9._-]*)/m.exec(text)?.[1] ?? file.replace(/^.*\//, '').replace(/\.scenario\.ya?ml$/, '')
+  try {
+    const { scenario } = loadScenario(file)
+    return { name: scenario.name, description: scenario.description }
+  } catch (error) {
+    if (error instanceof ScenarioError) return { name, description: null }
+    throw error
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Simulations that are over, on disk: a folder each with record.json and its results. They outlive the process; the oldest go when there are too many or
+ * they take too much. What was under way when the process ended is found as failed.
+ */
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'
+import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
+import { LIMITS } from './limits.ts'
+
+const RECORD = 'record.json'
+/** What a folder may be called: the ids that are made here. */
+const ID = /^[0-9a-f-]{36}$/
+
+/**
+ * 1. Newest first.
+ * 2. Id.
+ */
+export const byAge = firstDifference<SimulationRecord>(
+  (a, b) => b.createdAt - a.createdAt,
+  (a, b) => byCodeUnits(a.id, b.id),
+)
+
+export class RecordStore {
+  readonly #dir: string
+  readonly #now: () => number
+  readonly #bytes = new Map<string, number>()
+
+  constructor(dir: string, now: () => number) {
+    this.#dir = dir
+    this.#now = now
+  }
+
+  /** What is there, newest first. A folder that cannot be read is left alone. */
+  async load(): Promise<SimulationRecord[]> {
+    await mkdir(this.#dir, { recursive: true })
+    const found: SimulationRecord[] = []
+    for (const id of await readdir(this.#dir)) {
+      const record = ID.test(id) ? await this.#read(id) : null
+      if (record !== null) found.push(record)
+    }
+    return found.sort(byAge)
+  }
+
+  async write(record: SimulationRecord): Promise<void> {
+    await this.writeFile(record.id, RECORD, JSON.stringify(record))
+  }
+
+  /** Whole or not at all. */
+  async writeFile(id: string, name: string, text: string): Promise<void> {
+    const folder = join(this.#dir, id)
+    await mkdir(folder, { recursive: true })
+    const file = join(folder, name)
+    await writeFile(`${file}.new`, text)
+    await rename(`${file}.new`, file)
+    this.#bytes.set(id, (this.#bytes.get(id) ?? 0) + text.length)
+  }
+
+  /** Null: there is none. */
+  async readFile(id: string, name: string): Promise<string | null> {
+    try {
+      return await readFile(join(this.#dir, id, name), 'utf8')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+      throw error
+    }
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#bytes.delete(id)
+    await rm(join(this.#dir, id), { recursive: true, force: true })
+  }
+
+  /** Which of these have to go, so that the others are within the limits. */
+  overdue(records: readonly SimulationRecord[]): readonly string[] {
+    const over = records.filter(({ state }) => isOver(state)).sort(byAge)
+    let bytes = 0
+    return over
+      .filter(({ id }, index) => {
+        bytes += this.#bytes.get(id) ?? 0
+        return index >= LIMITS.kept || (bytes > LIMITS.keptBytes && index > 0)
+      })
+      .map(({ id }) => id)
+  }
+
+  async #read(id: string): Promise<SimulationRecord | null> {
+    try {
+      const record = JSON.parse(await readFile(join(this.#dir, id, RECORD), 'utf8')) as SimulationRecord
+      this.#bytes.set(id, await sizeOf(join(this.#dir, id)))
+      if (isOver(record.state)) return record
+      const ended: SimulationRecord = {
+        ...record,
+        state: 'failed',
+        endedAt: this.#now(),
+        reason: INTERRUPTED,
+        revision: record.revision + 1,
+      }
+      await this.write(ended)
+      return ended
+    } catch {
+      return null
+    }
+  }
+}
+
+const INTERRUPTED = 'The controller was restarted while it was under way.'
+
+async function sizeOf(folder: string): Promise<number> {
+  let bytes = 0
+  for (const name of await readdir(folder)) bytes += (await stat(join(folder, name))).size
+  return bytes
+}

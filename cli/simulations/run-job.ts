@@ -1,0 +1,68 @@
+/** One run in a thread of its own: its result, and how it went over time. */
+import type { RunChoices, SimulationSeries } from '../../controller/ports/simulation.ts'
+import type { RunResult } from '../../simulator/report/result.ts'
+import { SeriesSampler } from '../../simulator/report/series.ts'
+import { runScenario } from '../../simulator/run.ts'
+import type { ScenarioSource } from '../../simulator/scenario/load.ts'
+import { readRunInput } from '../run-input.ts'
+import { createStopwatch, startTiming, type Timing } from '../stopwatch.ts'
+import { LIMITS } from './limits.ts'
+import { whyTooLarge } from './scenario-facts.ts'
+
+export interface RunJob {
+  readonly source: ScenarioSource
+  readonly choices: RunChoices
+}
+
+export interface RunAnswer {
+  readonly result: RunResult
+  readonly series: SimulationSeries
+  readonly timing: Timing
+  /** What the scenario's operator was answered and did not expect. */
+  readonly operatorFaults: readonly string[]
+}
+
+/** A limit of this place, not a fault of the scenario. */
+export class LimitReached extends Error {
+  override readonly name = 'LimitReached'
+}
+
+/** As the pulse of a run tells its progress: once in so many steps. */
+const STEPS_PER_BEAT = 1024
+
+export async function runJob({ source, choices }: RunJob, onProgress: (fraction: number) => void): Promise<RunAnswer> {
+  const input = await readRunInput(source)
+  const { scenario, identity, expectedTasks } = input
+  const tooLarge = whyTooLarge({ nodes: 0, gpus: 0, expectedTasks: Math.ceil(expectedTasks) })
+  if (tooLarge !== null) throw new LimitReached(tooLarge)
+  const sampler = new SeriesSampler()
+  const stopwatch = createStopwatch()
+  const takeTiming = startTiming(stopwatch)
+  let beats = 0
+  const { result, operatorFaults } = await runScenario(scenario, identity, {
+    ...(choices.seed === null ? {} : { seed: choices.seed }),
+    ...(choices.untilMs === null ? {} : { untilMs: choices.untilMs }),
+    ...(choices.overcommitPercent === null ? {} : { overcommitPercent: choices.overcommitPercent }),
+    expectedTasks,
+    sampler,
+    stopwatch,
+    onProgress: (fraction) => {
+      beats += 1
+      if (beats * STEPS_PER_BEAT > LIMITS.steps) throw new LimitReached(`It took more than ${LIMITS.steps} events.`)
+      onProgress(fraction)
+    },
+    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../operator-desk.ts')).openDesk }),
+  })
+  return { result, series: columnsOf(sampler.csv()), timing: takeTiming(), operatorFaults }
+}
+
+/** The rows of series.csv as columns on one x: seconds since the start, at the end of each interval. */
+export function columnsOf(csv: string): SimulationSeries {
+  const [head = '', ...lines] = csv.trimEnd().split('\n')
+  const [, ...names] = head.split(',')
+  const rows = lines.map((line) => line.split(',').map(Number))
+  return {
+    x: rows.map(([at = 0]) => at),
+    columns: names.map((name, index) => ({ name, values: rows.map((row) => row[index + 1] as number) })),
+  }
+}

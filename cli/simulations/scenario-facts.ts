@@ -1,0 +1,27 @@
+/** What of a scenario is known before it runs, and whether it is more than is run here. */
+import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
+import type { LoadedScenario } from '../../simulator/scenario/load.ts'
+import { expectedOf } from '../run-input.ts'
+import { LIMITS } from './limits.ts'
+
+export function factsOf({ scenario, sha256 }: LoadedScenario): ScenarioFacts {
+  let expectedTasks = 0
+  for (const item of scenario.workload) if (item.kind !== 'trace') expectedTasks += expectedOf(item)
+  return {
+    name: scenario.name,
+    description: scenario.description,
+    sha256,
+    nodes: scenario.nodes.length,
+    gpus: scenario.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
+    expectedTasks: Math.ceil(expectedTasks),
+    untilMs: scenario.clock.untilMs,
+  }
+}
+
+/** Null: it may be run. */
+export function whyTooLarge({ nodes, gpus, expectedTasks }: Pick<ScenarioFacts, 'nodes' | 'gpus' | 'expectedTasks'>): string | null {
+  if (nodes > LIMITS.nodes) return `The fleet has ${nodes} nodes; allowed are ${LIMITS.nodes}.`
+  if (gpus > LIMITS.gpus) return `The fleet has ${gpus} GPUs; allowed are ${LIMITS.gpus}.`
+  if (expectedTasks > LIMITS.tasks) return `About ${expectedTasks} tasks would come; allowed are ${LIMITS.tasks}.`
+  return null
+}

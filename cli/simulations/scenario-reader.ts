@@ -1,0 +1,66 @@
+/** Reads scenarios in a thread of its own, within a time: whatever a text does to its reader, the controller goes on. */
+import type { DurationMs } from '../../protocol/units.ts'
+import { LIMITS } from './limits.ts'
+import type { ReadAnswer, ReadJob } from './reading.ts'
+import { SimulationThread, ThreadFault } from './thread.ts'
+import { workerUrl } from '../worker-url.ts'
+
+/** Texts that wait to be read. */
+const MAX_WAITING = 16
+const HEAP_MIB = 512
+
+export class ScenarioReader {
+  readonly #withinMs: DurationMs
+  #thread: SimulationThread<ReadJob, ReadAnswer> | null = null
+  #last: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  #isClosed = false
+
+  constructor(withinMs: DurationMs = LIMITS.readWithinMs) {
+    this.#withinMs = withinMs
+  }
+
+  /** One after the other. Null: too many wait. Rejects with ThreadFault when it takes too long or too much memory. */
+  read(job: ReadJob): Promise<ReadAnswer> | null {
+    if (this.#waiting >= MAX_WAITING || this.#isClosed) return null
+    this.#waiting += 1
+    const answer = this.#last.then(() => this.#readNow(job))
+    this.#last = answer.then(
+      () => {},
+      () => {},
+    )
+    return answer.finally(() => {
+      this.#waiting -= 1
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#thread?.end()
+  }
+
+  async #readNow(job: ReadJob): Promise<ReadAnswer> {
+    const thread = await this.#warm()
+    let timer: NodeJS.Timeout | undefined
+    const tooLong = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new ThreadFault(`it took longer than ${this.#withinMs / 1000} s to read`)), this.#withinMs)
+    })
+    try {
+      return await Promise.race([thread.ask(job), tooLong])
+    } catch (error) {
+      if (error instanceof ThreadFault) void thread.end()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** The time that a thread takes to start is nobody's fault. */
+  async #warm(): Promise<SimulationThread<ReadJob, ReadAnswer>> {
+    if (this.#thread !== null && !this.#thread.isEnded) return this.#thread
+    const thread = new SimulationThread<ReadJob, ReadAnswer>(workerUrl('simulations/reader-worker'), HEAP_MIB)
+    this.#thread = thread
+    await thread.ask({ kind: 'library', files: [] })
+    return thread
+  }
+}

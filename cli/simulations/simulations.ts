@@ -1,0 +1,161 @@
+/** The simulator behind the controller's port: what is asked over REST, done in worker threads, kept in the data folder. */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type {
+  RunChoices,
+  RunRequest,
+  ScenarioFacts,
+  Simulation,
+  SimulationKind,
+  SimulationRecord,
+} from '../../controller/ports/simulation.ts'
+import { isOver, type SimulationSeries } from '../../controller/ports/simulation.ts'
+import { packageRoot } from '../package-info.ts'
+import { workerUrl } from '../worker-url.ts'
+import { SimulationBook } from './book.ts'
+import { ScenarioLibrary } from './library.ts'
+import { SimulationQueue, type Work } from './queue.ts'
+import { RecordStore } from './records.ts'
+import type { RunAnswer, RunJob } from './run-job.ts'
+import { refused, scenarioGate } from './scenario-gate.ts'
+import { ScenarioReader } from './scenario-reader.ts'
+import { SimulationThread } from './thread.ts'
+
+export interface SimulationsOptions {
+  /** The controller's own: a folder below is taken. */
+  readonly dataDir: string
+  readonly log: (line: string) => void
+  readonly now?: () => number
+}
+
+export interface Simulations extends Simulation {
+  /** Finds what was there before. */
+  open(): Promise<void>
+  /** Ends everything that runs. */
+  close(): Promise<void>
+}
+
+/** What was there before is found again. */
+export async function openSimulations(options: SimulationsOptions): Promise<Simulations> {
+  const simulations = createSimulations(options)
+  await simulations.open()
+  return simulations
+}
+
+export function createSimulations({ dataDir, log, now = Date.now }: SimulationsOptions): Simulations {
+  const folder = join(dataDir, 'simulations')
+  const shipped = fileURLToPath(new URL('scenarios', packageRoot()))
+  const reader = new ScenarioReader()
+  const library = new ScenarioLibrary({ shipped, own: join(folder, 'scenarios'), traces: join(folder, 'traces') }, reader)
+  const readScenario = scenarioGate(library, reader)
+  const store = new RecordStore(join(folder, 'runs'), now)
+  const book = new SimulationBook(store, now, (error) => log(`a simulation could not be written down: ${String(error)}`))
+  const queue = new SimulationQueue(book, now)
+
+  const enqueue = (kind: SimulationKind, facts: ScenarioFacts, choices: RunChoices, by: string | null, work: (id: string) => Work) => {
+    const retryAfterSeconds = queue.retryAfterSeconds
+    if (retryAfterSeconds !== null) return refused({ code: 'too_many', detail: 'The queue of simulations is full.', retryAfterSeconds })
+    const record = newRecord({ id: randomUUID(), kind, facts, choices, by, now: now() })
+    book.add(record)
+    queue.add(record.id, work(record.id))
+    return { ok: true as const, value: book.get(record.id) ?? record }
+  }
+
+  return {
+    open: () => book.load(),
+    async close() {
+      await queue.close('The controller was stopped.')
+      book.close()
+      await reader.close()
+      await book.settled()
+    },
+    async run({ scenario, by, seed, untilMs, overcommitPercent }: RunRequest) {
+      const read = await readScenario(scenario)
+      if (!read.ok) return read
+      const { source, facts } = read.value
+      const choices = { seed, untilMs, overcommitPercent }
+      return enqueue('run', facts, choices, by, (id) => runWork({ source, choices }, id, store))
+    },
+    list: () => book.list(),
+    get: (id) => book.get(id),
+    changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
+    report: async (id) => (book.get(id) === undefined ? null : parsed(await store.readFile(id, REPORT))),
+    series: async (id) => (book.get(id) === undefined ? null : (parsed(await store.readFile(id, SERIES)) as SimulationSeries | null)),
+    async remove(id, reason) {
+      const record = book.get(id)
+      if (record === undefined) return undefined
+      if (isOver(record.state)) {
+        await book.remove(id)
+        return record
+      }
+      await queue.cancel(id, reason)
+      return book.get(id)
+    },
+    scenarios: () => library.list(),
+    scenario: (name) => library.get(name),
+    async putScenario(text) {
+      const read = await readScenario({ text })
+      if (!read.ok) return read
+      const { facts } = read.value
+      const why = await library.put(facts.name, text)
+      return why === null ? { ok: true, value: facts } : refused({ code: 'conflict', detail: why })
+    },
+    removeScenario: (name) => library.remove(name),
+    async validate(scenario) {
+      const read = await readScenario(scenario)
+      return read.ok ? { ok: true, value: read.value.facts } : read
+    },
+  }
+}
+
+const REPORT = 'report.json'
+const SERIES = 'series.json'
+
+function runWork(job: RunJob, id: string, store: RecordStore): Work {
+  return async ({ signal, onProgress }) => {
+    const thread = new SimulationThread<RunJob, RunAnswer>(workerUrl('simulations/run-worker'))
+    const end = (): void => void thread.end()
+    signal.addEventListener('abort', end, { once: true })
+    try {
+      const { series, ...report } = await thread.ask(job, onProgress)
+      const { result, timing, operatorFaults } = report
+      await store.writeFile(id, SERIES, JSON.stringify(series))
+      await store.writeFile(id, REPORT, JSON.stringify({ ...result, timing, operator_faults: operatorFaults }))
+    } finally {
+      signal.removeEventListener('abort', end)
+      await thread.end()
+    }
+  }
+}
+
+interface NewRecord {
+  readonly id: string
+  readonly kind: SimulationKind
+  readonly facts: ScenarioFacts
+  readonly choices: RunChoices
+  readonly by: string | null
+  readonly now: number
+}
+
+function newRecord({ id, kind, facts, choices, by, now }: NewRecord): SimulationRecord {
+  return {
+    id,
+    kind,
+    state: 'queued',
+    revision: 1,
+    scenario: facts.name,
+    scenarioSha256: facts.sha256,
+    choices,
+    createdBy: by,
+    createdAt: now,
+    startedAt: null,
+    endedAt: null,
+    progress: 0,
+    reason: null,
+  }
+}
+
+function parsed(text: string | null): object | null {
+  return text === null ? null : (JSON.parse(text) as object)
+}

@@ -1,0 +1,122 @@
+/** The library of scenarios: those that come with Headroom, and people's own. */
+import { Type } from 'typebox'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentFacts } from '../present/simulation.ts'
+import {
+  NewScenarioSchema,
+  ScenarioCandidateSchema,
+  ScenarioEntryPageSchema,
+  ScenarioFactsSchema,
+  ScenarioPathSchema,
+  ScenarioSchema,
+  ValidationSchema,
+} from '../schema/scenario.ts'
+import { SCENARIO_BODY_LIMIT_BYTES, scenarioOf, simulatorOf, valueOf } from '../simulation-request.ts'
+
+const listScenarios = operation(
+  {
+    operationId: 'listScenarios',
+    role: 'viewer',
+    summary: 'Scenarios that can be run by name, in order of their names',
+    tags: ['simulations'],
+    response: { 200: ScenarioEntryPageSchema },
+  },
+  ['conflict'],
+)
+
+const getScenario = operation(
+  {
+    operationId: 'getScenario',
+    role: 'viewer',
+    summary: 'One scenario with its text',
+    tags: ['simulations'],
+    params: ScenarioPathSchema,
+    response: { 200: ScenarioSchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+const storeScenario = operation(
+  {
+    operationId: 'storeScenario',
+    role: 'submitter',
+    summary: 'Store a scenario under its name',
+    description: 'One of your own of that name is replaced; one that comes with Headroom is not.',
+    tags: ['simulations'],
+    body: NewScenarioSchema,
+    response: { 201: ScenarioFactsSchema },
+  },
+  ['conflict', 'too_many_simulations'],
+)
+
+const deleteScenario = operation(
+  {
+    operationId: 'deleteScenario',
+    role: 'operator',
+    summary: 'Delete a scenario that somebody stored',
+    tags: ['simulations'],
+    params: ScenarioPathSchema,
+    response: { 204: Type.Null({ description: 'Deleted' }) },
+  },
+  ['not_found', 'conflict'],
+)
+
+const validateScenario = operation(
+  {
+    operationId: 'validateScenario',
+    role: 'viewer',
+    summary: 'Whether a scenario is right, and all that is wrong with it',
+    description: 'Nothing is stored or run.',
+    tags: ['simulations'],
+    body: ScenarioCandidateSchema,
+    response: { 200: ValidationSchema },
+  },
+  ['not_found', 'conflict', 'too_many_simulations'],
+)
+
+/** GET and POST /scenarios; GET and DELETE /scenarios/{scenario}; POST /scenarios/validate. */
+export function scenarioRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  const simulator = () => simulatorOf(simulation)
+
+  app.get('/scenarios', { schema: listScenarios }, async () => {
+    const items = (await simulator().scenarios()).map(({ isOwn, ...entry }) => ({ ...entry, is_own: isOwn }))
+    return { items, next_cursor: null, total: items.length }
+  })
+
+  app.post('/scenarios', { schema: storeScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async ({ body }, reply) => {
+    const facts = valueOf(await simulator().putScenario(body.text))
+    reply.code(201).header('location', `/api/v1/scenarios/${facts.name}`)
+    return presentFacts(facts)
+  })
+
+  app.post('/scenarios/validate', { schema: validateScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async ({ body }) => {
+    const outcome = await simulator().validate(scenarioOf(body))
+    if (outcome.ok) return { is_valid: true, facts: presentFacts(outcome.value), problems: [] }
+    const { refusal } = outcome
+    if (refusal.code === 'invalid_scenario') return { is_valid: false, facts: null, problems: refusal.problems }
+    if (refusal.code === 'too_large') {
+      return { is_valid: false, facts: null, problems: [{ line: 1, column: 1, path: '', detail: refusal.detail }] }
+    }
+    return valueOf(outcome)
+  })
+
+  app.get('/scenarios/:scenario', { schema: getScenario }, async ({ params }) => {
+    const found = await simulator().scenario(params.scenario)
+    if (found === undefined) throw noScenario(params.scenario)
+    const { isOwn, ...entry } = found
+    return { ...entry, is_own: isOwn }
+  })
+
+  app.delete('/scenarios/:scenario', { schema: deleteScenario }, async ({ params }, reply) => {
+    const isRemoved = await simulator().removeScenario(params.scenario)
+    if (isRemoved === undefined) throw noScenario(params.scenario)
+    if (!isRemoved) throw new ApiProblem('conflict', 'It comes with Headroom and stays.')
+    return reply.code(204).send(null)
+  })
+}
+
+function noScenario(name: string): ApiProblem {
+  return new ApiProblem('not_found', `There is no scenario ${JSON.stringify(name)}.`)
+}

@@ -1,0 +1,172 @@
+/** Simulations: runs of scenarios beside the live cluster, which they never touch. */
+import { Type } from 'typebox'
+import { signatureOf, callerOf } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentSimulation } from '../present/simulation.ts'
+import {
+  NewSimulationSchema,
+  SimulationPageSchema,
+  SimulationPathSchema,
+  SimulationRef,
+  SimulationReportSchema,
+  SimulationSeriesSchema,
+  SimulationStreamSchema,
+} from '../schema/simulation.ts'
+import { EventStreams } from '../server-sent-events.ts'
+import { followSimulation } from '../simulation-follower.ts'
+import {
+  choicesOf,
+  noSimulation,
+  ownSimulation,
+  SCENARIO_BODY_LIMIT_BYTES,
+  scenarioOf,
+  simulatorOf,
+  valueOf,
+} from '../simulation-request.ts'
+
+const startSimulation = operation(
+  {
+    operationId: 'startSimulation',
+    role: 'submitter',
+    summary: 'Run a scenario',
+    description: 'It is found right at once and runs in its turn, beside the live cluster, of which it knows nothing.',
+    tags: ['simulations'],
+    body: NewSimulationSchema,
+    response: { 202: SimulationRef },
+  },
+  ['not_found', 'conflict', 'too_many_simulations'],
+)
+
+const listSimulations = operation(
+  {
+    operationId: 'listSimulations',
+    role: 'viewer',
+    summary: 'All simulations, newest first',
+    tags: ['simulations'],
+    response: { 200: SimulationPageSchema },
+  },
+  ['conflict'],
+)
+
+const getSimulation = operation(
+  {
+    operationId: 'getSimulation',
+    role: 'viewer',
+    summary: 'One simulation',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    response: { 200: SimulationRef },
+  },
+  ['not_found', 'conflict'],
+)
+
+const getReport = operation(
+  {
+    operationId: 'getSimulationReport',
+    role: 'viewer',
+    summary: 'What came of it',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    response: { 200: SimulationReportSchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+const getSeries = operation(
+  {
+    operationId: 'getSimulationSeries',
+    role: 'viewer',
+    summary: 'How it went over time',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    response: { 200: SimulationSeriesSchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+const streamSimulation = operation(
+  {
+    operationId: 'streamSimulation',
+    role: 'viewer',
+    summary: 'How it goes on, as it does',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    response: { 200: SimulationStreamSchema },
+  },
+  ['not_found', 'conflict', 'too_many_streams'],
+)
+
+const removeSimulation = operation(
+  {
+    operationId: 'removeSimulation',
+    role: 'submitter',
+    summary: 'Cancel one, or delete one that is over',
+    description:
+      'One that waits or runs ends within 2 s and stays in the list, with what was done (202); one that is over goes with its results (204). One of somebody else takes the role operator.',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    response: { 202: SimulationRef, 204: Type.Null({ description: 'Deleted' }) },
+  },
+  ['not_found', 'conflict'],
+)
+
+/** POST and GET /simulations; GET and DELETE /simulations/{simulation_id}; its /report, /series and /events. */
+export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  const streams = new EventStreams()
+  const simulator = () => simulatorOf(simulation)
+
+  app.post('/simulations', { schema: startSimulation, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
+    const { body } = request
+    const asked = { scenario: scenarioOf(body), ...choicesOf(body), by: callerOf(request).name }
+    const record = valueOf(await simulator().run(asked))
+    reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
+    return presentSimulation(record)
+  })
+
+  app.get('/simulations', { schema: listSimulations }, () => {
+    const items = simulator().list().map(presentSimulation)
+    return { items, next_cursor: null, total: items.length }
+  })
+
+  app.get('/simulations/:simulation_id', { schema: getSimulation }, ({ params }) => {
+    const record = simulator().get(params.simulation_id)
+    if (record === undefined) throw noSimulation(params.simulation_id)
+    return presentSimulation(record)
+  })
+
+  app.get('/simulations/:simulation_id/report', { schema: getReport }, async ({ params }) => {
+    const report = await simulator().report(params.simulation_id)
+    if (report === null) throw nothingYet(params.simulation_id, 'result')
+    return report
+  })
+
+  app.get('/simulations/:simulation_id/series', { schema: getSeries }, async ({ params }) => {
+    const series = await simulator().series(params.simulation_id)
+    if (series === null) throw nothingYet(params.simulation_id, 'series')
+    return { x: series.x, series: series.columns }
+  })
+
+  // Fastify would read a stream to its end for HEAD.
+  app.get('/simulations/:simulation_id/events', { schema: streamSimulation, exposeHeadRoute: false }, ({ params }, reply) => {
+    const known = simulator()
+    if (known.get(params.simulation_id) === undefined) throw noSimulation(params.simulation_id)
+    return streams.send(reply, () => followSimulation(known, params.simulation_id)) as never
+  })
+
+  app.delete('/simulations/:simulation_id', { schema: removeSimulation }, async (request, reply) => {
+    const { id } = ownSimulation(simulator(), request.params.simulation_id, request)
+    const left = await simulator().remove(id, `Cancelled by ${signatureOf(request)}.`)
+    const isGone = left === undefined || simulator().get(id) === undefined
+    if (isGone) return reply.code(204).send(null)
+    reply.code(202)
+    return presentSimulation(left)
+  })
+
+  function nothingYet(id: string, what: string): ApiProblem {
+    const record = simulator().get(id)
+    if (record === undefined) return noSimulation(id)
+    return new ApiProblem('conflict', `The simulation is ${record.state} and has no ${what}.`)
+  }
+}

@@ -1,0 +1,57 @@
+import { Type } from 'typebox'
+import { closed, count, list, numberOrNull, page, pathId, textOrNull } from './fields.ts'
+import { MAX_SCENARIO_CHARACTERS, scenarioFields } from './simulation.ts'
+
+const entry = {
+  name: Type.String(),
+  description: textOrNull('What it shows'),
+  purpose: textOrNull('What it is for; own: somebody stored it here'),
+  is_own: Type.Boolean({ description: 'It did not come with Headroom and may be deleted' }),
+}
+
+export const ScenarioEntryPageSchema = page(Type.Object(entry))
+export const ScenarioSchema = Type.Object({ ...entry, text: Type.String({ description: 'YAML' }) })
+export const ScenarioPathSchema = Type.Object({ scenario: pathId('Name of the scenario') })
+
+const SMALL =
+  'scenario: small\nversion: 1\nfleet: [{ name: a, gpus: 1, gpu: { model: A100-40, vram_mib: 40960 } }]\nworkload: [{ task: { id: t, at: 0s, vram_mib: 8000 } }]'
+
+export const NewScenarioSchema = closed(
+  {
+    text: Type.String({
+      minLength: 1,
+      maxLength: MAX_SCENARIO_CHARACTERS,
+      description: 'YAML or JSON; it is stored under the name that it gives itself',
+    }),
+  },
+  { examples: [{ text: SMALL }] },
+)
+
+export const ScenarioCandidateSchema = closed(scenarioFields, {
+  examples: [{ scenario_text: SMALL }, { scenario: 'swap-fairness-basic' }],
+})
+
+const facts = {
+  name: Type.String(),
+  description: textOrNull('What it shows'),
+  sha256: Type.String({ description: 'Of its text' }),
+  nodes: count(),
+  gpus: count(),
+  expected_tasks: count('About; those of traces are not counted'),
+  until_seconds: numberOrNull('null: the run ends with its workload'),
+}
+export const ScenarioFactsSchema = Type.Object(facts)
+
+export const ValidationSchema = Type.Object({
+  is_valid: Type.Boolean(),
+  facts: Type.Unsafe<object | null>({ ...Type.Object(facts), type: ['object', 'null'], description: 'null: it is not right' }),
+  problems: list(
+    Type.Object({
+      line: count('From 1'),
+      column: count('From 1'),
+      path: Type.String({ description: '`fleet[0].gpu.vram_mib`; empty: the text as a whole' }),
+      detail: Type.String({ description: 'What is wrong, and what would be right' }),
+    }),
+    { description: 'In the order of the text, 20 at most' },
+  ),
+})

@@ -1,0 +1,97 @@
+import { Type, type Static } from 'typebox'
+import { SIMULATION_KINDS, SIMULATION_STATES } from '../../ports/simulation.ts'
+import { closed, instant, instantOrNull, integer, list, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
+import { MEDIA_TYPE } from './service.ts'
+
+export const MAX_SEED = 4_294_967_295
+const MAX_UNTIL_SECONDS = 315_360_000
+/** Of a scenario as text: 1 MiB. */
+export const MAX_SCENARIO_CHARACTERS = 1_048_576
+
+export const scenarioFields = {
+  scenario: Type.Optional(Type.String({ minLength: 1, maxLength: 128, description: 'Name of one of GET /scenarios' })),
+  scenario_text: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: MAX_SCENARIO_CHARACTERS,
+      description: 'Or a scenario as YAML or JSON text (docs/simulations.md)',
+    }),
+  ),
+  scenario_inline: Type.Optional(
+    Type.Unsafe<Readonly<Record<string, unknown>>>({
+      type: 'object',
+      additionalProperties: true,
+      description: 'Or a scenario as an object',
+    }),
+  ),
+}
+
+export const choiceFields = {
+  seed: Type.Optional(integer(0, MAX_SEED, { description: "In place of the scenario's own" })),
+  until_seconds: Type.Optional(
+    integer(1, MAX_UNTIL_SECONDS, { description: "No arrival after so much virtual time, in place of the scenario's own" }),
+  ),
+  overcommit_percent: Type.Optional(integer(0, 1000, { description: 'In place of default_vram_overcommit_percent of its configuration' })),
+}
+
+export const NewSimulationSchema = closed(
+  { ...scenarioFields, ...choiceFields },
+  {
+    examples: [
+      { scenario: 'swap-fairness-basic', overcommit_percent: 40 },
+      { scenario_text: exampleScenario(), seed: 7 },
+    ],
+  },
+)
+
+function exampleScenario(): string {
+  return [
+    'scenario: example',
+    'version: 1',
+    'clock: { until: 2h }',
+    'fleet: [{ name: "a100-{i}", count: 2, gpus: 4, gpu: { model: A100-40, vram_mib: 40960 } }]',
+    'workload: [{ generate: poisson, rate_per_hour: 60, vram_mib: 16000, duration: { exponential: { mean: 20m } } }]',
+  ].join('\n')
+}
+
+export const SimulationSchema = Type.Object(
+  {
+    id: Type.String(),
+    kind: oneOf(SIMULATION_KINDS),
+    state: oneOf(SIMULATION_STATES),
+    scenario: Type.String({ description: 'Name of the scenario' }),
+    scenario_sha256: Type.String({ description: 'Of its text' }),
+    seed: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: "null: the scenario's own" }),
+    until_seconds: Type.Unsafe<number | null>({ type: ['number', 'null'], description: "null: the scenario's own" }),
+    overcommit_percent: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: "null: the scenario's own" }),
+    progress: Type.Number({ description: '0 to 1' }),
+    reason: textOrNull('Why it failed or was cancelled'),
+    created_by: textOrNull('Name of who asked for it'),
+    created_at: instant('When it was asked for'),
+    started_at: instantOrNull('When it began to run'),
+    ended_at: instantOrNull('When it was done, failed or cancelled'),
+  },
+  { $id: 'Simulation' },
+)
+export type SimulationBody = Static<typeof SimulationSchema>
+export const SimulationRef = refTo<SimulationBody>('Simulation')
+export const SimulationPageSchema = page(SimulationRef)
+export const SimulationPathSchema = Type.Object({ simulation_id: pathId('Id of the simulation') })
+
+export const SimulationReportSchema = Type.Unsafe<object>({
+  type: 'object',
+  additionalProperties: true,
+  description:
+    'Of a run: digest, seed, version, virtual_s and metrics as `headroom sim run --json` has them, and timing. docs/simulations.md',
+})
+
+export const SimulationSeriesSchema = Type.Object({
+  x: list(Type.Number(), { description: 'The end of each interval, virtual seconds since the start' }),
+  series: list(Type.Object({ name: Type.String(), values: list(Type.Number()) })),
+})
+
+export const SimulationStreamSchema = Type.String({
+  [MEDIA_TYPE]: 'text/event-stream',
+  description:
+    '`simulation` events: data is a Simulation, at once and then as it changes; `end` once it is done, failed, cancelled or gone. A comment every 15 s',
+})

@@ -1,0 +1,186 @@
+/** Simulations over REST: real threads, real files, the real library. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { SimulationRecord } from '../../controller/ports/simulation.ts'
+import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
+import { LONG_SCENARIO, simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
+
+const worlds: SimulationsWorld[] = []
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.close()
+})
+
+async function open(dataDir?: string): Promise<SimulationsWorld> {
+  const world = await simulationsWorld(dataDir)
+  worlds.push(world)
+  return world
+}
+
+async function start(world: SimulationsWorld, body: object): Promise<string> {
+  const answer = await world.api.send('POST', '/simulations', body)
+  expect(answer.status, JSON.stringify(answer.body)).toBe(202)
+  expect(answer.headers['location']).toBe(`/api/v1/simulations/${answer.body.id}`)
+  return answer.body.id as string
+}
+
+describe('a run over REST', () => {
+  it('gives a scenario of the library the digest that is recorded for it, with its figures and its series', async () => {
+    const world = await open()
+    const id = await start(world, { scenario: 'thrash-guard' })
+    expect(await world.ended(id)).toMatchObject({ state: 'done', progress: 1, reason: null })
+    const expected = JSON.parse(readFileSync(new URL('../../scenarios/thrash-guard.expected.json', import.meta.url), 'utf8')) as object
+    const report = (await world.api.send('GET', `/simulations/${id}/report`)).body
+    expect(report).toMatchObject(expected)
+    const { x, series } = (await world.api.send('GET', `/simulations/${id}/series`)).body
+    expect(x.length).toBeGreaterThan(10)
+    for (const { name, values } of series) expect(values, name).toHaveLength(x.length)
+    const stream = await world.api.app.inject(`/api/v1/simulations/${id}/events`)
+    expect(stream.body).toContain('event: simulation\n')
+    expect(stream.body).toContain(`event: end\ndata: {"id":"${id}","state":"done"}`)
+  })
+
+  it('takes seed, end and percentage in place of those of the scenario', async () => {
+    const world = await open()
+    const text = busyScenario()
+    const ids = [
+      await start(world, { scenario_text: text }),
+      await start(world, { scenario_text: text, seed: 7 }),
+      await start(world, { scenario_text: text, overcommit_percent: 0 }),
+      await start(world, { scenario_text: text, until_seconds: 3600 }),
+    ]
+    const digests = new Set<string>()
+    for (const id of ids) {
+      expect(await world.ended(id)).toMatchObject({ state: 'done' })
+      digests.add((await world.api.send('GET', `/simulations/${id}/report`)).body.digest)
+    }
+    expect(digests.size).toBe(4)
+    expect((await world.api.send('GET', '/simulations')).body).toMatchObject({ total: 4, items: { length: 4 } })
+  })
+
+  it('is cancelled within 2 s, stays in the list, and is deleted by a second DELETE', async () => {
+    const world = await open()
+    const id = await start(world, { scenario_text: LONG_SCENARIO })
+    await world.once(id, ({ progress }) => progress > 0)
+    expect((await world.api.send('GET', `/simulations/${id}/report`)).status).toBe(409)
+    const before = performance.now()
+    const cancelled = await world.api.send('DELETE', `/simulations/${id}`)
+    expect(performance.now() - before).toBeLessThan(2_000)
+    expect([cancelled.status, cancelled.body]).toMatchObject([202, { state: 'cancelled', reason: 'Cancelled by api.' }])
+    expect((await world.api.send('DELETE', `/simulations/${id}`)).status).toBe(204)
+    expect((await world.api.send('GET', `/simulations/${id}`)).status).toBe(404)
+    expect(readdirSync(join(world.dataDir, 'simulations/runs'))).toEqual([])
+  })
+
+  it('waits its turn; a queue that is full answers 429 and when to come back', async () => {
+    const world = await open()
+    const states: string[] = []
+    for (let asked = 0; asked < 34; asked++)
+      states.push((await world.api.send('POST', '/simulations', { scenario_text: LONG_SCENARIO })).body.state)
+    expect([states.filter((state) => state === 'running').length, states.filter((state) => state === 'queued').length]).toEqual([2, 32])
+    const more = await world.api.send('POST', '/simulations', { scenario_text: LONG_SCENARIO })
+    expect([more.status, more.body.code, more.headers['retry-after']]).toEqual([429, 'too_many_simulations', '10'])
+    const waiting = world.simulations.list().find(({ state }) => state === 'queued') as SimulationRecord
+    expect((await world.api.send('DELETE', `/simulations/${waiting.id}`)).body).toMatchObject({ state: 'cancelled', started_at: null })
+    expect((await world.api.send('POST', '/simulations', { scenario_text: LONG_SCENARIO })).status).toBe(202)
+  })
+
+  it('is there after a restart when it was over, and failed when it was not', async () => {
+    const dataDir = temporaryFolder()
+    const first = await open(dataDir)
+    const id = await start(first, { scenario: 'thrash-guard' })
+    await first.ended(id)
+    await first.simulations.close()
+    const unfinished = { ...first.simulations.get(id), id: '00000000-0000-4000-8000-000000000000', state: 'running', endedAt: null }
+    const folder = join(dataDir, 'simulations/runs', unfinished.id)
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'record.json'), JSON.stringify(unfinished))
+    const second = await open(dataDir)
+    expect((await second.api.send('GET', `/simulations/${id}`)).body).toMatchObject({ state: 'done' })
+    expect((await second.api.send('GET', `/simulations/${id}/report`)).body.digest).toMatch(/^[0-9a-f]{64}$/)
+    expect((await second.api.send('GET', `/simulations/${unfinished.id}`)).body).toMatchObject({
+      state: 'failed',
+      reason: 'The controller was restarted while it was under way.',
+    })
+  })
+})
+
+const BOMB = `a: &a [x,x,x,x,x,x,x,x,x]
+${[...'bcdefghij'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}
+`
+const FLEET = 'fleet: [{ name: n, gpus: 1, gpu: { model: A100-40, vram_mib: 40960 } }]'
+const HOSTILE: Readonly<Record<string, string>> = {
+  'an alias bomb': BOMB,
+  '20,000 levels': `scenario: ${'['.repeat(20_000)}${']'.repeat(20_000)}`,
+  '20,000 levels of maps': '{a: '.repeat(20_000),
+  'prototype keys': `scenario: p\nversion: 1\n${FLEET}\n__proto__: { polluted: 1 }\nconstructor: { prototype: { polluted: 1 } }`,
+  '10⁹ tasks': `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ generate: poisson, rate_per_hour: 1, count: 1000000000, vram_mib: 10 }]`,
+  'tasks for ever': `scenario: t\nversion: 1\nclock: { until: 3650d }\n${FLEET}\nworkload: [{ generate: poisson, rate_per_hour: 10000, vram_mib: 10 }]`,
+  '10⁹ nodes': `scenario: t\nversion: 1\nfleet: [{ name: "n-{i}", count: 1000000000, gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }]`,
+  'more GPUs than are run here': `scenario: t\nversion: 1\nfleet: [{ name: "n-{i}", count: 9000, gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }]`,
+  'a million problems': `scenario: t\n${'x: 1\n'.repeat(150_000)}`,
+  'a file of this host as a trace': `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ trace: /etc/passwd }, { trace: ../package.json }]`,
+  nothing: ' ',
+}
+
+describe('a hostile scenario', () => {
+  let world: SimulationsWorld
+  beforeAll(async () => {
+    world = await simulationsWorld()
+    // The first one waits for the thread to start.
+    await world.api.send('POST', '/scenarios/validate', { scenario: 'thrash-guard' })
+  })
+  afterAll(() => world.close())
+
+  it.each(Object.entries(HOSTILE))('%s: refused within 2 s, and the next one is read', async (_, text) => {
+    const before = performance.now()
+    const { status, body } = await world.api.send('POST', '/simulations', { scenario_text: text })
+    expect(performance.now() - before).toBeLessThan(2_500)
+    expect([status, body.code], JSON.stringify(body)).toEqual([400, 'invalid_request'])
+    expect(JSON.stringify(body)).not.toMatch(/\/etc|passwd|package\.json|no such file/)
+    expect(({} as { polluted?: number }).polluted).toBeUndefined()
+    expect((await world.api.send('POST', '/scenarios/validate', { scenario: 'thrash-guard' })).body.is_valid).toBe(true)
+    expect(world.simulations.list()).toEqual([])
+  })
+})
+
+describe('the library', () => {
+  it('lists what comes with Headroom, with its text and what it shows', async () => {
+    const world = await open()
+    const { items, total } = (await world.api.send('GET', '/scenarios')).body
+    expect(total).toBe(items.length)
+    expect(items.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining(['swap-fairness-basic', 'thrash-guard']))
+    const one = (await world.api.send('GET', '/scenarios/thrash-guard')).body
+    expect(one).toMatchObject({ name: 'thrash-guard', is_own: false, text: expect.stringContaining('scenario: thrash-guard') as string })
+    expect(one.description.length).toBeGreaterThan(20)
+    expect((await world.api.send('GET', '/scenarios/nothing')).status).toBe(404)
+    expect((await world.api.send('DELETE', '/scenarios/thrash-guard')).status).toBe(409)
+  })
+
+  it("keeps people's own, which may be run by name, and forgets them", async () => {
+    const world = await open()
+    const stored = await world.api.send('POST', '/scenarios', { text: busyScenario() })
+    expect([stored.status, stored.headers['location'], stored.body.gpus]).toEqual([201, '/api/v1/scenarios/busy', 8])
+    expect((await world.api.send('GET', '/scenarios/busy')).body).toMatchObject({ is_own: true, purpose: 'own', text: busyScenario() })
+    const id = await start(world, { scenario: 'busy', until_seconds: 600 })
+    expect(await world.ended(id)).toMatchObject({ state: 'done', scenario: 'busy' })
+    expect((await world.api.send('POST', '/scenarios', { text: busyScenario().replace('busy', 'thrash-guard') })).status).toBe(409)
+    expect((await world.api.send('POST', '/scenarios', { text: 'scenario: ../x' })).status).toBe(400)
+    expect((await world.api.send('DELETE', '/scenarios/busy')).status).toBe(204)
+    expect((await world.api.send('POST', '/simulations', { scenario: 'busy' })).status).toBe(404)
+  })
+
+  it('says all that is wrong with one, by line and column', async () => {
+    const world = await open()
+    const text = 'scenario: wrong\nversion: 2\nfleet:\n  - { name: n, gpus: 0, gpu: { model: A, vram_mib: 1 } }\n'
+    const { body } = await world.api.send('POST', '/scenarios/validate', { scenario_text: text })
+    expect(body).toMatchObject({ is_valid: false, facts: null })
+    expect(body.problems.map(({ line, path }: { line: number; path: string }) => [line, path])).toEqual([
+      [2, 'version'],
+      [4, 'fleet[0].gpus'],
+    ])
+    const inline = await world.api.send('POST', '/scenarios/validate', { scenario_inline: { scenario: 'x', version: 1, fleet: [] } })
+    expect(inline.body.problems[0]).toMatchObject({ line: 4, path: 'fleet' })
+    expect((await world.api.send('POST', '/scenarios/validate', { scenario: 'a', scenario_text: 'b' })).status).toBe(400)
+  })
+})

@@ -1,0 +1,59 @@
+/** Simulations in worker threads over a folder of their own, and the REST interface before them. */
+import type { Access } from '../../controller/api/access/access.ts'
+import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
+import { createSimulations, type Simulations } from '../../cli/simulations/simulations.ts'
+import { FakeController } from './api-world.ts'
+import { apiClient, type ApiClient } from './api-client.ts'
+import { temporaryFolder } from './headroom-command.ts'
+
+export interface SimulationsWorld {
+  readonly simulations: Simulations
+  readonly api: ApiClient
+  readonly dataDir: string
+  /** The simulation once it is over. */
+  ended(id: string): Promise<SimulationRecord>
+  /** The simulation once this holds of it. */
+  once(id: string, holds: (record: SimulationRecord) => boolean): Promise<SimulationRecord>
+  close(): Promise<void>
+}
+
+export async function simulationsWorld(dataDir = temporaryFolder(), access?: Access): Promise<SimulationsWorld> {
+  const faults: string[] = []
+  const simulations = createSimulations({ dataDir, log: (line) => faults.push(line) })
+  await simulations.open()
+  const world = new FakeController()
+  const api = await apiClient(world, { simulation: simulations, ...(access === undefined ? {} : { access }) })
+  const once = async (id: string, holds: (record: SimulationRecord) => boolean): Promise<SimulationRecord> => {
+    for (;;) {
+      const record = simulations.get(id)
+      if (record === undefined) throw new Error(`simulation ${id} is gone`)
+      if (holds(record)) return record
+      if (isOver(record.state)) throw new Error(`simulation ${id} is ${record.state}: ${record.reason}`)
+      await simulations.changed(id, record.revision, 60_000)
+    }
+  }
+  return {
+    simulations,
+    api,
+    dataDir,
+    once,
+    ended: (id) => once(id, ({ state }) => isOver(state)),
+    async close() {
+      await simulations.close()
+      await api.app.close()
+      if (faults.length > 0) throw new Error(faults.join('\n'))
+    },
+  }
+}
+
+/** It runs for minutes unless somebody ends it. */
+export const LONG_SCENARIO = `scenario: long
+version: 1
+seed: 1
+clock: { until: 60d, drain: false }
+fleet:
+  - { count: 40, name: "n-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }
+config: { default_vram_overcommit_percent: 60 }
+workload:
+  - { generate: poisson, rate_per_hour: 1200, vram_mib: 16000, duration: { exponential: { mean: 30m } }, activity: serving }
+`
