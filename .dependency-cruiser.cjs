@@ -20,7 +20,7 @@ const ENGINE = '^controller/engine/'
 const SERIES = '^controller/series/'
 
 /** Simulator files that put a whole world together; only they see the controller, its memory store and the GPU server's core. */
-const COMPOSITION = '^simulator/(world|run|sweep|replay|live|served-fleet)\\.ts$'
+const COMPOSITION = '^simulator/(world|run|sweep|replay|live|served-fleet|faults/[a-z-]+)\\.ts$'
 const COMPOSED = ['^controller/controller\\.ts$', '^controller/adapters/memory-store\\.ts$', '^gpu-server/core/']
 
 /** Files under `from` (a regular expression, without those in `except`) may import themselves and what is listed, nothing else of ours. */

@@ -1,57 +1,129 @@
 /** The REST interface inside a simulated world: what an operator of a scenario asks goes through the real routes, while virtual time stands still. */
 import { setImmediate } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import type { Controller } from '../controller/controller.ts'
 import { createApi } from '../controller/api/server.ts'
 import type { Commands } from '../controller/engine/commands.ts'
 import type { OperatorDesk } from '../simulator/operator-agenda.ts'
 import type { OpenDesk } from '../simulator/run.ts'
+import type { OperatorMethod } from '../simulator/scenario/scenario.ts'
+import type { World } from '../simulator/world.ts'
 import { packageVersion } from './package-info.ts'
 
 /** Turns of the event loop that an answer may take. */
 const MAX_TURNS = 100_000
 
-export const openDesk: OpenDesk = async (world, pump): Promise<OperatorDesk> => {
-  const { commands, views } = world.controller
-  let isCommanded = false
-  const app = createApi({
-    commands: noticing(commands, () => {
-      isCommanded = true
-    }),
-    views,
-    version: packageVersion(),
-    fleet: 'simulated',
-    inVirtualTime: true,
-  })
-  await app.ready()
-  return {
-    async ask(method, path, body) {
-      isCommanded = false
-      let isAnswered = false
-      const withBody = body === null ? {} : { payload: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
-      const answer = app.inject({ method, url: path, ...withBody }).finally(() => {
-        isAnswered = true
-      })
-      // The world moves only once the request has reached the controller, so that it makes no difference how long HTTP takes.
-      for (let turn = 0; !isAnswered && turn < MAX_TURNS; turn++) {
-        await setImmediate()
-        if (isCommanded) await pump(() => isAnswered)
-      }
-      if (!isAnswered) throw new Error(`${method.toUpperCase()} ${path} is not answered in virtual time`)
-      const { statusCode, body: text } = await answer
-      return { status: statusCode, text }
-    },
-    close: () => app.close(),
+export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> => Promise.resolve(new Desk(world, pump))
+
+type Pump = Parameters<OpenDesk>[1]
+
+/** The interface of one controller, and how many of the commands that came through it are not answered. */
+interface Front {
+  readonly controller: Controller
+  readonly app: FastifyInstance
+  isCommanded: boolean
+  unanswered: number
+}
+
+class Desk implements OperatorDesk {
+  readonly #world: World
+  readonly #pump: Pump
+  #front: Front | null = null
+
+  constructor(world: World, pump: Pump) {
+    this.#world = world
+    this.#pump = pump
+  }
+
+  /** A controller that dies over it has cut the connection: the operator asks again when there is one. */
+  async ask(method: OperatorMethod, path: string, body: unknown): Promise<{ readonly status: number; readonly text: string }> {
+    for (;;) {
+      await this.#untilControllerUp()
+      const answer = await this.#askOnce(await this.#frontOf(this.#world.controller), method, path, body)
+      if (answer !== null) return answer
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#front?.app.close()
+  }
+
+  async #untilControllerUp(): Promise<void> {
+    while (!this.#world.isControllerUp) {
+      const from = this.#world.clock.steps
+      await this.#pump(() => this.#world.isControllerUp)
+      if (this.#world.clock.steps === from) throw new Error('no controller comes up any more, and the operator has asked for it')
+    }
+  }
+
+  /** Null: nobody is there to answer any more. */
+  async #askOnce(front: Front, method: OperatorMethod, path: string, body: unknown): Promise<{ status: number; text: string } | null> {
+    front.isCommanded = false
+    let isAnswered = false
+    const withBody = body === null ? {} : { payload: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+    const answer = front.app.inject({ method, url: path, ...withBody }).finally(() => {
+      isAnswered = true
+    })
+    const isOver = (): boolean => isAnswered || this.#isGone(front)
+    // Where nothing breaks an answer is due in this instant; elsewhere time goes on while a command waits for its answer.
+    const isDue = (): boolean => isOver() || (this.#world.faults !== null && front.unanswered === 0)
+    // The world moves only once the request has reached the controller, so that it makes no difference how long HTTP takes.
+    for (let turn = 0; !isOver() && turn < MAX_TURNS; turn++) {
+      await setImmediate()
+      if (front.isCommanded) await this.#pump(isDue)
+    }
+    if (!isAnswered && this.#isGone(front)) {
+      answer.catch(() => {})
+      return null
+    }
+    if (!isAnswered) throw new Error(`${method.toUpperCase()} ${path} is not answered in virtual time`)
+    const { statusCode, body: text } = await answer
+    if (statusCode >= 500 && this.#isGone(front)) return null
+    return { status: statusCode, text }
+  }
+
+  #isGone({ controller }: Front): boolean {
+    return controller !== this.#world.controller || !this.#world.isControllerUp
+  }
+
+  async #frontOf(controller: Controller): Promise<Front> {
+    if (this.#front?.controller === controller) return this.#front
+    await this.#front?.app.close()
+    const { commands, views } = controller
+    const watch: CommandWatch = {
+      asked: () => {
+        front.isCommanded = true
+        front.unanswered += 1
+      },
+      answered: () => (front.unanswered -= 1),
+    }
+    const app = createApi({ commands: watched(commands, watch), views, version: packageVersion(), fleet: 'simulated', inVirtualTime: true })
+    const front: Front = { controller, app, isCommanded: false, unanswered: 0 }
+    this.#front = front
+    await app.ready()
+    return front
   }
 }
 
-/** The same commands; `notice` hears of each. */
-function noticing(commands: Commands, notice: () => void): Commands {
+interface CommandWatch {
+  asked(): void
+  answered(): void
+}
+
+/** The same commands; `watch` hears of each, and of its answer. */
+function watched(commands: Commands, watch: CommandWatch): Commands {
   return new Proxy(commands, {
     get(target, key) {
       const member: unknown = Reflect.get(target, key, target)
       if (typeof member !== 'function') return member
       return (...args: readonly unknown[]): unknown => {
-        notice()
-        return Reflect.apply(member, target, args) as unknown
+        const answer = args.at(-1)
+        watch.asked()
+        const answering = (...answers: readonly unknown[]): void => {
+          watch.answered()
+          if (typeof answer === 'function') Reflect.apply(answer, undefined, answers)
+        }
+        return Reflect.apply(member, target, [...args.slice(0, -1), answering]) as unknown
       }
     },
   })

@@ -4,7 +4,6 @@ import type { RunIdentity } from '../simulator/run.ts'
 import { loadScenario, type LoadedScenario, type ScenarioSource } from '../simulator/scenario/load.ts'
 import type { Scenario, WorkloadItem } from '../simulator/scenario/scenario.ts'
 import { fingerprintTrace } from '../simulator/trace/fingerprint-file.ts'
-import { UsageError } from './exit-codes.ts'
 import { packageVersion } from './package-info.ts'
 
 export interface RunInput {
@@ -20,8 +19,7 @@ export async function readRunInput(source: ScenarioSource): Promise<RunInput> {
 }
 
 /** Reads the traces of a scenario that was loaded. Throws TraceError. */
-export async function identified({ scenario, sha256, file }: LoadedScenario): Promise<RunInput> {
-  if (scenario.faults.length > 0) throw new UsageError(`${file}: faults are checked, but not enacted yet; leave the list empty`)
+export async function identified({ scenario, sha256 }: LoadedScenario): Promise<RunInput> {
   const hashes: string[] = []
   let expectedTasks = 0
   for (const item of scenario.workload) {

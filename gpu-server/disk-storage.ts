@@ -9,7 +9,7 @@ import { closeSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readFileSync,
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { FinishedEvent } from '../protocol/messages.ts'
-import { SeenAttempts } from './core/seen-attempts.ts'
+import { ReplayedState } from './core/replayed-state.ts'
 import type { KeptAttempt, NodeChange, NodeState, NodeStorage } from './core/storage.ts'
 import { StateFault } from './state-fault.ts'
 import { lockFolder } from './state-lock.ts'
@@ -154,63 +154,27 @@ function readJournal(path: string): NodeState {
 }
 
 class Replay {
-  #boot = 0
-  #epoch = 0
-  #seen = new SeenAttempts(new Map(), new Map())
-  readonly #living = new Map<string, KeptAttempt>()
-  readonly #finished = new Map<string, FinishedEvent>()
+  #state = new ReplayedState()
 
   apply(value: { readonly snapshot?: Snapshot; readonly changes?: readonly NodeChange[] }, path: string): void {
-    if (value.snapshot !== undefined) this.#begin(value.snapshot, path)
-    for (const change of value.changes ?? []) this.#change(change)
+    if (value.snapshot !== undefined) this.#state = new ReplayedState(stateOf(value.snapshot, path))
+    for (const change of value.changes ?? []) this.#state.apply(change)
   }
 
   state(): NodeState {
-    const { highest, burned } = this.#seen.all()
-    return {
-      bootCounter: this.#boot,
-      highestEpoch: this.#epoch,
-      attempts: highest,
-      burned,
-      living: this.#living,
-      outbox: [...this.#finished.values()],
-    }
+    return this.#state.state()
   }
+}
 
-  #begin(snapshot: Snapshot, path: string): void {
-    if (snapshot.format !== FORMAT) throw new StateFault(`${path}: format ${snapshot.format}; this version reads ${FORMAT}`)
-    this.#boot = snapshot.boot
-    this.#epoch = snapshot.epoch
-    this.#seen = new SeenAttempts(new Map(snapshot.attempts), new Map(snapshot.burned))
-    for (const attempt of snapshot.living) this.#living.set(attempt.taskId, attempt)
-    for (const event of snapshot.finished) this.#finished.set(keyOf(event.task_id, event.attempt), event)
-  }
-
-  #change(change: NodeChange): void {
-    switch (change.kind) {
-      case 'boot':
-        this.#boot = change.counter
-        return
-      case 'epoch':
-        this.#epoch = change.epoch
-        return
-      case 'seen':
-        return this.#seen.add(change.taskId, change.attempt)
-      case 'burned':
-        return this.#seen.burn(change.taskId, change.attempt)
-      case 'living':
-        this.#living.set(change.attempt.taskId, change.attempt)
-        return
-      case 'left':
-        this.#living.delete(change.taskId)
-        return
-      case 'finished':
-        this.#finished.set(keyOf(change.event.task_id, change.event.attempt), change.event)
-        return
-      case 'acknowledged':
-        this.#finished.delete(keyOf(change.taskId, change.attempt))
-        return
-    }
+function stateOf(snapshot: Snapshot, path: string): NodeState {
+  if (snapshot.format !== FORMAT) throw new StateFault(`${path}: format ${snapshot.format}; this version reads ${FORMAT}`)
+  return {
+    bootCounter: snapshot.boot,
+    highestEpoch: snapshot.epoch,
+    attempts: new Map(snapshot.attempts),
+    burned: new Map(snapshot.burned),
+    living: new Map(snapshot.living.map((attempt) => [attempt.taskId, attempt])),
+    outbox: snapshot.finished,
   }
 }
 
@@ -218,10 +182,6 @@ function parsed(line: Buffer): { readonly snapshot?: Snapshot; readonly changes?
   const json = line.subarray(CHECKSUM_BYTES)
   if (line.subarray(0, CHECKSUM_BYTES).toString('latin1') !== checksum(json)) return null
   return JSON.parse(json.toString('utf8')) as { snapshot?: Snapshot; changes?: NodeChange[] }
-}
-
-function keyOf(taskId: string, attempt: number): string {
-  return `${attempt} ${taskId}`
 }
 
 // ── writing ────────────────────────────────────────────────────────────────

@@ -55,7 +55,8 @@ export class Drive {
     const sampleMs = sampler?.nextAtMs ?? null
     const isToSample = sampleMs !== null && (toMs === null || sampleMs <= toMs)
     await this.#world.runUntil(isToSample ? sampleMs : toMs, this.#isInterrupted)
-    if (isToSample && !agenda.isDue && !this.#isOver() && this.#world.nowMs === sampleMs) sampler?.take(this.#world)
+    // An answer to the operator may have taken time.
+    if (isToSample && !agenda.isDue && !this.#isOver() && this.#world.nowMs >= sampleMs) sampler?.take(this.#world)
   }
 
   readonly #isInterrupted = (): boolean => {
@@ -69,7 +70,7 @@ export class Drive {
     const { arrivals, agenda, pulse } = this.#crew
     if (!this.#isDraining || !agenda.isOver) return false
     if (this.#world.isIdle()) return true
-    const isHopeless = arrivals.isOver && (pulse.isStuck || pulse.isEmptyOfHope(this.#world))
+    const isHopeless = arrivals.isOver && this.#world.areFaultsOver && (pulse.isStuck || pulse.isEmptyOfHope(this.#world))
     return isHopeless && !arrivals.hasCancelAfter(this.#world.nowMs)
   }
 }

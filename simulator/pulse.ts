@@ -61,9 +61,10 @@ export class Pulse {
   }
 }
 
-/** Nobody has a GPU or will ask for one by himself: all wait for a place, or to return to one. */
+/** Nobody has a GPU or will ask for one by himself: all wait for a place, to return to one, or for a node that does not come back. */
 function hasOnlyHopeless(world: World): boolean {
-  for (const { placement } of world.controller.views.openTasks()) {
+  for (const { placement, state } of world.controller.views.openTasks()) {
+    if (state === 'unreachable') continue
     if (placement !== null && !(placement.residency === 'swapped_out' && placement.wantsGpu)) return false
   }
   return true

@@ -4,6 +4,7 @@ import { arrivalsUntil } from './arrivals-until.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
 import { Drive } from './drive.ts'
 import type { Watcher } from './drive.ts'
+import type { FaultCounts } from './faults/fault-tally.ts'
 import { OperatorAgenda } from './operator-agenda.ts'
 import type { OperatorDesk } from './operator-agenda.ts'
 import { Pulse } from './pulse.ts'
@@ -18,7 +19,7 @@ import type { BusMode } from './sim-bus.ts'
 import { World } from './world.ts'
 
 /** What a run takes of a scenario. */
-export type RunPlan = Pick<Scenario, 'seed' | 'clock' | 'nodes' | 'config' | 'workload' | 'operator'>
+export type RunPlan = Pick<Scenario, 'seed' | 'clock' | 'nodes' | 'config' | 'workload' | 'operator'> & Partial<Pick<Scenario, 'faults'>>
 
 /** What the result says about where it came from. */
 export interface RunIdentity {
@@ -33,7 +34,10 @@ export interface Stopwatch {
   stop(): void
 }
 
-/** @param pump runs everything that is due in the present instant, or until the answer is there. */
+/**
+ * @param pump runs everything that is due in the present instant, or until the answer is there. Where things break an answer may take its
+ * time: then time goes on until it is there, or the controller is gone.
+ */
 export type OpenDesk = (world: World, pump: (isAnswered: () => boolean) => Promise<void>) => Promise<OperatorDesk>
 
 export interface RunOptions extends PulseOptions {
@@ -77,7 +81,7 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
   const watcher = options.watch?.(world) ?? null
   await world.start()
   const pump = (isAnswered: () => boolean): Promise<void> =>
-    world.runUntil(world.nowMs, () => {
+    world.runUntil(world.faults === null ? world.nowMs : null, () => {
       watcher?.afterStep()
       return isAnswered()
     })
@@ -115,6 +119,10 @@ async function closeAll(arrivals: BoundedArrivals, agenda: OperatorAgenda): Prom
   await agenda.close()
 }
 
+function begunOnly(counts: FaultCounts): Partial<FaultCounts> {
+  return Object.fromEntries(Object.entries(counts).filter(([, { begun }]) => begun > 0))
+}
+
 function resultOf(world: World, plan: RunPlan, { scenarioSha256, traceSha256, version }: RunIdentity): RunResult {
   const metrics: Metrics = world.metrics()
   return {
@@ -125,5 +133,6 @@ function resultOf(world: World, plan: RunPlan, { scenarioSha256, traceSha256, ve
     version,
     virtual_s: world.nowMs / 1000,
     metrics,
+    ...(world.faults === null ? {} : { faults: begunOnly(world.faults.faultCounts()) }),
   }
 }

@@ -3,7 +3,7 @@
  * devices. Only physics is modelled.
  */
 import { createController } from '../controller/controller.ts'
-import type { Controller, TaskRequest } from '../controller/controller.ts'
+import type { Controller } from '../controller/controller.ts'
 import { createMemoryStore } from '../controller/adapters/memory-store.ts'
 import type { Event } from '../controller/domain/event.ts'
 import type { Node } from '../controller/domain/node.ts'
@@ -14,6 +14,10 @@ import { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import { nodeIdFromName } from '../protocol/node-id.ts'
 import type { DurationMs, Instant } from '../protocol/units.ts'
+import type { Counters } from '../controller/metrics/counters.ts'
+import { swapTotalsOf } from './faults/controller-host.ts'
+import type { SwapTotals } from './faults/controller-host.ts'
+import { FaultStage } from './faults/fault-stage.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
 import { tellReserve } from './fleet/tell-reserve.ts'
 import { OpenWorkload } from './fleet/workload.ts'
@@ -44,17 +48,18 @@ export interface WorldOptions {
   readonly store?: Store
 }
 
-/** What a world is made of: a scenario's fleet and configuration. */
-export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config'>
+/** What a world is made of: a scenario's fleet and configuration, and what breaks in it. */
+export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config'> & Partial<Pick<Scenario, 'faults'>>
 
 export class World {
   readonly clock: VirtualClock
-  readonly controller: Controller
-  readonly bus: SimBus
   readonly random: Random
   readonly collector: Collector
-  readonly servers = new Map<string, ServerCore>()
   readonly plan: WorldPlan
+  /** Null in a world in which nothing breaks: its cast is a fixed one. */
+  readonly faults: FaultStage | null
+  readonly #controller: Controller
+  readonly #servers = new Map<string, ServerCore>()
   readonly #journal: Journal | null
   readonly #workload = new OpenWorkload()
   readonly #startedAt: Instant
@@ -72,17 +77,36 @@ export class World {
     if (options.onEvents !== undefined) this.#listeners.push(options.onEvents)
     this.clock = new VirtualClock(this.#startedAt)
     this.random = createSeededRandom(options.seed)
-    this.bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
     this.collector = new Collector(options.onOutcome ?? null)
     const areHeartbeatsElided = options.areHeartbeatsEnacted !== true
-    this.#areHeartbeatsElided = areHeartbeatsElided
+    this.faults = this.#faultStage(plan, options)
+    this.#areHeartbeatsElided = areHeartbeatsElided && this.faults === null
+    if (this.faults !== null) {
+      this.#controller = this.faults.controller
+      return
+    }
+    const bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
     const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, isForgetful: true })
-    this.controller = createController(
-      { clock: this.clock, random: this.random, bus: this.bus, store },
+    this.#controller = createController(
+      { clock: this.clock, random: this.random, bus, store },
       { initialConfig: plan.config, areHeartbeatsElided, onEvents: (events) => this.#onEvents(events) },
     )
-    for (const node of plan.nodes) this.#addServer(node, areHeartbeatsElided)
+    for (const node of plan.nodes) this.#addServer(node, bus, areHeartbeatsElided)
+  }
+
+  /** Where faults end controllers: the one that began last. */
+  get controller(): Controller {
+    return this.faults?.controller ?? this.#controller
+  }
+
+  get isControllerUp(): boolean {
+    return this.faults?.isControllerUp ?? true
+  }
+
+  /** By node id; of those whose process runs. */
+  get servers(): ReadonlyMap<string, ServerCore> {
+    return this.faults?.servers ?? this.#servers
   }
 
   get nowMs(): DurationMs {
@@ -91,11 +115,14 @@ export class World {
 
   /** Starts the controller and the servers, and gives nodes their groups and overrides. */
   async start(): Promise<void> {
-    await this.controller.start()
-    for (const server of this.servers.values()) server.start()
+    if (this.faults === null) {
+      await this.controller.start()
+      for (const server of this.#servers.values()) server.start()
+    } else await this.faults.start()
     this.clock.run(this.#startedAt, () => false)
     this.#applyNodeSettings()
     this.clock.run(this.#startedAt, () => false)
+    this.faults?.plan()
   }
 
   /** Also calls this with every batch of events, after those that asked before. */
@@ -116,15 +143,30 @@ export class World {
         if (this.#arrivals.needsFill) await this.#arrivals.fill()
         this.#pullArrival()
       }
-      this.clock.run(until, () => isDone() || this.#needsFill())
+      const isInterrupted = (): boolean => isDone() || this.#needsFill()
+      if (this.faults === null) this.clock.run(until, isInterrupted)
+      else await this.#runWithPromises(this.faults, until, isInterrupted)
       if (isDone() || !this.#needsFill()) break
     }
     if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
   }
 
-  /** No more arrivals, and no task is open. */
+  /** No more arrivals, no task is open, and nothing is broken or will be. */
   isIdle(): boolean {
-    return this.#arrivals === null && this.#nextArrival === null && this.collector.unfinished === 0
+    return this.#arrivals === null && this.#nextArrival === null && this.collector.unfinished === 0 && this.areFaultsOver
+  }
+
+  get areFaultsOver(): boolean {
+    return this.faults?.isOver ?? true
+  }
+
+  /** The growing counters of the cluster since the start, whichever controllers kept them. */
+  counters(): Counters {
+    return this.faults?.counters() ?? this.controller.views.clusterCounters()
+  }
+
+  swapTotals(): SwapTotals {
+    return this.faults?.swapTotals() ?? swapTotalsOf(this.controller)
   }
 
   digest(): string | null {
@@ -132,15 +174,13 @@ export class World {
   }
 
   metrics(): Metrics {
-    const { views } = this.controller
-    const totals = views.totals()
     return metricsOf({
       collector: this.collector,
-      counters: views.clusterCounters(),
+      counters: this.counters(),
       windowMs: this.nowMs,
       gpus: this.plan.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
-      swaps: { swapOuts: totals.swapOuts, swappedOutMib: totals.swappedOutMibTotal, swappedInMib: totals.swappedInMibTotal },
-      jain: views.swapJain(),
+      swaps: this.swapTotals(),
+      jain: this.controller.views.swapJain(),
     })
   }
 
@@ -148,10 +188,10 @@ export class World {
   restartServer(nodeId: string): void {
     const newServer = this.#newServer.get(nodeId)
     if (newServer === undefined) throw new Error(`no server ${nodeId}`)
-    this.servers.get(nodeId)?.stop()
+    this.#servers.get(nodeId)?.stop()
     this.#restarts += 1
     const server = newServer(1 + this.#restarts)
-    this.servers.set(nodeId, server)
+    this.#servers.set(nodeId, server)
     server.start()
   }
 
@@ -160,14 +200,40 @@ export class World {
     const { id } = task.request
     this.#workload.add(id, task.work, task.allocSteps)
     this.collector.submittedTask(id, this.clock.now(), aloneMsOf(task.work))
-    const request: TaskRequest = task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
-    this.controller.commands.submitTask(request, (answer) => {
-      if (!answer.ok) throw new Error(`the controller refused task ${id}: ${JSON.stringify(answer.refusal)}`)
-    })
+    const request = task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
+    if (this.faults === null) {
+      this.controller.commands.submitTask(request, (answer) => {
+        if (!answer.ok) throw new Error(`the controller refused task ${id}: ${JSON.stringify(answer.refusal)}`)
+      })
+    } else this.faults.submit(request)
     if (task.cancelAt !== null) this.#planCancel(id, task.cancelAt)
   }
 
-  #addServer(node: ScenarioNode, areHeartbeatsElided: boolean): void {
+  #faultStage(plan: WorldPlan, { seed, busMode = 'reference' }: WorldOptions): FaultStage | null {
+    const { faults = [], nodes, config } = plan
+    if (faults.length === 0) return null
+    const { clock, random } = this
+    return new FaultStage({
+      faults,
+      nodes,
+      config,
+      seed,
+      random,
+      clock,
+      busMode,
+      workload: this.#workload,
+      onDurable: (events) => this.#onEvents(events),
+      onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),
+    })
+  }
+
+  /** What follows from a promise runs before time goes on. */
+  async #runWithPromises(faults: FaultStage, until: Instant, isDone: () => boolean): Promise<void> {
+    await faults.settle()
+    while (!isDone() && this.clock.step(until)) if (faults.needsSettling) await faults.settle()
+  }
+
+  #addServer(node: ScenarioNode, bus: SimBus, areHeartbeatsElided: boolean): void {
     const id = nodeIdFromName(node.name)
     const device = new SimulatedDevice(this.clock, node, this.#workload)
     const storage = createMemoryStorage()
@@ -182,13 +248,13 @@ export class World {
         allowExec: true,
         clock: this.clock,
         random: this.random.stream(start === 1 ? `server/${node.name}` : `server/${node.name}/start ${start}`),
-        bus: this.bus,
+        bus,
         device,
         storage,
         areHeartbeatsElided,
       })
     this.#newServer.set(id, newServer)
-    this.servers.set(id, newServer(1))
+    this.#servers.set(id, newServer(1))
   }
 
   #applyNodeSettings(): void {
@@ -233,7 +299,11 @@ export class World {
   }
 
   #planCancel(id: string, atMs: DurationMs): void {
-    this.clock.at(this.#startedAt + atMs, () => this.controller.commands.cancelTask(id, 'its owner', () => {}), RANK_ARRIVAL)
+    const cancel = (): void => {
+      if (this.faults === null) this.controller.commands.cancelTask(id, 'its owner', () => {})
+      else this.faults.cancel(id)
+    }
+    this.clock.at(this.#startedAt + atMs, cancel, RANK_ARRIVAL)
   }
 
   readonly #nodes = (): Iterable<Node> => this.controller.views.nodes()
@@ -242,8 +312,8 @@ export class World {
   #onEvents(events: readonly Event[]): void {
     this.#journal?.record(events)
     this.collector.record(events)
-    for (const event of events) {
-      if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
+    if (this.faults === null) {
+      for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
     }
     if (this.#areHeartbeatsElided) tellReserve(events, this.#nodes, this.#serverOf)
     for (const listener of this.#listeners) listener(events)

@@ -18,47 +18,22 @@ import type {
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
-import type { SimClock, SimTimer } from '../virtual-clock.ts'
+import type { SimClock } from '../virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
-import type { Runner } from './compute-sharing.ts'
+import { DeviceTroubles } from './device-troubles.ts'
+import type { RunWatcher } from './device-troubles.ts'
+import type { SimulatedProcess as Process } from './simulated-process.ts'
 import { swapDurationMs } from './swap-profiles.ts'
 import { WorkCursor } from './work-cursor.ts'
 import type { Workload } from './workload.ts'
 
-interface Process extends Runner {
-  readonly start: AttemptStart
-  readonly taskId: string
-  readonly attempt: number
-  readonly cursor: WorkCursor
-  readonly startedAt: Instant
-  vramMib: Mib
-  isBusy: boolean
-  /** It may run: it is in VRAM, and not on its way out. */
-  isResident: boolean
-  /** Where its bytes are; while they move, where they move from. */
-  isInVram: boolean
-  /** Grows with every swap, and when a new server takes it over: a swap of before is of no account then. */
-  moves: number
-  /** The end of the run lease ends it. */
-  isLeased: boolean
-  lastUseAt: Instant
-  /** The allocation that it waits for. */
-  heldMib: Mib | null
-  isFrozen: boolean
-  /** It is among those that share its GPUs. */
-  isRunning: boolean
-  readonly idleTimer: SimTimer
-  growthTimer: SimTimer | null
-  nextGrowth: number
-  /** A step of growth that came due while it was not resident: it allocates once it is back. */
-  isGrowthDue: boolean
-}
-
 export class SimulatedDevice implements Device {
+  readonly troubles = new DeviceTroubles()
   readonly #clock: SimClock
   readonly #node: ScenarioNode
   readonly #workload: Workload
-  readonly #gpus: readonly GpuReport[]
+  #gpus: readonly GpuReport[]
+  readonly #runWatcher: RunWatcher | null
   readonly #processes = new Map<string, Process>()
   readonly #sharing: ComputeSharing<Process>
   /** Until when each GPU's copy engine is taken. */
@@ -70,15 +45,15 @@ export class SimulatedDevice implements Device {
   #cancelLease: () => void = () => {}
   #listener: DeviceListener | null = null
 
-  constructor(clock: SimClock, node: ScenarioNode, workload: Workload, leaseClock: Clock = clock) {
+  constructor(clock: SimClock, node: ScenarioNode, workload: Workload, leaseClock: Clock = clock, runWatcher: RunWatcher | null = null) {
     this.#clock = clock
+    this.#runWatcher = runWatcher
     this.#leaseClock = leaseClock
     this.#node = node
     this.#workload = workload
-    const indexes = Array.from({ length: node.gpuCount }, (_, index) => index)
-    this.#gpus = indexes.map((index) => ({ index, model: node.gpu.model, physical_mib: node.gpu.vramMib, foreign_mib: 0 }))
+    this.#gpus = this.#plainGpus()
     this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) => this.#stepDone(process))
-    this.#transferUntil = indexes.map(() => 0)
+    this.#transferUntil = this.#gpus.map(() => 0)
   }
 
   gpus(): readonly GpuReport[] {
@@ -87,6 +62,28 @@ export class SimulatedDevice implements Device {
 
   observe(listener: DeviceListener): void {
     this.#listener = listener
+  }
+
+  /** It falls off the bus: whoever has memory on it, or comes back to it, is ended by the driver. */
+  loseGpu(gpu: number): void {
+    this.troubles.lose(gpu)
+    this.#gpus = this.troubles.seen(this.#plainGpus())
+    const there = [...this.#processes.values()].filter((process) => process.gpus.includes(gpu))
+    for (const process of there) this.#exit(process, 1, `GPU ${gpu} has fallen off the bus`)
+  }
+
+  /** It is back, empty. */
+  findGpu(gpu: number): void {
+    this.troubles.find(gpu)
+    this.#gpus = this.troubles.seen(this.#plainGpus())
+  }
+
+  /** The host loses power: nothing of what ran is left, and nobody is told. */
+  powerOff(): void {
+    this.#listener = null
+    this.#cancelLease()
+    for (const process of [...this.#processes.values()]) this.#exit(process, null, null)
+    this.#ended.clear()
   }
 
   /** A swap that was under way is taken back: its bytes are where they were. */
@@ -132,6 +129,7 @@ export class SimulatedDevice implements Device {
       isGrowthDue: false,
     }
     this.#processes.set(start.taskId, process)
+    this.#runWatcher?.runs(start.taskId)
     this.#clock.soon(() => {
       if (!this.#isAlive(process)) return
       const isOver = !this.#begin(process)
@@ -146,6 +144,7 @@ export class SimulatedDevice implements Device {
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
+    if (!this.#hasHostRoom(process)) return this.#soon(() => done('no_host_memory'))
     // Locked: it does not run from here on. The copy begins when the copy engine is free.
     const beginsAt = this.#transferStart(process)
     const wasBusy = process.isBusy
@@ -276,6 +275,7 @@ export class SimulatedDevice implements Device {
   #exit(process: Process, exitCode: number | null, detail: string | null, didLeaseEnd = false): void {
     const end = { exitCode, detail, didLeaseEnd }
     this.#processes.delete(process.taskId)
+    this.#runWatcher?.rests(process.taskId)
     this.#ended.set(process.taskId, { start: process.start, end })
     process.isBusy = false
     this.#share(process)
@@ -305,10 +305,22 @@ export class SimulatedDevice implements Device {
 
   /** Its bytes on all its GPUs move at once, each GPU's over its own link; the links are taken until then. */
   #afterTransfer(process: Process, direction: 'out' | 'in', then: () => void): void {
-    const endsAt = this.#transferStart(process) + swapDurationMs(this.#node.gpu.swap, direction, process.vramMib)
+    const takesMs = this.troubles.slowed(swapDurationMs(this.#node.gpu.swap, direction, process.vramMib))
+    const endsAt = this.#transferStart(process) + takesMs
     for (const gpu of process.gpus) this.#transferUntil[gpu] = endsAt
     const move = process.moves
     this.#clock.at(endsAt, () => this.#isAlive(process) && process.moves === move && then(), RANK_DEVICE)
+  }
+
+  /** The server counts what it swaps out itself; what others take shows when a swap-out fails. */
+  #hasHostRoom({ vramMib, gpus }: Process): boolean {
+    const { hostShortMib } = this.troubles
+    if (hostShortMib === 0) return true
+    let freeMib = this.#node.hostSwapMib - hostShortMib
+    for (const other of this.#processes.values()) if (!other.isResident) freeMib -= other.vramMib * other.gpus.length
+    if (vramMib * gpus.length <= freeMib) return true
+    this.troubles.refusedSwaps += 1
+    return false
   }
 
   // ── growth ──────────────────────────────────────────────────────────────────
@@ -345,7 +357,14 @@ export class SimulatedDevice implements Device {
     const process = this.#find(taskId, attempt)
     if (process === null || process.isFrozen === isFrozen) return
     process.isFrozen = isFrozen
+    if (isFrozen) this.#runWatcher?.rests(taskId)
+    else this.#runWatcher?.runs(taskId)
     this.#share(process)
+  }
+
+  #plainGpus(): GpuReport[] {
+    const { gpuCount, gpu } = this.#node
+    return Array.from({ length: gpuCount }, (_, index) => ({ index, model: gpu.model, physical_mib: gpu.vramMib, foreign_mib: 0 }))
   }
 
   #find(taskId: string, attempt: number): Process | null {

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Event } from '../../controller/domain/event.ts'
+import type { Instant } from '../../protocol/units.ts'
 import { AsciiJson } from './ascii-json.ts'
 
 export const CHAIN_EVERY = 4096
@@ -31,15 +32,25 @@ export class Journal {
   record(events: readonly Event[]): void {
     for (const event of events) {
       if (!this.#writePlain(event)) this.#write(lineOf(event))
-      this.#lines += 1
-      if (this.#lines % CHAIN_EVERY === 0) this.#chain()
+      this.#countLine()
     }
+  }
+
+  /** Something that is no event, on a line of its own: a fault that begins or ends. */
+  note(value: { readonly at: Instant }): void {
+    this.#write(`${JSON.stringify(value)}\n`)
+    this.#countLine()
   }
 
   /** The digest of everything recorded so far, in hex. */
   digest(): string {
     this.#flush()
     return this.#hash.copy().digest('hex')
+  }
+
+  #countLine(): void {
+    this.#lines += 1
+    if (this.#lines % CHAIN_EVERY === 0) this.#chain()
   }
 
   #chain(): void {

@@ -2,6 +2,7 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
+import type { FaultCounts } from '../faults/fault-tally.ts'
 import type { Collector } from './collector.ts'
 import type { Distribution } from './samples.ts'
 
@@ -33,6 +34,8 @@ export interface RunResult {
   readonly version: string
   readonly virtual_s: number
   readonly metrics: Metrics
+  /** Of a scenario with faults: how often each kind that came up began, and how often it did something. */
+  readonly faults?: Partial<FaultCounts>
 }
 
 export interface MetricsInput {

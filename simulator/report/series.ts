@@ -59,17 +59,18 @@ function readingOf(world: World): Reading {
   const { views } = world.controller
   const totals = views.totals()
   const counts = views.counts()
+  const swaps = world.swapTotals()
   return {
     atMs: world.nowMs,
-    counters: views.clusterCounters(),
+    counters: world.counters(),
     gpus: totals.gpus,
     pending: counts.pending,
     placed: counts.assigned + counts.running + counts.unreachable,
     residentMib: totals.residentMib,
     committedMib: totals.committedMib,
     swappedMib: totals.swappedMib,
-    swapOuts: totals.swapOuts,
-    movedMib: totals.swappedOutMibTotal + totals.swappedInMibTotal,
+    swapOuts: swaps.swapOuts,
+    movedMib: swaps.swappedOutMib + swaps.swappedInMib,
   }
 }
 

@@ -54,22 +54,23 @@ interface Timed {
   readonly forMs: DurationMs | null
 }
 
+/** A type for each kind, so that a test of `kind` tells which it is. */
+type Each<K extends FaultKind, F> = K extends FaultKind ? Timed & { readonly kind: K } & Readonly<F> : never
+
 /** Shares of messages are in permille. */
-export type Fault = Timed &
-  (
-    | { readonly kind: 'crash' | 'bounce' | 'node_disk_lost'; readonly node: string }
-    | { readonly kind: 'partition' | 'hold'; readonly link: Link }
-    | { readonly kind: 'delay' | 'reorder'; readonly link: Link; readonly ms: DurationMs; readonly permille: number }
-    | { readonly kind: 'drop' | 'duplicate'; readonly link: Link; readonly permille: number }
-    | { readonly kind: 'restart_broker' | 'restart_controller' | 'second_controller' | 'fsync_error' }
-    | { readonly kind: 'crash_controller'; readonly atPoint: PersistPoint | null }
-    | { readonly kind: 'slow_disk'; readonly ms: DurationMs }
-    | { readonly kind: 'disk_full'; readonly on: Machine }
-    | { readonly kind: 'gpu_lost'; readonly node: string; readonly gpu: number }
-    | { readonly kind: 'slow_swap'; readonly node: string; readonly factorPermille: number }
-    | { readonly kind: 'host_memory_short'; readonly node: string; readonly mib: Mib }
-    | { readonly kind: 'clock_drift'; readonly node: string; readonly ppm: number }
-  )
+export type Fault =
+  | Each<'crash' | 'bounce' | 'node_disk_lost', { node: string }>
+  | Each<'partition' | 'hold', { link: Link }>
+  | Each<'delay' | 'reorder', { link: Link; ms: DurationMs; permille: number }>
+  | Each<'drop' | 'duplicate', { link: Link; permille: number }>
+  | Each<'restart_broker' | 'restart_controller' | 'second_controller' | 'fsync_error', object>
+  | Each<'crash_controller', { atPoint: PersistPoint | null }>
+  | Each<'slow_disk', { ms: DurationMs }>
+  | Each<'disk_full', { on: Machine }>
+  | Each<'gpu_lost', { node: string; gpu: number }>
+  | Each<'slow_swap', { node: string; factorPermille: number }>
+  | Each<'host_memory_short', { node: string; mib: Mib }>
+  | Each<'clock_drift', { node: string; ppm: number }>
 
 /** Random faults between two instants, drawn from the seed of the run; whatever of them still holds is healed at `healAtMs`. */
 export interface Swarm {

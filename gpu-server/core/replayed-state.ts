@@ -1,0 +1,64 @@
+import type { FinishedEvent } from '../../protocol/messages.ts'
+import { SeenAttempts } from './seen-attempts.ts'
+import type { KeptAttempt, NodeChange, NodeState } from './storage.ts'
+import { EMPTY_NODE_STATE } from './storage.ts'
+
+/** What a server kept, found again from what was saved: a state, and every change since, in order. */
+export class ReplayedState {
+  #boot: number
+  #epoch: number
+  readonly #seen: SeenAttempts
+  readonly #living: Map<string, KeptAttempt>
+  readonly #finished = new Map<string, FinishedEvent>()
+
+  constructor(from: NodeState = EMPTY_NODE_STATE) {
+    this.#boot = from.bootCounter
+    this.#epoch = from.highestEpoch
+    this.#seen = new SeenAttempts(from.attempts, from.burned)
+    this.#living = new Map(from.living)
+    for (const event of from.outbox) if (event.kind === 'finished') this.#finished.set(keyOf(event.task_id, event.attempt), event)
+  }
+
+  apply(change: NodeChange): void {
+    switch (change.kind) {
+      case 'boot':
+        this.#boot = change.counter
+        return
+      case 'epoch':
+        this.#epoch = change.epoch
+        return
+      case 'seen':
+        return this.#seen.add(change.taskId, change.attempt)
+      case 'burned':
+        return this.#seen.burn(change.taskId, change.attempt)
+      case 'living':
+        this.#living.set(change.attempt.taskId, change.attempt)
+        return
+      case 'left':
+        this.#living.delete(change.taskId)
+        return
+      case 'finished':
+        this.#finished.set(keyOf(change.event.task_id, change.event.attempt), change.event)
+        return
+      case 'acknowledged':
+        this.#finished.delete(keyOf(change.taskId, change.attempt))
+    }
+  }
+
+  /** The live maps. */
+  state(): NodeState {
+    const { highest, burned } = this.#seen.all()
+    return {
+      bootCounter: this.#boot,
+      highestEpoch: this.#epoch,
+      attempts: highest,
+      burned,
+      living: this.#living,
+      outbox: [...this.#finished.values()],
+    }
+  }
+}
+
+function keyOf(taskId: string, attempt: number): string {
+  return `${attempt}/${taskId}`
+}

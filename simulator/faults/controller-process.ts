@@ -1,0 +1,94 @@
+/** A controller's process that may die at any moment, and the next one that begins with what it had made durable. */
+import { createController } from '../../controller/controller.ts'
+import type { Controller } from '../../controller/controller.ts'
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { Random } from '../../controller/ports/random.ts'
+import type { SimClock } from '../virtual-clock.ts'
+import type { Endpoint, FaultyBus } from './faulty-bus.ts'
+import type { FaultTally } from './fault-tally.ts'
+import type { Committer, DeathPoint, StoreOptions } from './mortal-store.ts'
+import { storeOf } from './mortal-store.ts'
+import { ProcessClock } from './process-clock.ts'
+
+export interface ControllerProcessOptions {
+  readonly clock: SimClock
+  readonly bus: FaultyBus
+  readonly random: Random
+  readonly store: StoreOptions
+  readonly initialConfig: Partial<ConfigFields>
+  readonly tally: FaultTally
+  /** It has read what is durable, and listens. */
+  readonly onBegun: (process: ControllerProcess) => void
+  /** It is dead; what it had counted can be read for the last time. */
+  readonly onOver: (process: ControllerProcess, why: string) => void
+}
+
+export class ControllerProcess implements Committer {
+  readonly controller: Controller
+  readonly #o: ControllerProcessOptions
+  readonly #endpoint: Endpoint
+  readonly #clock: ProcessClock
+  /** It dies at its next command. */
+  #trap: DeathPoint | null = null
+  isBegun = false
+  isOver = false
+
+  constructor(options: ControllerProcessOptions) {
+    this.#o = options
+    this.#clock = new ProcessClock(options.clock)
+    this.#endpoint = options.bus.endpoint(null, (_subject, message) => this.#mayLeave('valid_until_mono' in message.body))
+    const { clock, random } = { clock: this.#clock, random: options.random }
+    this.controller = createController(
+      { clock, random, bus: this.#endpoint, store: storeOf(this, options.store) },
+      { initialConfig: options.initialConfig, onFault: (fault) => this.die(fault instanceof Error ? fault.message : String(fault)) },
+    )
+  }
+
+  /** Begins once its promises have run. */
+  start(): void {
+    this.#o.store.onPromise()
+    this.controller.start().then(
+      () => {
+        if (this.isOver) return
+        this.isBegun = true
+        this.#o.onBegun(this)
+      },
+      (fault: unknown) => this.die(fault instanceof Error ? fault.message : String(fault)),
+    )
+  }
+
+  /** As with kill -9: nothing of what is under way is finished. */
+  die(why = 'killed'): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.#o.onOver(this, why)
+    this.#endpoint.kill()
+    this.#clock.isDead = true
+  }
+
+  /** As with SIGTERM: it listens no more, and ends. */
+  stop(): void {
+    if (this.isOver) return
+    if (this.isBegun) void this.controller.stop()
+    this.die('stopped')
+  }
+
+  dieAtNextCommand(death: DeathPoint): void {
+    this.#trap = death
+  }
+
+  /** It does not die there after all. */
+  disarm(): void {
+    this.#trap = null
+  }
+
+  #mayLeave(isCommand: boolean): boolean {
+    const trap = this.#trap
+    if (trap === null || !isCommand) return true
+    this.#trap = null
+    this.die()
+    trap.onDeath()
+    // The command leaves, or not; whatever comes back finds nobody.
+    return trap.point === 'after_effects'
+  }
+}

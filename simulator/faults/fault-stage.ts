@@ -1,0 +1,328 @@
+/**
+ * The cast of a world in which things break: controllers and servers that may die, a bus and disks that may fail, and clients that ask again.
+ * Production code throughout; what is enacted here is what surrounds it. Every heartbeat is sent.
+ */
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import type { Controller, TaskRequest } from '../../controller/controller.ts'
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import type { Event } from '../../controller/domain/event.ts'
+import type { Counters } from '../../controller/metrics/counters.ts'
+import { RANK_DEVICE } from '../../controller/ports/clock.ts'
+import type { Random } from '../../controller/ports/random.ts'
+import type { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { Workload } from '../fleet/workload.ts'
+import type { Fault, FaultItem } from '../scenario/fault.ts'
+import type { ScenarioNode } from '../scenario/scenario.ts'
+import { createSeededRandom, seededStream } from '../seeded-random.ts'
+import type { BusMode } from '../sim-bus.ts'
+import type { SimClock } from '../virtual-clock.ts'
+import type { SwapTotals } from './controller-host.ts'
+import { ControllerHost } from './controller-host.ts'
+import type { FaultNote, FaultStageHand } from './fault-agenda.ts'
+import { FaultAgenda } from './fault-agenda.ts'
+import { FaultTally } from './fault-tally.ts'
+import type { FaultCounts } from './fault-tally.ts'
+import { FaultyBus } from './faulty-bus.ts'
+import { LinkFaults } from './link-faults.ts'
+import type { StoreDisk } from './mortal-store.ts'
+import { soundDisk } from './mortal-store.ts'
+import { NodeHost } from './node-host.ts'
+import { PatientClient } from './patient-client.ts'
+import { RunBook } from './run-book.ts'
+import { drawSwarm } from './swarm.ts'
+
+export interface FaultStageOptions {
+  readonly faults: readonly FaultItem[]
+  readonly nodes: readonly ScenarioNode[]
+  readonly config: Readonly<Partial<ConfigFields>>
+  readonly seed: number
+  /** Of the world; controllers after the first have streams of their own. */
+  readonly random: Random
+  readonly clock: SimClock
+  readonly busMode: BusMode
+  readonly workload: Workload
+  readonly onDurable: (events: readonly Event[]) => void
+  readonly onNote: FaultNote
+}
+
+/** Promises that follow from each other within one step of the clock. */
+const MICROTASKS = 24
+
+export class FaultStage implements FaultStageHand {
+  readonly bus: FaultyBus
+  readonly runs = new RunBook()
+  /** Tasks whose submission was acknowledged and whose end is not durable. */
+  readonly acknowledged = new Set<string>()
+  /** By node id; of those whose server process runs. */
+  readonly servers = new Map<string, ServerCore>()
+  readonly #o: FaultStageOptions
+  readonly #tally = new FaultTally()
+  readonly #links: LinkFaults
+  readonly #disk: StoreDisk = soundDisk()
+  readonly #host: ControllerHost
+  readonly #nodes = new Map<string, NodeHost>()
+  readonly #client: PatientClient
+  readonly #agenda: FaultAgenda
+  readonly #begun: (() => void)[] = []
+  readonly #slow = new Set<Extract<Fault, { readonly kind: 'slow_disk' }>>()
+  #mayHaveMicrotasks = false
+
+  constructor(options: FaultStageOptions) {
+    const { clock, seed, random, nodes, workload } = options
+    this.#o = options
+    const tally = this.#tally
+    this.#links = new LinkFaults(random.stream('faults/links'), tally)
+    this.bus = new FaultyBus({ clock, mode: options.busMode, weather: this.#links })
+    const store = createMemoryStore({ retainFinished: false, retainEvents: 0 })
+    this.#host = new ControllerHost({
+      clock,
+      bus: this.bus,
+      randomOf: (start) => (start === 1 ? random : createSeededRandom(`${seed}/controller/start ${start}`)),
+      store: {
+        inner: store,
+        disk: this.#disk,
+        clock,
+        random: random.stream('faults/store'),
+        tally,
+        onDurable: (events) => {
+          for (const { kind, taskId } of events) if (kind === 'task_finished' && taskId !== null) this.acknowledged.delete(taskId)
+          options.onDurable(events)
+        },
+        onPromise: () => {
+          this.#mayHaveMicrotasks = true
+        },
+      },
+      initialConfig: options.config,
+      tally,
+      onBegun: () => {
+        this.#agenda.recovered()
+        for (const listener of this.#begun) listener()
+      },
+    })
+    for (const node of nodes) {
+      const runs = this.runs.watcherOf(node.name)
+      const onServer = (id: string, server: ServerCore | null): void => {
+        if (server === null) this.servers.delete(id)
+        else this.servers.set(id, server)
+      }
+      const host = new NodeHost({ node, clock, bus: this.bus, random, workload, runs, onServer, tally })
+      this.#nodes.set(node.name, host)
+    }
+    this.#client = new PatientClient({
+      clock,
+      commands: () => (this.isControllerUp ? this.controller.commands : null),
+      onAcknowledged: (taskId) => this.acknowledged.add(taskId),
+    })
+    this.#agenda = new FaultAgenda({
+      clock,
+      startedAt: clock.now(),
+      faults: concreteFaults(options),
+      stage: this,
+      tally,
+      note: options.onNote,
+    })
+  }
+
+  /** The controller that began last. */
+  get controller(): Controller {
+    return this.#host.controller
+  }
+
+  get isControllerUp(): boolean {
+    return this.#host.isUp
+  }
+
+  /** How many controllers have begun so far. */
+  get controllersBegun(): number {
+    return this.#host.begun
+  }
+
+  /** No fault is to come or holds, controllers are back, and every client has his answer. */
+  get isOver(): boolean {
+    return this.healedAt !== null && this.#host.isSettled && this.#client.isSatisfied
+  }
+
+  /** Since when nothing is broken any more; null while something is, or will be. */
+  get healedAt(): Instant | null {
+    return this.#host.isSettled ? this.#agenda.healedAt : null
+  }
+
+  node(name: string): NodeHost {
+    const host = this.#nodes.get(name)
+    if (host === undefined) throw new Error(`no node ${name}`)
+    return host
+  }
+
+  /** Begins before time goes on: controller, then servers. Faults are planned by `plan`. */
+  async start(): Promise<void> {
+    this.#host.start()
+    await this.settle()
+    for (const host of this.#nodes.values()) host.start()
+  }
+
+  plan(): void {
+    this.#agenda.plan()
+    const { clock, faults } = this.#o
+    const startedAt = clock.now()
+    for (const item of faults) if (item.kind === 'swarm') clock.at(startedAt + item.healAtMs, () => this.#disarm(), RANK_DEVICE)
+  }
+
+  /** Calls with every controller that has read what is durable. */
+  onControllerBegun(listener: () => void): void {
+    this.#begun.push(listener)
+  }
+
+  submit(request: TaskRequest & { readonly id: string }): void {
+    this.#client.submit(request)
+  }
+
+  cancel(taskId: string): void {
+    this.#client.cancel(taskId)
+  }
+
+  counters(): Counters {
+    return this.#host.counters()
+  }
+
+  swapTotals(): SwapTotals {
+    return this.#host.swapTotals()
+  }
+
+  faultCounts(): FaultCounts {
+    for (const host of this.#nodes.values()) host.settleTally()
+    return this.#tally.counts()
+  }
+
+  get needsSettling(): boolean {
+    return this.#mayHaveMicrotasks
+  }
+
+  /** Promises that were made or kept in this step have run when it resolves: time may go on. */
+  async settle(): Promise<void> {
+    while (this.#mayHaveMicrotasks) {
+      this.#mayHaveMicrotasks = false
+      for (let i = 0; i < MICROTASKS; i++) await Promise.resolve()
+    }
+  }
+
+  // ── faults ──────────────────────────────────────────────────────────────────
+
+  begin(fault: Fault, onFired: () => void): void {
+    switch (fault.kind) {
+      case 'bounce':
+        return this.#tallyIf(this.node(fault.node).bounce(), fault)
+      case 'crash':
+      case 'node_disk_lost':
+      case 'gpu_lost':
+      case 'slow_swap':
+      case 'host_memory_short':
+      case 'clock_drift':
+        return this.node(fault.node).begin(fault)
+      case 'partition':
+      case 'hold':
+      case 'delay':
+      case 'reorder':
+      case 'drop':
+      case 'duplicate':
+        return this.#links.begin(fault)
+      case 'restart_broker':
+        this.bus.stopBroker()
+        return this.#tally.fires(fault.kind)
+      case 'restart_controller':
+        this.#host.stayAway()
+        return this.#tallyIf(this.#host.stop(), fault)
+      case 'crash_controller':
+        return this.#crashController(fault, onFired)
+      case 'second_controller':
+        this.#host.beginSecond(fault.forMs === null)
+        return this.#tally.fires(fault.kind)
+      case 'slow_disk':
+        this.#slow.add(fault)
+        return this.#refreshDisk()
+      case 'fsync_error':
+        this.#disk.failingFsyncs += 1
+        return
+      case 'disk_full':
+        if (fault.on === 'controller') this.#disk.fullCount += 1
+        else this.node(fault.on.node).begin(fault)
+        return
+    }
+  }
+
+  end(fault: Fault): void {
+    switch (fault.kind) {
+      case 'bounce':
+      case 'fsync_error':
+        return
+      case 'crash':
+      case 'node_disk_lost':
+      case 'gpu_lost':
+      case 'slow_swap':
+      case 'host_memory_short':
+      case 'clock_drift':
+        return this.node(fault.node).end(fault)
+      case 'partition':
+      case 'hold':
+      case 'delay':
+      case 'reorder':
+      case 'drop':
+      case 'duplicate':
+        return this.bus.deliverHeld(this.#links.end(fault))
+      case 'restart_broker':
+        if (!this.bus.startBroker()) return
+        for (const host of this.#nodes.values()) host.reconnected()
+        return
+      case 'restart_controller':
+      case 'crash_controller':
+        return this.#host.comeBack()
+      case 'second_controller':
+        return this.#host.endSecond()
+      case 'slow_disk':
+        this.#slow.delete(fault)
+        return this.#refreshDisk()
+      case 'disk_full':
+        if (fault.on === 'controller') this.#disk.fullCount -= 1
+        else this.node(fault.on.node).end(fault)
+        return
+    }
+  }
+
+  #crashController(fault: Extract<Fault, { readonly kind: 'crash_controller' }>, onFired: () => void): void {
+    const { atPoint, forMs } = fault
+    if (atPoint === null) {
+      if (forMs !== null) this.#host.stayAway()
+      return this.#tallyIf(this.#host.crash(), fault)
+    }
+    const onDeath = (): void => {
+      this.#tally.fires(fault.kind)
+      if (forMs !== null) this.#host.stayAway()
+      onFired()
+    }
+    this.#disk.deathPoints.push({ point: atPoint, onDeath })
+  }
+
+  #refreshDisk(): void {
+    this.#disk.slowMs = Math.max(0, ...[...this.#slow].map(({ ms }) => ms))
+  }
+
+  /** Whatever still lies in wait for a commit does so no more. */
+  #disarm(): void {
+    this.#disk.deathPoints.length = 0
+    this.#disk.failingFsyncs = 0
+    this.#host.disarm()
+  }
+
+  #tallyIf(hasFired: boolean, { kind }: Fault): void {
+    if (hasFired) this.#tally.fires(kind)
+  }
+}
+
+/** Those of the file and those of its swarms. */
+function concreteFaults({ faults, nodes, config, seed }: FaultStageOptions): readonly Fault[] {
+  const runLeaseMs = (config.run_lease_seconds ?? DEFAULT_CONFIG.run_lease_seconds) * 1000
+  return faults.flatMap((item, index) =>
+    item.kind === 'swarm' ? drawSwarm(item, { nodes, runLeaseMs }, seededStream(seed, `faults/swarm ${index}`)) : [item],
+  )
+}

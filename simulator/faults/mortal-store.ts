@@ -1,0 +1,112 @@
+/** The controller's store on a disk that may be full, slow or broken, and a controller that may die at any point of a commit. */
+import type { Clock } from '../../controller/ports/clock.ts'
+import { RANK_DEVICE } from '../../controller/ports/clock.ts'
+import type { Event } from '../../controller/domain/event.ts'
+import type { RandomStream } from '../../controller/ports/random.ts'
+import type { Batch, Store } from '../../controller/ports/store.ts'
+import { StoreFault } from '../../controller/ports/store.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { PersistPoint } from '../scenario/fault.ts'
+import type { FaultTally } from './fault-tally.ts'
+
+/** The disk on which the controllers of a world have their store, one after the other or two at once. */
+export interface StoreDisk {
+  /** So many faults fill it. */
+  fullCount: number
+  /** A commit is durable after a random time up to this, and known to be after as much again; 0: at once. */
+  slowMs: DurationMs
+  /** So many of the next commits fail without anybody knowing whether they are durable. */
+  failingFsyncs: number
+  /** Where the controller dies next: one at a time, in this order. */
+  readonly deathPoints: DeathPoint[]
+}
+
+export interface DeathPoint {
+  readonly point: PersistPoint
+  readonly onDeath: () => void
+}
+
+export function soundDisk(): StoreDisk {
+  return { fullCount: 0, slowMs: 0, failingFsyncs: 0, deathPoints: [] }
+}
+
+/** The process that commits. */
+export interface Committer {
+  readonly isOver: boolean
+  die(): void
+  /** It dies with the next command that it sends: `after_answers` before it leaves, `after_effects` when it has left. */
+  dieAtNextCommand(death: DeathPoint): void
+}
+
+export interface StoreOptions {
+  readonly inner: Store
+  readonly disk: StoreDisk
+  readonly clock: Clock
+  readonly random: RandomStream
+  readonly tally: FaultTally
+  /** Every event, in order, as soon as it is durable: whoever had it committed may die before he can tell. */
+  readonly onDurable: (events: readonly Event[]) => void
+  /** A promise was made or kept: what follows from it runs before the next step of the clock. */
+  readonly onPromise: () => void
+}
+
+/** The store as one controller process has it: what it has committed outlives it. */
+export function storeOf(process: Committer, o: StoreOptions): Store {
+  const { inner, disk, tally } = o
+  const keep = (batch: Batch): Promise<void> | undefined => {
+    const kept = inner.commit(batch)
+    if (kept !== undefined) o.onPromise()
+    else if (batch.events.length > 0) o.onDurable(batch.events)
+    return kept
+  }
+  const refuse = (why: string): Promise<void> => {
+    o.onPromise()
+    return Promise.reject(new StoreFault(why))
+  }
+  const later = (then: () => void): void => {
+    const at = o.clock.now() + Math.floor(o.random() * (disk.slowMs + 1))
+    o.clock.at(at, () => process.isOver || then(), RANK_DEVICE)
+  }
+  const keepSlowly = (batch: Batch): Promise<void> =>
+    new Promise((resolve, reject) => {
+      tally.fires('slow_disk')
+      later(() => {
+        const kept = keep(batch)
+        if (kept !== undefined) kept.catch(reject)
+        else
+          later(() => {
+            o.onPromise()
+            resolve()
+          })
+      })
+    })
+  const dieAt = ({ onDeath }: DeathPoint): Promise<void> => {
+    process.die()
+    onDeath()
+    return never()
+  }
+  const commit = (batch: Batch): Promise<void> | undefined => {
+    if (process.isOver) return never()
+    if (disk.fullCount > 0) {
+      tally.fires('disk_full')
+      return refuse('the disk is full')
+    }
+    if (disk.failingFsyncs > 0) {
+      disk.failingFsyncs -= 1
+      tally.fires('fsync_error')
+      const isDurable = o.random() < 0.5
+      if (isDurable) keep(batch)?.catch(() => {})
+      return refuse('fsync failed')
+    }
+    const death = disk.deathPoints.shift()
+    if (death?.point === 'before_persist') return dieAt(death)
+    if (death?.point === 'after_persist') return keep(batch) ?? dieAt(death)
+    if (death !== undefined) process.dieAtNextCommand(death)
+    return disk.slowMs > 0 ? keepSlowly(batch) : keep(batch)
+  }
+  return { ...inner, commit }
+}
+
+function never(): Promise<void> {
+  return new Promise(() => {})
+}

@@ -1,0 +1,43 @@
+/** What is wrong with a simulated host's devices at present. */
+import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { GpuReport } from '../../protocol/messages.ts'
+
+/** Hears which tasks run on a host: a process that is not frozen runs, whether or not it works. */
+export interface RunWatcher {
+  runs(taskId: string): void
+  rests(taskId: string): void
+}
+
+export class DeviceTroubles {
+  /** 1000: swaps take what the profile says. */
+  swapFactorPermille = 1000
+  /** Host memory that others take. */
+  hostShortMib: Mib = 0
+  /** Swaps that took longer, and swap-outs that found no host memory. */
+  slowedSwaps = 0
+  refusedSwaps = 0
+  readonly #lost = new Set<number>()
+
+  get lostGpus(): ReadonlySet<number> {
+    return this.#lost
+  }
+
+  lose(gpu: number): void {
+    this.#lost.add(gpu)
+  }
+
+  find(gpu: number): void {
+    this.#lost.delete(gpu)
+  }
+
+  slowed(ms: DurationMs): DurationMs {
+    if (this.swapFactorPermille === 1000) return ms
+    this.slowedSwaps += 1
+    return Math.ceil((ms * this.swapFactorPermille) / 1000)
+  }
+
+  /** Of a GPU that has fallen off the bus nothing is free: a reader of its memory finds all of it taken. */
+  seen(gpus: readonly GpuReport[]): readonly GpuReport[] {
+    return gpus.map((gpu) => (this.#lost.has(gpu.index) ? { ...gpu, foreign_mib: gpu.physical_mib } : gpu))
+  }
+}

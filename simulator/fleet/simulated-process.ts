@@ -1,0 +1,35 @@
+import type { AttemptStart } from '../../gpu-server/core/device.ts'
+import type { Instant, Mib } from '../../protocol/units.ts'
+import type { SimTimer } from '../virtual-clock.ts'
+import type { Runner } from './compute-sharing.ts'
+import type { WorkCursor } from './work-cursor.ts'
+
+/** One attempt on a simulated device. */
+export interface SimulatedProcess extends Runner {
+  readonly start: AttemptStart
+  readonly taskId: string
+  readonly attempt: number
+  readonly cursor: WorkCursor
+  readonly startedAt: Instant
+  vramMib: Mib
+  isBusy: boolean
+  /** It may run: it is in VRAM, and not on its way out. */
+  isResident: boolean
+  /** Where its bytes are; while they move, where they move from. */
+  isInVram: boolean
+  /** Grows with every swap, and when a new server takes it over: a swap of before is of no account then. */
+  moves: number
+  /** The end of the run lease ends it. */
+  isLeased: boolean
+  lastUseAt: Instant
+  /** The allocation that it waits for. */
+  heldMib: Mib | null
+  isFrozen: boolean
+  /** It is among those that share its GPUs. */
+  isRunning: boolean
+  readonly idleTimer: SimTimer
+  growthTimer: SimTimer | null
+  nextGrowth: number
+  /** A step of growth that came due while it was not resident: it allocates once it is back. */
+  isGrowthDue: boolean
+}
