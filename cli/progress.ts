@@ -2,6 +2,8 @@
 
 const SILENT_MS = 2_000
 const BAR_STEPS = 1_000
+/** Less than this says too little about how long the rest takes. */
+const LEAST_FOR_ESTIMATE = 0.02
 
 /** How far the work is, 0 to 1; may be called often. */
 export type OnProgress = (fraction: number) => void
@@ -19,22 +21,31 @@ export async function withProgress<T>(
     return await work((fraction) => {
       if (!isPainting && performance.now() - startedAt < SILENT_MS) return
       isPainting = true
-      painter.paint(Math.min(1, Math.max(0, fraction)))
+      const shown = Math.min(1, Math.max(0, fraction))
+      painter.paint(shown, timeLeft(shown, performance.now() - startedAt))
     })
   } finally {
     if (isPainting) painter.end()
   }
 }
 
+/** `40 s left`; empty at the end, and while there is too little to tell by. The rest is taken to go as fast as what is done. */
+export function timeLeft(fraction: number, elapsedMs: number): string {
+  if (fraction < LEAST_FOR_ESTIMATE || fraction >= 1) return ''
+  const seconds = Math.ceil((elapsedMs * (1 - fraction)) / fraction / 1000)
+  if (seconds < 120) return `${seconds} s left`
+  return seconds < 7200 ? `${Math.ceil(seconds / 60)} min left` : `${(seconds / 3600).toFixed(1)} h left`
+}
+
 interface Painter {
-  paint(fraction: number): void
+  paint(fraction: number, left: string): void
   end(): void
 }
 
 async function barPainter(label: string, stream: NodeJS.WriteStream): Promise<Painter> {
   const { default: cliProgress } = await import('cli-progress')
   const bar = new cliProgress.SingleBar({
-    format: `${label} {bar} {percentage} % | {duration_formatted} so far`,
+    format: `${label} {bar} {percentage} % | {duration_formatted} so far {left}`,
     barCompleteChar: '█',
     barIncompleteChar: '░',
     hideCursor: true,
@@ -43,10 +54,10 @@ async function barPainter(label: string, stream: NodeJS.WriteStream): Promise<Pa
   })
   let shown = -1
   return {
-    paint(fraction) {
+    paint(fraction, left) {
       const step = Math.floor(fraction * BAR_STEPS)
-      if (shown === -1) bar.start(BAR_STEPS, step)
-      else if (step !== shown) bar.update(step)
+      if (shown === -1) bar.start(BAR_STEPS, step, { left })
+      else if (step !== shown) bar.update(step, { left })
       shown = step
     },
     end: () => bar.stop(),
@@ -56,11 +67,11 @@ async function barPainter(label: string, stream: NodeJS.WriteStream): Promise<Pa
 function linePainter(label: string, stream: NodeJS.WriteStream): Painter {
   let shown = 0
   return {
-    paint(fraction) {
+    paint(fraction, left) {
       const tenth = Math.floor(fraction * 10 + 1e-9)
       if (tenth <= shown) return
       shown = tenth
-      stream.write(`${label}: ${tenth * 10} %\n`)
+      stream.write(`${label}: ${tenth * 10} %${left === '' ? '' : `, ${left}`}\n`)
     },
     end() {},
   }

@@ -18,17 +18,21 @@ export interface RunFolder {
 }
 
 /** Throws UsageError when the folder cannot be made or written to. */
-export function openRunFolder(folder: string, startedAt: Instant): RunFolder {
+export function openRunFolder(folder: string, startedAt: Instant, { hasJournal } = { hasJournal: true }): RunFolder {
   makeFolder(folder)
-  const { journal, tasks } = openFiles(folder)
+  const { journal, tasks } = openFiles(folder, hasJournal)
   const sampler = new SeriesSampler()
   tasks.write(csvLine(TASK_COLUMNS))
   return {
-    options: { journalSink: journal, sampler, onOutcome: (outcome) => tasks.write(finishedTaskLine(outcome, startedAt)) },
+    options: {
+      ...(journal === null ? {} : { journalSink: journal }),
+      sampler,
+      onOutcome: (outcome) => tasks.write(finishedTaskLine(outcome, startedAt)),
+    },
     finish(run, timing) {
       for (const open of run.open) tasks.write(openTaskLine(open, startedAt))
       tasks.close()
-      journal.close()
+      journal?.close()
       writeFileSync(join(folder, 'series.csv'), sampler.csv())
       writeJson(join(folder, 'timing.json'), timing)
       writeJson(join(folder, 'result.json'), run.result)
@@ -48,9 +52,9 @@ export function writeJson(path: string, value: unknown): void {
   writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`)
 }
 
-function openFiles(folder: string): { journal: TextFile; tasks: TextFile } {
+function openFiles(folder: string, hasJournal: boolean): { journal: TextFile | null; tasks: TextFile } {
   try {
-    return { journal: new TextFile(join(folder, 'journal.jsonl')), tasks: new TextFile(join(folder, 'tasks.csv')) }
+    return { journal: hasJournal ? new TextFile(join(folder, 'journal.jsonl')) : null, tasks: new TextFile(join(folder, 'tasks.csv')) }
   } catch (error) {
     throw new UsageError(`--out ${folder}: cannot be written to: ${(error as Error).message}`, { cause: error })
   }

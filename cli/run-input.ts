@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { RunIdentity } from '../simulator/run.ts'
 import { loadScenario, type LoadedScenario, type ScenarioSource } from '../simulator/scenario/load.ts'
+import type { Override } from '../simulator/scenario/override.ts'
 import type { Scenario, WorkloadItem } from '../simulator/scenario/scenario.ts'
 import { fingerprintTrace } from '../simulator/trace/fingerprint-file.ts'
 import { packageVersion } from './package-info.ts'
@@ -13,13 +14,20 @@ export interface RunInput {
   readonly expectedTasks: number
 }
 
+/** What `fingerprintTrace` says of a file, by its path, so that a trace is read once for all settings of a sweep. */
+export type Fingerprints = Map<string, Awaited<ReturnType<typeof fingerprintTrace>>>
+
 /** Throws ScenarioError or TraceError. */
-export async function readRunInput(source: ScenarioSource): Promise<RunInput> {
-  return identified(loadScenario(source))
+export async function readRunInput(
+  source: ScenarioSource,
+  overrides: readonly Override[] = [],
+  known: Fingerprints = new Map(),
+): Promise<RunInput> {
+  return identified(loadScenario(source, overrides), known)
 }
 
 /** Reads the traces of a scenario that was loaded. Throws TraceError. */
-export async function identified({ scenario, sha256 }: LoadedScenario): Promise<RunInput> {
+export async function identified({ scenario, sha256 }: LoadedScenario, known: Fingerprints = new Map()): Promise<RunInput> {
   const hashes: string[] = []
   let expectedTasks = 0
   for (const item of scenario.workload) {
@@ -27,7 +35,9 @@ export async function identified({ scenario, sha256 }: LoadedScenario): Promise<
       expectedTasks += expectedOf(item)
       continue
     }
-    const { sha256: traceSha256, tasks } = await fingerprintTrace(item.file)
+    const fingerprint = known.get(item.file) ?? (await fingerprintTrace(item.file))
+    known.set(item.file, fingerprint)
+    const { sha256: traceSha256, tasks } = fingerprint
     hashes.push(traceSha256)
     expectedTasks += tasks * item.sample
   }

@@ -1,5 +1,6 @@
 /** `headroom sim run FILE`. */
 import type { RunOptions } from '../simulator/run.ts'
+import type { Override } from '../simulator/scenario/override.ts'
 import { readRunInput } from './run-input.ts'
 import { runAndReport } from './run-report.ts'
 import type { OutputOptions } from './run-report.ts'
@@ -8,12 +9,13 @@ export interface SimRunOptions extends OutputOptions {
   readonly seed?: number
   readonly until?: number
   readonly overcommit?: number
+  readonly set?: readonly Override[]
   readonly wire?: boolean
   readonly enactHeartbeats?: boolean
 }
 
 export async function simRun(file: string, options: SimRunOptions): Promise<number> {
-  const { scenario, identity, expectedTasks } = await readRunInput(file)
+  const { scenario, identity, expectedTasks } = await readRunInput(file, options.set)
   const runOptions: RunOptions = {
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(options.until === undefined ? {} : { untilMs: options.until }),

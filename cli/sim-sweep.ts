@@ -1,75 +1,105 @@
 /** `headroom sim sweep FILE`. */
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
-import { writeFileSync } from 'node:fs'
-import { formatSweep, sweepCsv } from '../simulator/report/sweep-table.ts'
-import type { Scenario } from '../simulator/scenario/scenario.ts'
-import { summarize, sweepJobs } from '../simulator/sweep.ts'
-import { EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
+import { DEFAULT_OBJECTIVES } from '../simulator/plan/objective.ts'
+import type { Objective } from '../simulator/plan/objective.ts'
+import { settingsText, sweepRunOf } from '../simulator/sweep.ts'
+import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
+import { packageCommit } from './package-info.ts'
 import { withProgress } from './progress.ts'
-import type { OnProgress } from './progress.ts'
-import { makeFolder, writeJson } from './run-folder.ts'
-import { readRunInput } from './run-input.ts'
 import type { OutputOptions } from './run-report.ts'
-import { processTiming } from './stopwatch.ts'
-import { runSweepTask } from './sweep-run.ts'
-import type { SweepAnswer, SweepTask } from './sweep-run.ts'
+import { onInterrupt } from './run/interrupts.ts'
+import type { SweepAnswer, SweepRunStore, SweepTask } from './sweep-run.ts'
+import { findRun, openSweepFolder } from './sweep/run-store.ts'
+import { planSweep } from './sweep/sweep-plan.ts'
+import type { SweepPlan, SweepRequest } from './sweep/sweep-plan.ts'
+import { printSweep, reportOn, writeSweep } from './sweep/sweep-report.ts'
 import { runInWorkers } from './worker-pool.ts'
 import { workerUrl } from './worker-url.ts'
 
-export interface SimSweepOptions extends OutputOptions {
-  readonly overcommit?: readonly number[]
-  readonly seeds?: readonly number[]
+export interface SimSweepOptions extends OutputOptions, SweepRequest {
+  readonly objective?: readonly Objective[]
   readonly jobs?: number
+  /** False: no journal.jsonl is kept. */
+  readonly journal: boolean
 }
 
-const MAX_RUNS = 100_000
-
 export async function simSweep(file: string, options: SimSweepOptions): Promise<number> {
-  const { scenario, identity, expectedTasks } = await readRunInput(file)
-  const jobs = sweepJobs(percentagesOf(scenario, options), options.seeds ?? scenario.sweep?.seeds ?? [scenario.seed])
-  if (jobs.length > MAX_RUNS) throw new UsageError(`--overcommit and --seeds make ${jobs.length} runs; allowed are ${MAX_RUNS}`)
-  if (options.out !== undefined) makeFolder(options.out)
-  const tasks = jobs.map((job): SweepTask => ({ scenario, identity, expectedTasks, job }))
+  const plan = await planSweep(file, options)
+  const { out } = options
+  const folder = out === undefined ? null : openSweepFolder(out)
+  try {
+    const store = out === undefined ? null : { folder: out, commit: packageCommit(), hasJournal: options.journal }
+    const answers = new Map<number, SweepAnswer>()
+    if (store !== null) takeDone(plan, store, answers)
+    const stopped = await runRest(plan, store, options, answers)
+    return await finish(plan, answers, options, stopped)
+  } finally {
+    folder?.close()
+  }
+}
+
+/** What an earlier sweep into the same folder has done and nobody has touched. */
+function takeDone(plan: SweepPlan, store: SweepRunStore, answers: Map<number, SweepAnswer>): void {
+  for (const [index, job] of plan.jobs.entries()) {
+    const done = findRun(store.folder, { ...plan.pointOf(job).input.identity, ...store, job })
+    if (done !== null) answers.set(index, { ...done, run: sweepRunOf(job, done.result) })
+  }
+  if (answers.size > 0) process.stderr.write(`${answers.size} of ${plan.jobs.length} runs are in ${store.folder} already\n`)
+}
+
+/** Fills in the answers that are missing. @returns the exit code of the signal that stopped it, or null */
+async function runRest(
+  plan: SweepPlan,
+  store: SweepRunStore | null,
+  options: SimSweepOptions,
+  answers: Map<number, SweepAnswer>,
+): Promise<number | null> {
+  const rest = [...plan.jobs.keys()].filter((index) => !answers.has(index))
+  if (rest.length === 0) return null
+  const tasks = rest.map((index): SweepTask => {
+    const job = plan.jobs[index] as SweepPlan['jobs'][number]
+    return { ...plan.pointOf(job).input, job, store }
+  })
+  const stop = new AbortController()
+  const interrupts = onInterrupt(() => stop.abort())
   const threads = options.jobs ?? availableParallelism()
-  const answers = await withProgress(`${scenario.name}, ${tasks.length} runs`, (onProgress) => runAll(tasks, threads, onProgress))
-  report(answers, options)
+  const onAnswer = (answer: SweepAnswer, index: number): void => void answers.set(rest[index] as number, answer)
+  try {
+    await withProgress(`${plan.name}, ${tasks.length} runs`, (onProgress) =>
+      runInWorkers<SweepTask, SweepAnswer>(workerUrl('sweep-worker'), tasks, { threads, onProgress, onAnswer, signal: stop.signal }),
+    )
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+  } finally {
+    interrupts.end()
+  }
+  return stop.signal.aborted ? interrupts.exitCode : null
+}
+
+async function finish(
+  plan: SweepPlan,
+  byIndex: ReadonlyMap<number, SweepAnswer>,
+  { out, objective = DEFAULT_OBJECTIVES, json = false }: SimSweepOptions,
+  stopped: number | null,
+): Promise<number> {
+  const answers = [...byIndex].sort(([a], [b]) => a - b).map(([, answer]) => answer)
+  const count = `${answers.length} of ${plan.jobs.length} runs`
+  if (stopped !== null && out !== undefined) {
+    process.stderr.write(`stopped: ${count} are done and kept in ${out}; the same command goes on from there\n`)
+    return stopped
+  }
+  if (stopped !== null) process.stderr.write(`stopped: ${count} are done; with --out FOLDER a sweep goes on where it was stopped\n`)
+  if (answers.length > 0) {
+    const report = await reportOn(plan, answers, objective)
+    if (out !== undefined) writeSweep(out, report)
+    printSweep(report, json)
+  }
+  if (stopped !== null) return stopped
   const faults = answers.flatMap(({ run, operatorFaults }) =>
-    operatorFaults.map((fault) => `${run.overcommit_percent} %, seed ${run.seed}: ${fault}`),
+    operatorFaults.map(
+      (fault) => `${[`${run.overcommit_percent} %`, settingsText(run.settings)].filter(Boolean).join(', ')}, seed ${run.seed}: ${fault}`,
+    ),
   )
   for (const fault of faults) process.stderr.write(`${fault}\n`)
   return faults.length === 0 ? EXIT_OK : EXIT_FAILED
-}
-
-/** The option, or what the scenario itself wants to be swept. */
-function percentagesOf({ sweep }: Scenario, { overcommit }: SimSweepOptions): readonly number[] {
-  if (overcommit !== undefined) return overcommit
-  const others = sweep?.fields.filter(({ field }) => field !== 'default_vram_overcommit_percent') ?? []
-  if (others.length > 0)
-    throw new UsageError(`sweep.config.${others[0]?.field}: only the overcommit percentage can be swept yet: add --overcommit A..B:STEP`)
-  const values = sweep?.fields[0]?.values ?? []
-  if (values.length === 0) throw new UsageError('which percentages? Add --overcommit A..B:STEP, or a sweep to the scenario')
-  return values.filter((value) => typeof value === 'number')
-}
-
-async function runAll(tasks: readonly SweepTask[], threads: number, onProgress: OnProgress): Promise<SweepAnswer[]> {
-  if (threads > 1 && tasks.length > 1) {
-    return runInWorkers<SweepTask, SweepAnswer>(workerUrl('sweep-worker'), tasks, { threads, onProgress })
-  }
-  const answers: SweepAnswer[] = []
-  for (const task of tasks) answers.push(await runSweepTask(task, (fraction) => onProgress((answers.length + fraction) / tasks.length)))
-  return answers
-}
-
-function report(answers: readonly SweepAnswer[], { json, out }: SimSweepOptions): void {
-  const runs = answers.map(({ run }) => run)
-  const summary = summarize(runs)
-  if (out !== undefined) {
-    writeFileSync(join(out, 'summary.csv'), sweepCsv(summary))
-    writeJson(join(out, 'timing.json'), { ...processTiming(null), runs: answers.map(({ timing }) => timing) })
-    writeJson(join(out, 'result.json'), { runs, summary })
-  }
-  if (json === true)
-    process.stdout.write(`${JSON.stringify({ runs: answers.map(({ run, timing }) => ({ ...run, timing })), summary }, null, 2)}\n`)
-  else process.stdout.write(formatSweep(summary))
 }

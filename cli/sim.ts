@@ -2,7 +2,9 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import { addScenarioCommands } from './scenario-commands.ts'
+import { withExamples } from './command-shape.ts'
 import { decimal, integerRange, MAX_SEED, mib, time, whole } from './option-values.ts'
+import { fieldValues, objectives, sweptAxes } from './sweep/option-values.ts'
 import type { SimCheckOptions } from './sim-check.ts'
 import type { SimReplayOptions } from './sim-replay.ts'
 import type { SimServeOptions } from './sim-serve.ts'
@@ -42,6 +44,7 @@ function addRun(sim: Command, setExit: (code: number) => void): void {
     .option('--seed <n>', "in place of the scenario's", whole(0, MAX_SEED))
     .option('--until <time>', 'no arrival after (36h)', time)
     .option('--overcommit <percent>', 'the default VRAM overcommit', whole(0, MAX_PERCENT))
+    .option('--set <field=value>', 'another value for a field of the scenario; may be repeated', fieldValues)
     .option('--wire', 'carry every message through the codec')
     .option('--enact-heartbeats', 'send also the heartbeats that change nothing')
     .option('--out <folder>', 'result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
@@ -53,19 +56,30 @@ function addRun(sim: Command, setExit: (code: number) => void): void {
 }
 
 function addSweep(sim: Command, setExit: (code: number) => void): void {
-  sim
+  const sweep = sim
     .command('sweep')
-    .description('the same scenario at several overcommit percentages')
+    .description('the same scenario at several overcommit percentages, or values of any other field, and which percentage that speaks for')
     .argument('<file>', 'a scenario')
     .option('--overcommit <a..b:step>', "the percentages; else the scenario's sweep", integerRange(0, MAX_PERCENT))
     .option('--seeds <a..b>', "the seeds of each percentage; else the scenario's", integerRange(0, MAX_SEED))
+    .option('--set <field=value,…>', 'another field and the values tried; several times for several fields', sweptAxes)
+    .option('--objective <figure<=max>', 'what has to hold in 95 % of the seeds; may be repeated (else starvation.total<=20)', objectives)
     .option('--jobs <n>', 'runs at a time; else one for each core', whole(1, MAX_JOBS))
-    .option('--out <folder>', 'result.json, summary.csv, timing.json')
-    .option('--json', 'every run and the summary as JSON on stdout')
-    .action(async (file: string, options: SimSweepOptions) => {
-      const { simSweep } = await import('./sim-sweep.ts')
-      setExit(await simSweep(file, options))
-    })
+    .option(
+      '--out <folder>',
+      'report.html, result.json, runs.csv, summary.csv, timing.json and each run; what is done there is not run again',
+    )
+    .option('--no-journal', 'keep no journal.jsonl of each run')
+    .option('--json', 'every run, the summary and the advice as JSON on stdout')
+  withExamples(
+    sweep,
+    'headroom sim sweep scenarios/two-week-serving.scenario.yaml --overcommit 0..100:20 --seeds 1..5',
+    "headroom sim sweep plan.scenario.yaml --overcommit 0..200:20 --seeds 1..10 --objective 'queue_wait.p95<=10m' --out plan",
+    'headroom sim sweep plan.scenario.yaml --overcommit 40 --set config.idle_swap_out_seconds=60,300 --set fleet.0.count=2..4',
+  ).action(async (file: string, options: SimSweepOptions) => {
+    const { simSweep } = await import('./sim-sweep.ts')
+    setExit(await simSweep(file, options))
+  })
 }
 
 function addReplay(sim: Command, setExit: (code: number) => void): void {

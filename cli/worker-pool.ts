@@ -7,15 +7,22 @@ export type FromWorker<Answer> =
   | { readonly kind: 'answer'; readonly answer: Answer }
   | { readonly kind: 'failed'; readonly name: string; readonly message: string; readonly stack: string | undefined }
 
-export interface PoolOptions {
+export interface PoolOptions<Answer = unknown> {
   /** At least 1; no more threads than jobs are started. */
   readonly threads: number
   /** Of all jobs together, 0 to 1. */
   readonly onProgress: (fraction: number) => void
+  /** Each answer as it comes, with the number of its job. */
+  readonly onAnswer?: (answer: Answer, index: number) => void
+  /** Ends the threads at once, in the middle of their jobs. */
+  readonly signal?: AbortSignal
 }
 
-/** Rejects with the first failure, of the same name and message as in the worker; the other jobs are given up then. */
-export async function runInWorkers<Job, Answer>(module: URL, jobs: readonly Job[], options: PoolOptions): Promise<Answer[]> {
+/**
+ * Rejects with the first failure, of the same name and message as in the worker, or with the reason of the signal; the other jobs are given up
+ * then.
+ */
+export async function runInWorkers<Job, Answer>(module: URL, jobs: readonly Job[], options: PoolOptions<Answer>): Promise<Answer[]> {
   const answers = new Array<Answer>(jobs.length)
   const fractions = jobs.map(() => 0)
   const report = (index: number, fraction: number): void => {
@@ -27,16 +34,28 @@ export async function runInWorkers<Job, Answer>(module: URL, jobs: readonly Job[
   const serve = async (worker: Worker): Promise<void> => {
     while (next < jobs.length) {
       const index = next++
-      answers[index] = await askWorker<Job, Answer>(worker, jobs[index] as Job, (fraction) => report(index, fraction))
+      const answer = await askWorker<Job, Answer>(worker, jobs[index] as Job, (fraction) => report(index, fraction))
+      answers[index] = answer
+      options.onAnswer?.(answer, index)
       report(index, 1)
     }
   }
+  const { signal } = options
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => aborted.reject(reasonOf(signal))
+  signal?.addEventListener('abort', abort, { once: true })
   try {
-    await Promise.all(workers.map(serve))
+    signal?.throwIfAborted()
+    await Promise.race([Promise.all(workers.map(serve)), aborted.promise])
   } finally {
+    signal?.removeEventListener('abort', abort)
     await Promise.all(workers.map((worker) => worker.terminate()))
   }
   return answers
+}
+
+function reasonOf(signal: AbortSignal | undefined): Error {
+  return signal?.reason instanceof Error ? signal.reason : new Error('stopped')
 }
 
 function askWorker<Job, Answer>(worker: Worker, job: Job, onProgress: (fraction: number) => void): Promise<Answer> {

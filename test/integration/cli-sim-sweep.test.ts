@@ -51,7 +51,7 @@ describe('headroom sim sweep', () => {
     expect(summary[0]).toMatchObject({ seeds: 2, swap_jain: null, swaps_per_hour: { mean: 0, p10: 0, p90: 0 } })
   })
 
-  it('prints one line a percentage, and writes the same into a folder', async () => {
+  it('prints one line a percentage and what it speaks for, and writes the same into a folder', async () => {
     const out = join(folder, 'out')
     const { code, stdout } = await headroom(['sim', 'sweep', busy, '--overcommit', '0..50:50', '--seeds', '3', '--out', out])
     expect(code).toBe(0)
@@ -59,6 +59,14 @@ describe('headroom sim sweep', () => {
       expect.stringMatching(/^overcommit +utilization +starvation +queue +swap +compute +wait p50 +wait p95 +swaps\/h +GiB\/h +Jain$/),
       expect.stringMatching(/^0 % +\d+\.\d % .* –$/),
       expect.stringMatching(/^50 % +\d+\.\d % .* \d\.\d{3}$/),
+      '',
+      expect.stringMatching(/^overcommit +utilization +p10 +p90 +p95 of starvation\.total<=20$/),
+      expect.stringMatching(/^0 % .* (kept|broken)/),
+      expect.stringMatching(/^50 % .* (kept|broken)/),
+      '',
+      'No overcommit percentage that was tried keeps starvation.total<=20 in 95 % of the seeds.',
+      expect.stringContaining('no knee'),
+      expect.stringMatching(/^Nearest comes (0|50) %/),
       '',
     ])
     const { runs, summary } = JSON.parse(readFileSync(join(out, 'result.json'), 'utf8')) as Sweep

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { withProgress } from '../../cli/progress.ts'
+import { timeLeft, withProgress } from '../../cli/progress.ts'
 
 /** What is written to it, as stderr would show it. */
 function stream(isTTY: boolean): NodeJS.WriteStream & { readonly text: () => string } {
@@ -50,7 +50,15 @@ describe('progress', () => {
       },
       to,
     )
-    expect(to.text()).toBe('slow: 10 %\nslow: 40 %\nslow: 90 %\nslow: 100 %\n')
+    expect(to.text()).toBe('slow: 10 %, 23 s left\nslow: 40 %, 4 s left\nslow: 90 %, 1 s left\nslow: 100 %\n')
+  })
+
+  it('says how long the rest will take once there is something to tell by', () => {
+    expect(timeLeft(0.01, 1000)).toBe('')
+    expect(timeLeft(0.5, 119_000)).toBe('119 s left')
+    expect(timeLeft(0.5, 121_000)).toBe('3 min left')
+    expect(timeLeft(0.25, 3_600_000)).toBe('3.0 h left')
+    expect(timeLeft(1, 1000)).toBe('')
   })
 
   it('is a bar on a terminal, taken away at the end, also when the work fails', async () => {
@@ -70,5 +78,6 @@ describe('progress', () => {
     await expect(work).rejects.toThrow('broken')
     expect(to.text()).toContain('bar ')
     expect(to.text()).toContain('25 %')
+    expect(to.text()).toContain('8 s left')
   })
 })

@@ -1,0 +1,145 @@
+/**
+ * `runs/` of a sweep's folder: one folder for each run that is done, whole or not there. A run is written beside its place and moved there when it is
+ * complete, with `done.json`, which says which run it is and what its files hash to. So a process that dies at any time leaves nothing that looks
+ * done, and a file that is torn or was changed since is found out.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { threadId } from 'node:worker_threads'
+import type { RunResult } from '../../simulator/report/result.ts'
+import type { RunIdentity } from '../../simulator/run.ts'
+import { settingsText } from '../../simulator/sweep.ts'
+import type { SweepJob } from '../../simulator/sweep.ts'
+import { UsageError } from '../exit-codes.ts'
+import { makeFolder, writeJson } from '../run-folder.ts'
+import type { Timing } from '../stopwatch.ts'
+
+export interface StoredRun {
+  readonly result: RunResult
+  readonly timing: Timing
+  readonly operatorFaults: readonly string[]
+}
+
+/** Everything a run's bytes depend on. */
+export interface RunKey extends RunIdentity {
+  readonly job: SweepJob
+  /** Of the sources, where it is known: the version alone does not tell two states of a checkout apart. */
+  readonly commit: string | null
+  readonly hasJournal: boolean
+}
+
+interface DoneFile {
+  readonly format: 1
+  readonly run: unknown
+  readonly operator_faults: readonly string[]
+  /** SHA-256 in hex, by name. */
+  readonly files: Readonly<Record<string, string>>
+}
+
+const RUNS = 'runs'
+const DONE = 'done.json'
+const PARTIAL = '.partial-'
+const LOCK = '.lock'
+/** What a run's bytes are: equal on every machine. */
+export const RESULT_FILES = ['result.json', 'tasks.csv', 'series.csv', 'journal.jsonl'] as const
+
+/** Makes the folder, takes away what a process that died left half done, and holds it against a second sweep. Throws UsageError. */
+export function openSweepFolder(folder: string): { readonly close: () => void } {
+  makeFolder(join(folder, RUNS))
+  const lock = join(folder, LOCK)
+  const owner = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : NaN
+  if (owner !== process.pid && isAlive(owner)) throw new UsageError(`--out ${folder}: process ${owner} is writing a sweep there`)
+  writeFileSync(lock, String(process.pid))
+  removePartials(folder)
+  return {
+    close: () => {
+      removePartials(folder)
+      rmSync(lock, { force: true })
+    },
+  }
+}
+
+/** `80-s3`, and with other fields swept `80-s3-1f9c04ab`. */
+export function runName({ overcommitPercent, seed, settings }: SweepJob): string {
+  const others = settingsText(settings)
+  const suffix = others === '' ? '' : `-${sha256(others).slice(0, 8)}`
+  return `${overcommitPercent}-s${seed}${suffix}`
+}
+
+export function runFolderOf(folder: string, job: SweepJob): string {
+  return join(folder, RUNS, runName(job))
+}
+
+/** The run, if it is there, is this one, and every file is as it was written; else null. */
+export function findRun(folder: string, key: RunKey): StoredRun | null {
+  const place = runFolderOf(folder, key.job)
+  try {
+    const done = JSON.parse(readFileSync(join(place, DONE), 'utf8')) as DoneFile
+    if (done.format !== 1 || JSON.stringify(done.run) !== JSON.stringify(writtenKey(key))) return null
+    const names = filesOf(key)
+    const isWhole = names.every((name) => sha256(readFileSync(join(place, name))) === done.files[name])
+    if (!isWhole) return null
+    return {
+      result: JSON.parse(readFileSync(join(place, 'result.json'), 'utf8')) as RunResult,
+      timing: JSON.parse(readFileSync(join(place, 'timing.json'), 'utf8')) as Timing,
+      operatorFaults: done.operator_faults,
+    }
+  } catch {
+    // Whatever is wrong with it: it is run again.
+    return null
+  }
+}
+
+/** Where a run is written until it is done; no two threads or processes have the same. */
+export function partialFolder(folder: string, job: SweepJob): string {
+  const partial = join(folder, RUNS, `${PARTIAL}${runName(job)}-${process.pid}-${threadId}`)
+  rmSync(partial, { recursive: true, force: true })
+  mkdirSync(partial, { recursive: true })
+  return partial
+}
+
+/** Moves a complete run to its place; what stood there goes. */
+export function keepRun(folder: string, partial: string, key: RunKey, operatorFaults: readonly string[]): void {
+  const files = Object.fromEntries(filesOf(key).map((name) => [name, sha256(readFileSync(join(partial, name)))]))
+  writeJson(join(partial, DONE), { format: 1, run: writtenKey(key), operator_faults: operatorFaults, files } satisfies DoneFile)
+  const place = runFolderOf(folder, key.job)
+  rmSync(place, { recursive: true, force: true })
+  renameSync(partial, place)
+}
+
+export function filesOf({ hasJournal }: Pick<RunKey, 'hasJournal'>): readonly string[] {
+  return RESULT_FILES.filter((name) => hasJournal || name !== 'journal.jsonl')
+}
+
+export function sha256(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+function writtenKey({ job, scenarioSha256, traceSha256, version, commit }: RunKey): unknown {
+  return {
+    overcommit_percent: job.overcommitPercent,
+    settings: job.settings,
+    seed: job.seed,
+    scenario_sha256: scenarioSha256,
+    trace_sha256: traceSha256,
+    version,
+    commit,
+  }
+}
+
+function removePartials(folder: string): void {
+  for (const name of readdirSync(join(folder, RUNS))) {
+    if (name.startsWith(PARTIAL)) rmSync(join(folder, RUNS, name), { recursive: true, force: true })
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (!Number.isSafeInteger(pid) || pid <= 0) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,31 @@
+/** HTML and SVG from values: everything that comes from outside is escaped here, and nowhere else. */
+
+/** Markup that is safe as it stands. */
+export class Markup {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+export type Content = Markup | string | number | null | readonly Content[]
+
+/** A template: what is put into it is escaped unless it is Markup; lists stand one behind the other, null is nothing. */
+export function markup(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
+  let text = parts[0] as string
+  for (const [i, value] of values.entries()) text += shown(value) + (parts[i + 1] as string)
+  return new Markup(text)
+}
+
+function shown(content: Content): string {
+  if (content === null) return ''
+  if (content instanceof Markup) return content.text
+  if (typeof content === 'object') return content.map(shown).join('')
+  return escaped(String(content))
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string)
+}

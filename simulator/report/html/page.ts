@@ -1,0 +1,78 @@
+/**
+ * A page that is complete in one file: its style is inside, it has no script and fetches nothing, and its own policy forbids both. Light or dark as
+ * the reader's system is.
+ */
+import { createHash } from 'node:crypto'
+import { markup, type Content, Markup } from './markup.ts'
+
+const STYLE = `
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #ffffff; --line: #d0d7de; --good: #1a7f37; --bad: #b42318; --c0: #0b5fbf; --c1: #b35900; --c2: #7a3db8; --c3: #2f7d6d }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9aa4af; --paper: #0d1117; --line: #30363d; --good: #56d364; --bad: #ff7b72; --c0: #6cb6ff; --c1: #f0a04b; --c2: #c297ff; --c3: #5fd0b8 } }
+body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-top: 1px solid var(--line); padding-top: 1rem }
+.advice { font-size: 1.15rem; border-left: 4px solid var(--good); padding: .25rem 1rem; margin: 1rem 0 } .advice.none { border-color: var(--bad) }
+.soft, caption { color: var(--soft); text-align: left } .good { color: var(--good) } .bad { color: var(--bad) }
+figure { margin: 2rem 0 .5rem } figcaption { font-weight: 600; margin-bottom: .25rem } figure > svg { width: 100%; height: auto; display: block }
+.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0 1.25rem; padding: 0; margin: .25rem 0; color: var(--soft); font-size: .85rem } .key { width: 24px; height: 8px; margin-right: .4rem }
+.grid { stroke: var(--line); stroke-width: 1 } .tick, .note { fill: var(--soft); font-size: 11px } .note { fill: var(--ink) } .end { text-anchor: end } .middle { text-anchor: middle }
+.line { fill: none; stroke-width: 2 } .l0 { stroke: var(--c0) } .l1 { stroke: var(--c1); stroke-dasharray: 7 3 } .l2 { stroke: var(--c2); stroke-dasharray: 2 3 } .l3 { stroke: var(--c3); stroke-dasharray: 9 3 2 3 }
+.d0 { fill: var(--c0) } .d1 { fill: var(--c1) } .d2 { fill: var(--c2) } .d3 { fill: var(--c3) } .band { opacity: .15 } .b0 { fill: var(--c0) } .b1 { fill: var(--c1) } .b2 { fill: var(--c2) } .b3 { fill: var(--c3) }
+.limit { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 4 } .mark { stroke: var(--good); stroke-width: 1.5 } .m1 { stroke: var(--soft); stroke-dasharray: 3 3 }
+table { border-collapse: collapse; margin: .5rem 0 1rem; font-size: .85rem; font-variant-numeric: tabular-nums } th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap } th:first-child, td:first-child { text-align: left } .wide { overflow-x: auto }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .85rem } dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
+`
+
+export function page(title: string, body: Content): string {
+  const hash = createHash('sha256').update(STYLE).digest('base64')
+  const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`
+  return markup`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="Content-Security-Policy" content="${new Markup(policy)}" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="referrer" content="no-referrer" />
+        <title>${title}</title>
+        ${new Markup(`<style>${STYLE}</style>`)}
+      </head>
+      <body>
+        ${body}
+      </body>
+    </html>
+`.text
+}
+
+/** A table of what a chart shows; the first column is a heading of its row. */
+export function table(caption: string, head: readonly string[], rows: readonly (readonly Content[])[]): Markup {
+  return markup`<div class="wide">
+    <table>
+      <caption>
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          ${head.map((cell) => markup`<th scope="col">${cell}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          ([first = null, ...rest]) =>
+            markup`<tr>
+              <th scope="row">${first}</th>
+              ${rest.map((cell) => markup`<td>${cell}</td>`)}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`
+}
+
+export function facts(entries: readonly (readonly [name: string, value: Content])[]): Markup {
+  return markup`<dl>
+    ${entries.map(
+      ([name, value]) =>
+        markup`<dt>${name}</dt>
+          <dd>${value}</dd>`,
+    )}
+  </dl>`
+}

@@ -1,0 +1,153 @@
+/** The report of a sweep for whoever decides: the recommendation, what speaks for it, charts, and under each chart its numbers. */
+import type { Advice, JudgedObjective } from '../../plan/advisor.ts'
+import { type Band, bySettings, type Settings, settingsText, type SweepRun, type SweepSummary } from '../../sweep.ts'
+import { adviceNotes, adviceSentence, figureOf, shownFigure } from '../advice-text.ts'
+import { shownNumber } from '../plain-text.ts'
+import { type ChartLine, lineChart, type LineChart } from './line-chart.ts'
+import { markup, type Markup } from './markup.ts'
+import { facts, page, table } from './page.ts'
+
+export interface HtmlReportInput {
+  /** Of the scenario. */
+  readonly name: string
+  /** At least one. */
+  readonly runs: readonly SweepRun[]
+  readonly summary: readonly SweepSummary[]
+  /** One for each setting of the other fields. */
+  readonly advice: ReadonlyArray<Advice & { readonly settings: Settings }>
+}
+
+/** The same input makes the same bytes: there is no date in it. */
+export function htmlReport({ name, runs, summary, advice }: HtmlReportInput): string {
+  const sections = bySettings(runs).map(({ settings }) => {
+    const key = settingsText(settings)
+    const own = advice.find((each) => settingsText(each.settings) === key)
+    return own === undefined ? null : sectionOf(key, own, bySetting(summary, key))
+  })
+  return page(
+    `${name}: overcommit sweep`,
+    markup`<h1>${name}: which overcommit percentage?</h1>
+      <p class="soft">
+        A sweep of the production controller in virtual time. The same seeds were run at every percentage, so that two percentages differ in
+        nothing else.
+      </p>
+      ${sections} ${sourceOf(runs)}`,
+  )
+}
+
+function bySetting(summary: readonly SweepSummary[], key: string): SweepSummary[] {
+  return summary.filter(({ settings }) => settingsText(settings) === key).sort((a, b) => a.overcommit_percent - b.overcommit_percent)
+}
+
+function sectionOf(key: string, advice: Advice, summary: readonly SweepSummary[]): Markup {
+  const marks = [
+    ...(advice.recommended_percent === null ? [] : [{ x: advice.recommended_percent, label: 'recommended' }]),
+    ...(advice.knee_percent === null ? [] : [{ x: advice.knee_percent, label: 'knee' }]),
+  ]
+  return markup`${key === '' ? null : markup`<h2>${key}</h2>`}
+    <p class="advice${advice.recommended_percent === null ? ' none' : ''}">${adviceSentence(advice)}</p>
+    <ul>
+      ${adviceNotes(advice).map((note) => markup`<li>${note}</li>`)}
+    </ul>
+    ${judgementOf(advice)}
+    ${chartsOf(advice, summary).map(({ chart, values }) => [lineChart({ ...chart, xTitle: 'overcommit, %', marks }), values])}`
+}
+
+/** The objectives, percentage by percentage: what the recommendation was made from. */
+function judgementOf({ candidates, objectives, recommended_percent, knee_percent }: Advice): Markup {
+  const shownObjective = ({ objective, p95, keeps }: JudgedObjective): Markup =>
+    markup`<span class="${keeps ? 'good' : 'bad'}">${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}</span>`
+  return table(
+    'Mean utilization over the seeds, and the 95th percentile of each objective (nearest rank)',
+    ['overcommit', 'seeds', 'utilization', ...objectives, ''],
+    candidates.map((each) => [
+      `${each.overcommit_percent} %`,
+      each.seeds,
+      each.utilization_percent === null ? '–' : `${each.utilization_percent.mean.toFixed(2)} %`,
+      ...each.objectives.map(shownObjective),
+      [each.overcommit_percent === recommended_percent ? 'recommended ' : null, each.overcommit_percent === knee_percent ? 'knee' : null],
+    ]),
+  )
+}
+
+interface Section {
+  readonly chart: Omit<LineChart, 'xTitle' | 'marks'>
+  readonly values: Markup
+}
+
+/** A figure of the summary as a line with its band. */
+interface Figure {
+  readonly name: string
+  readonly valueOf: (summary: SweepSummary) => Band | null
+}
+
+const STARVATION: readonly Figure[] = [
+  { name: 'total', valueOf: (s) => s.starvation_percent.total },
+  { name: 'queue', valueOf: (s) => s.starvation_percent.queue },
+  { name: 'swap', valueOf: (s) => s.starvation_percent.swap },
+  { name: 'compute', valueOf: (s) => s.starvation_percent.compute },
+]
+const UTILIZATION: readonly Figure[] = [{ name: 'utilization', valueOf: (s) => s.utilization_percent }]
+const WAITS: readonly Figure[] = [
+  { name: 'p50', valueOf: (s) => s.queue_wait_s.p50 },
+  { name: 'p95', valueOf: (s) => s.queue_wait_s.p95 },
+]
+const SWAPS: readonly Figure[] = [{ name: 'swap-outs an hour', valueOf: (s) => s.swaps_per_hour }]
+
+function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
+  const section = (title: string, unit: string, figures: readonly Figure[], prefix: string): Section => ({
+    chart: { title, unit, lines: figures.map((figure) => chartLineOf(figure, summary)), limits: limitsOf(advice, prefix) },
+    values: valuesOf(`${title}, ${unit}`, figures, summary),
+  })
+  return [
+    section('Utilization of the GPUs: mean over the seeds, band p10–p90', '%', UTILIZATION, 'utilization'),
+    section('Starvation and its parts: means over the seeds, band p10–p90', '%', STARVATION, 'starvation.total'),
+    section('Queue wait: means over the seeds, band p10–p90', 's', WAITS, 'queue_wait.p95'),
+    section('Swaps: mean over the seeds, band p10–p90', 'an hour', SWAPS, 'swaps_per_hour'),
+  ]
+}
+
+function chartLineOf({ name, valueOf }: Figure, summary: readonly SweepSummary[]): ChartLine {
+  const points = summary.flatMap((each) => {
+    const band = valueOf(each)
+    return band === null ? [] : [{ x: each.overcommit_percent, y: band.mean, low: band.p10, high: band.p90 }]
+  })
+  return { name, points }
+}
+
+function limitsOf({ candidates }: Advice, figure: string): LineChart['limits'] {
+  const objectives = candidates[0]?.objectives ?? []
+  return objectives.filter(({ objective }) => figureOf(objective) === figure).map(({ objective, max }) => ({ y: max, label: objective }))
+}
+
+function valuesOf(caption: string, figures: readonly Figure[], summary: readonly SweepSummary[]): Markup {
+  const head = ['overcommit', ...figures.flatMap(({ name }) => [name, 'p10', 'p90', 'p95'])]
+  const rows = summary.map((each) => [
+    `${each.overcommit_percent} %`,
+    ...figures.flatMap(({ valueOf }) => {
+      const band = valueOf(each)
+      return [band?.mean, band?.p10, band?.p90, band?.p95].map((value) => shownNumber(value ?? null, 2))
+    }),
+  ])
+  return table(caption, head, rows)
+}
+
+/** What a reader needs to run it again. */
+function sourceOf(runs: readonly SweepRun[]): Markup {
+  const [first] = runs as readonly [SweepRun]
+  const seeds = [...new Set(runs.map(({ seed }) => seed))].sort((a, b) => a - b)
+  return markup`<h2>Where this comes from</h2>
+    ${facts([
+      ['runs', runs.length],
+      ['seeds', seeds.join(', ')],
+      ['scenario, SHA-256', first.scenario_sha256 ?? '–'],
+      ['traces, SHA-256', first.trace_sha256 ?? '–'],
+      ['version', first.version],
+    ])}
+    <p class="soft">
+      Every run with all its digits is a row of runs.csv. Recommended is the percentage with the highest mean of utilization_percent among
+      those at which the nearest-rank 95th percentile over the seeds of every objective's figure is at most its maximum; of two that are
+      equal, the lower. The knee is found with Kneedle (Satopää, Albrecht, Irwin, Raghavan, ICDCSW 2011) on the means. Differences between
+      percentages are paired by seed, with Student's 95 % interval.
+    </p>`
+}

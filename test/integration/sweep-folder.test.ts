@@ -1,0 +1,176 @@
+/** A sweep's folder: the same bytes however many threads, and nothing that is done is lost or run again, whatever happens to the process or the files. */
+import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { SweepRun } from '../../simulator/sweep.ts'
+import { digestsIn, untilThere } from '../support/folder-contents.ts'
+import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
+import { startHeadroom } from '../support/running-command.ts'
+
+const folder = temporaryFolder()
+const busy = write(
+  folder,
+  'busy.scenario.yaml',
+  busyScenario('sweep: { config.default_vram_overcommit_percent: [0, 50, 100], seeds: 1..3 }\n'),
+)
+const TIMINGS = ['timing.json']
+const sweep = (out: string, ...options: string[]): string[] => ['sim', 'sweep', busy, '--out', join(folder, out), ...options]
+const path = (...parts: string[]): string => join(folder, ...parts)
+
+describe('the folder of a sweep', () => {
+  beforeAll(async () => {
+    const { code, stderr } = await headroom(sweep('one', '--jobs', '1'))
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('already')])
+  })
+
+  it('is the same to the last byte with one thread and with two, run by run and as a whole', async () => {
+    const { code } = await headroom(sweep('two', '--jobs', '2'))
+    expect(code).toBe(0)
+    expect(digestsIn(path('two'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
+    expect(
+      globSync('runs/*', { cwd: path('one') })
+        .map((each) => each.slice(5))
+        .sort((a, b) => (a < b ? -1 : 1)),
+    ).toEqual(['0-s1', '0-s2', '0-s3', '100-s1', '100-s2', '100-s3', '50-s1', '50-s2', '50-s3'])
+  })
+
+  it('holds for each run the bytes that `sim run` writes', async () => {
+    const single = path('single')
+    await headroom(['sim', 'run', busy, '--seed', '2', '--overcommit', '50', '--out', single])
+    expect(digestsIn(path('one', 'runs', '50-s2'), [...TIMINGS, 'done.json'])).toEqual(digestsIn(single, TIMINGS))
+    expect(Object.keys(digestsIn(single, TIMINGS))).toEqual(['journal.jsonl', 'result.json', 'series.csv', 'tasks.csv'])
+  })
+
+  it('runs again what is torn, changed, gone or of another scenario, and nothing else', async () => {
+    const before = digestsIn(path('two'), TIMINGS)
+    const doneAt = (run: string): number => statSync(path('two', 'runs', run, 'done.json')).mtimeMs
+    const kept = ['0-s1', '0-s2', '100-s1', '100-s2', '50-s3'].map((run) => [run, doneAt(run)] as const)
+    truncateSync(path('two', 'runs', '0-s3', 'journal.jsonl'), 1000)
+    appendFileSync(path('two', 'runs', '50-s1', 'tasks.csv'), 'one more\n')
+    rmSync(path('two', 'runs', '50-s2'), { recursive: true })
+    writeFileSync(path('two', 'runs', '100-s3', 'done.json'), '{"format":1,"run":')
+    mkdirSync(path('two', 'runs', '.partial-0-s1-1-1'))
+    const { code, stderr } = await headroom(sweep('two'))
+    expect([code, stderr]).toEqual([0, expect.stringContaining('5 of 9 runs are in')])
+    expect(digestsIn(path('two'), TIMINGS)).toEqual(before)
+    expect(kept.map(([run]) => [run, doneAt(run)])).toEqual(kept)
+
+    const other = write(folder, 'other.scenario.yaml', `${readFileSync(busy, 'utf8')}# changed\n`)
+    const changed = await headroom(['sim', 'sweep', other, '--out', path('two')])
+    expect(changed.stderr).not.toContain('already')
+  })
+
+  it('survives kill -9 at any time: the same command goes on and comes to the same bytes', async () => {
+    for (const done of [0, 1, 4]) {
+      const killed = startHeadroom(sweep('killed'))
+      await untilThere(path(), 'killed/runs/.partial-*/journal.jsonl', 1)
+      await untilThere(path(), 'killed/runs/[!.]*/done.json', done)
+      killed.process.kill('SIGKILL')
+      expect(await killed.ended).toBe('SIGKILL')
+    }
+    expect(existsSync(path('killed', 'result.json'))).toBe(false)
+    const { code, stderr } = await headroom(sweep('killed'))
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/^[4-9] of 9 runs are in /)])
+    expect(digestsIn(path('killed'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
+  })
+
+  it('keeps what is done on Ctrl-C and says how to go on', async () => {
+    const stopped = startHeadroom(sweep('stopped', '--jobs', '1'))
+    await untilThere(path(), 'stopped/runs/[!.]*/done.json', 2)
+    stopped.process.kill('SIGINT')
+    expect(await stopped.ended).toBe(130)
+    expect(stopped.output()).toMatch(/stopped: [2-8] of 9 runs are done and kept in .*stopped; the same command goes on from there\n$/)
+    expect(globSync('{runs/.partial*,.lock,result.json}', { cwd: path('stopped') })).toEqual([])
+    const { code } = await headroom(sweep('stopped'))
+    expect(code).toBe(0)
+    expect(digestsIn(path('stopped'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))
+  })
+
+  it('says what is done on Ctrl-C without a folder', async () => {
+    const stopped = startHeadroom(['sim', 'sweep', busy, '--seeds', '1..40', '--jobs', '2'])
+    await stopped.says(/120 runs: \d0 %, \d+ s left/)
+    stopped.process.kill('SIGINT')
+    expect(await stopped.ended).toBe(130)
+    expect(stopped.output()).toMatch(/stopped: \d+ of 120 runs are done; with --out FOLDER a sweep goes on where it was stopped\n/)
+  })
+
+  it('is written by one sweep at a time', async () => {
+    const first = startHeadroom(sweep('locked', '--seeds', '1..50', '--jobs', '1'))
+    await untilThere(path(), 'locked/runs/.partial-*', 1)
+    const second = await headroom(sweep('locked'))
+    expect([second.code, second.stderr]).toEqual([2, expect.stringMatching(/locked: process \d+ is writing a sweep there/)])
+    first.process.kill('SIGKILL')
+    await first.ended
+  })
+
+  it('is without journals when they are not wanted', async () => {
+    await headroom(sweep('bare', '--no-journal', '--seeds', '1', '--overcommit', '50'))
+    expect(Object.keys(digestsIn(path('bare', 'runs', '50-s1')))).toEqual([
+      'done.json',
+      'result.json',
+      'series.csv',
+      'tasks.csv',
+      'timing.json',
+    ])
+    const { stderr } = await headroom(sweep('bare', '--seeds', '1', '--overcommit', '50'))
+    expect(stderr).not.toContain('already')
+  })
+
+  it('tries other fields, run by run as `sim run --set` does', async () => {
+    const set = ['--set', 'config.idle_swap_out_seconds=60,600', '--set', 'fleet.0.count=2..3']
+    const { code, stdout } = await headroom(sweep('set', ...set, '--overcommit', '50', '--seeds', '7'))
+    expect(code).toBe(0)
+    expect(stdout).toContain('\nconfig.idle_swap_out_seconds=60, fleet.0.count=3\n')
+    const { runs } = JSON.parse(readFileSync(path('set', 'result.json'), 'utf8')) as { readonly runs: readonly SweepRun[] }
+    expect(runs.map(({ settings }) => Object.values(settings))).toEqual([
+      [60, 2],
+      [60, 3],
+      [600, 2],
+      [600, 3],
+    ])
+    expect(new Set(runs.map(({ digest }) => digest)).size).toBe(4)
+    const one = ['--set', 'config.idle_swap_out_seconds=600', '--set', 'fleet.0.count=2']
+    const single = path('set-single')
+    await headroom(['sim', 'run', busy, '--seed', '7', '--overcommit', '50', ...one, '--out', single])
+    const { digest } = JSON.parse(readFileSync(join(single, 'result.json'), 'utf8')) as SweepRun
+    expect(digest).toBe(runs[2]?.digest)
+  })
+
+  it.each([
+    [['--set', 'fleet.0.cuont=2'], 'fleet[0].cuont'],
+    [['--set', 'fleet.0.count=2', '--set', 'fleet.0.count=3'], '--set fleet.0.count: it is there twice'],
+    [['--set', 'config.default_vram_overcommit_percent=3'], 'this one is swept with --overcommit'],
+    [['--set', 'count'], 'It must be FIELD=VALUE'],
+    [['--set', 'seed=3'], 'seed is no field that may be set'],
+    [['--set', 'fleet.0.count=2,2'], 'a value twice'],
+    [['--set', 'fleet.0.count=1..9999'], 'allowed are 1000'],
+    [['--objective', 'happiness<=3'], 'It must be FIGURE<=MAX'],
+    [['--seeds', '1..9999', '--overcommit', '0..1000:10'], 'make 1009899 runs; allowed are 100000'],
+  ])('%j is refused in words', async (options, words) => {
+    const { code, stderr } = await headroom(['sim', 'sweep', busy, ...options])
+    expect([code, stderr]).toEqual([2, expect.stringContaining(words)])
+  })
+})
+
+describe('the recommendation of a sweep', () => {
+  it('can be recomputed from the table of runs', async () => {
+    const objective = 'starvation.total<=91'
+    await headroom(sweep('one', '--objective', objective))
+    const [head = '', ...lines] = readFileSync(path('one', 'runs.csv'), 'utf8').trim().split('\n')
+    const rows = lines.map((line) => Object.fromEntries(line.split(',').map((cell, i) => [head.split(',')[i], Number(cell)])))
+    const percentages = [...new Set(rows.map((row) => row['overcommit_percent'] as number))]
+    const valuesAt = (percent: number, column: string): number[] =>
+      rows.filter((row) => row['overcommit_percent'] === percent).map((row) => row[column] as number)
+    const mean = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0) / values.length
+    const p95 = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.ceil(0.95 * values.length) - 1] as number
+    const keeping = percentages.filter((percent) => p95(valuesAt(percent, 'starvation_percent')) <= 91)
+    const best = keeping.toSorted((a, b) => mean(valuesAt(b, 'utilization_percent')) - mean(valuesAt(a, 'utilization_percent')) || a - b)[0]
+    const { advice } = JSON.parse(readFileSync(path('one', 'result.json'), 'utf8')) as {
+      readonly advice: readonly { readonly recommended_percent: number; readonly utilization_percent: { readonly mean: number } }[]
+    }
+    expect(keeping.length).toBeGreaterThan(0)
+    expect(keeping.length).toBeLessThan(percentages.length)
+    expect(advice[0]?.recommended_percent).toBe(best)
+    expect(advice[0]?.utilization_percent.mean).toBeCloseTo(mean(valuesAt(best as number, 'utilization_percent')), 10)
+  })
+})
