@@ -9,7 +9,6 @@ const scenario = write(folder, 'busy.scenario.yaml', busyScenario())
 const broken = write(folder, 'broken.scenario.yaml', 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 1 }\n')
 const misspelt = write(folder, 'misspelt.scenario.yaml', 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mb: 1 } }]\n')
 const noNumber = write(folder, 'no-number.scenario.yaml', busyScenario('assert: { final: [{ metric: queue_wait.p99, max: 1 }] }\n'))
-const swept = write(folder, 'swept.scenario.yaml', busyScenario('sweep: { config.idle_swap_out_seconds: [60, 300] }\n'))
 const csv = write(folder, 'jobs.csv', 'job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
 const noColumns = write(folder, 'no-columns.csv', 'job_id,num_gpu\na,1\n')
 const HEADER = '{"trace":"x","version":1,"t_unit":"ms"}\n'
@@ -40,7 +39,7 @@ describe('what a person is told', () => {
 const REFUSED: { readonly why: string; readonly args: readonly string[]; readonly says: RegExp }[] = [
   { why: 'an unknown command', args: ['simulate'], says: /unknown command 'simulate'/ },
   { why: 'a misspelt command', args: ['sim', 'rum', scenario], says: /unknown command 'rum' \(Did you mean run\?\)/ },
-  { why: 'a misspelt option', args: ['sim', 'run', scenario, '--sed', '3'], says: /unknown option '--sed' \(Did you mean --seed\?\)/ },
+  { why: 'a misspelt option', args: ['sim', 'run', scenario, '--sed', '3'], says: /unknown option '--sed' \(Did you mean one of --seed, --set\?\)/ },
   { why: 'a missing argument', args: ['sim', 'run'], says: /missing required argument 'file'/ },
   { why: 'an argument too many', args: ['sim', 'run', scenario, 'more'], says: /too many arguments/ },
   { why: 'a missing option', args: ['trace', 'import', 'tiresias', csv], says: /--output/ },
@@ -56,7 +55,7 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   },
   { why: 'a range of too many values', args: ['sim', 'sweep', scenario, '--seeds', '0..100000'], says: /--seeds.*100001 values/ },
   { why: 'a sweep of nothing', args: ['sim', 'sweep', scenario], says: /add --overcommit/i },
-  { why: 'a sweep of another field', args: ['sim', 'sweep', swept], says: /sweep\.config\.idle_swap_out_seconds/ },
+  { why: 'a sweep of no field', args: ['sim', 'sweep', scenario, '--set', 'config.idle=60'], says: /config\.idle=60.*config\.idle: / },
   { why: 'a scenario that is not there', args: ['sim', 'run', join(folder, 'none.yaml')], says: /none\.yaml:1:1: no such file/ },
   { why: 'broken YAML', args: ['sim', 'run', broken], says: /broken\.scenario\.yaml:4:1: / },
   { why: 'broken YAML, in a worker', args: ['sim', 'check', broken], says: /broken\.scenario\.yaml:4:1: / },
