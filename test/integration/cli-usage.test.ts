@@ -39,7 +39,11 @@ describe('what a person is told', () => {
 const REFUSED: { readonly why: string; readonly args: readonly string[]; readonly says: RegExp }[] = [
   { why: 'an unknown command', args: ['simulate'], says: /unknown command 'simulate'/ },
   { why: 'a misspelt command', args: ['sim', 'rum', scenario], says: /unknown command 'rum' \(Did you mean run\?\)/ },
-  { why: 'a misspelt option', args: ['sim', 'run', scenario, '--sed', '3'], says: /unknown option '--sed' \(Did you mean one of --seed, --set\?\)/ },
+  {
+    why: 'a misspelt option',
+    args: ['sim', 'run', scenario, '--sed', '3'],
+    says: /unknown option '--sed' \(Did you mean one of --seed, --set\?\)/,
+  },
   { why: 'a missing argument', args: ['sim', 'run'], says: /missing required argument 'file'/ },
   { why: 'an argument too many', args: ['sim', 'run', scenario, 'more'], says: /too many arguments/ },
   { why: 'a missing option', args: ['trace', 'import', 'tiresias', csv], says: /--output/ },
