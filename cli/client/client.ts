@@ -4,6 +4,7 @@
  *     const headroom = createClient()
  *     const task = await headroom.tasks.submit({ vram_mib: 8192, command: ['python', 'train.py'] })
  */
+import { randomUUID } from 'node:crypto'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { ChangedConfigBody, ConfigBody, RevisionBody, RevisionPage } from '../../controller/api/schema/config.ts'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
@@ -80,6 +81,11 @@ interface DryRun {
   readonly dryRun?: boolean
 }
 
+interface Idempotent {
+  /** 1 to 255 printable ASCII characters; another call with the same key and body gets the same task. */
+  readonly idempotencyKey?: string
+}
+
 type LogQuery = Omit<LogQueryBody, 'follow'>
 
 interface GroupRequest {
@@ -150,9 +156,19 @@ function tasksOf(transport: Transport) {
   const post = (id: string, verb: string, { signal }: CallOptions) =>
     transport.json<TaskBody>({ method: 'POST', path: `${at(id)}/${verb}`, signal })
   return {
-    /** Resolves when the task is durable. It is not tried again once it may have been taken. */
-    submit: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
-      transport.json<TaskBody>({ method: 'POST', path: '/tasks', body: request, signal }),
+    /**
+     * Resolves when the task is durable. Every call has a key of its own, so that it is tried again where the answer was lost and yet is one
+     * task; with `idempotencyKey` the same holds for several calls.
+     */
+    submit: (request: TaskRequestBody, { idempotencyKey = randomUUID(), signal }: CallOptions & Idempotent = {}) =>
+      transport.json<TaskBody>({
+        method: 'POST',
+        path: '/tasks',
+        body: request,
+        headers: { 'idempotency-key': idempotencyKey },
+        isRepeatable: true,
+        signal,
+      }),
     get: (id: string, { signal }: CallOptions = {}) => transport.json<TaskBody>({ method: 'GET', path: at(id), signal }),
     /** One page, newest first. */
     list,

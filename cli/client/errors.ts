@@ -49,3 +49,8 @@ export class ConnectionError extends Error {
 export class UnexpectedAnswer extends Error {
   override readonly name = 'UnexpectedAnswer'
 }
+
+/** It goes away by itself: a broken connection, a controller that restarts, a server that is full for the moment. */
+export function isPassing(error: unknown): error is Error {
+  return error instanceof ConnectionError || (error instanceof ApiError && (error.status === 429 || error.status === 503))
+}

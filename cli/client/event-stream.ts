@@ -10,14 +10,21 @@ export interface StreamEvent {
 /** The longest line; an event of the controller stays far below. */
 const MAX_LINE = 1024 * 1024
 
-/** Comments are left out. Ends with the body; an event that is cut off by the end is none. */
-export async function* streamEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent, void, undefined> {
+/**
+ * Comments are left out. Ends with the body; an event that is cut off by the end is none.
+ * @param onId hears every id, also where no event came with it: the stream has come so far
+ */
+export async function* streamEvents(
+  body: AsyncIterable<Uint8Array>,
+  onId: (id: string) => void = () => {},
+): AsyncGenerator<StreamEvent, void, undefined> {
   let event = ''
   let id = ''
   let data: string[] = []
   for await (const line of linesOf(body)) {
     if (line === '') {
       if (data.length > 0) yield { event: event === '' ? 'message' : event, id, data: data.join('\n') }
+      else if (id !== '') onId(id)
       event = ''
       data = []
       continue

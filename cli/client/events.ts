@@ -1,6 +1,7 @@
-/** Events as they come: asked for again and again from the last seen seq on. */
-import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
-import { ConnectionError } from './errors.ts'
+/** Events as they come: one stream, taken up again from the last event on where the connection broke. */
+import type { EventBody } from '../../controller/api/schema/event.ts'
+import { ConnectionError, isPassing } from './errors.ts'
+import { openStream } from './open-stream.ts'
 import { backoffMs, pause, type Transport } from './transport.ts'
 
 export interface EventFilter {
@@ -29,39 +30,45 @@ export interface FollowEventsOptions extends EventFilter {
   /** Only events with a higher seq. */
   readonly after: number
   readonly signal: AbortSignal
-  /** Hears of a connection that broke; it is made again. */
-  readonly onInterrupted?: (error: ConnectionError) => void
+  /** Hears of a connection that broke, once for each; it is made again. */
+  readonly onInterrupted?: (error: Error) => void
 }
 
-const PAGE = 200
-const ASK_EVERY_MS = 500
 const MAX_PAUSE_MS = 5_000
 
-/** Never ends by itself; returns when the signal aborts. What the controller refuses is thrown. */
+/**
+ * Never ends by itself; returns when the signal aborts. What the controller refuses for good is thrown: ApiError `events_gone` when what
+ * follows is not kept any more.
+ */
 export async function* followEvents(
   transport: Transport,
-  { after: from, signal, onInterrupted, ...filter }: FollowEventsOptions,
+  { after: from, signal, onInterrupted, ...query }: FollowEventsOptions,
 ): AsyncGenerator<EventBody, void, undefined> {
   let after = from
-  let failures = 0
-  try {
-    while (!signal.aborted) {
-      let waitMs = 0
-      try {
-        const page = await transport.json<EventPage>({ method: 'GET', path: '/events', query: { ...filter, after, limit: PAGE }, signal })
-        yield* page.items
-        after = page.next_after
+  const onId = (id: string): void => void (after = Math.max(after, Number(id)))
+  for (let failures = 0; !signal.aborted;) {
+    try {
+      for await (const { event, data } of openStream(transport, {
+        path: '/events/stream',
+        query: { ...query },
+        from: after,
+        subject: 'events',
+        signal,
+        onId,
+      })) {
         failures = 0
-        waitMs = page.items.length < PAGE ? ASK_EVERY_MS : 0
-      } catch (error) {
-        if (!(error instanceof ConnectionError)) throw error
-        failures += 1
-        if (failures === 1) onInterrupted?.(error)
-        waitMs = backoffMs(failures, MAX_PAUSE_MS)
+        if (event !== 'event') continue
+        const told = JSON.parse(data) as EventBody
+        yield told
+        after = told.seq
       }
-      if (waitMs > 0) await pause(waitMs, signal)
+      throw new ConnectionError(`the connection to ${transport.url} ended`, false)
+    } catch (error) {
+      if (signal.aborted) return
+      if (!isPassing(error)) throw error
+      failures += 1
+      if (failures === 1) onInterrupted?.(error)
+      await pause(backoffMs(failures, MAX_PAUSE_MS), signal).catch(() => {})
     }
-  } catch (error) {
-    if (!signal.aborted) throw error
   }
 }

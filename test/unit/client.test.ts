@@ -87,7 +87,7 @@ describe('before a controller', () => {
     const following = (async () => {
       for await (const event of client.events.follow({ after: from - 1, signal: stop.signal })) {
         seen.push(event)
-        if (seen.length === 1) api.world.addEvent('config_changed')
+        if (seen.length === 1) api.world.happen('config_changed')
         if (seen.length === 2) stop.abort()
       }
     })()
@@ -136,13 +136,31 @@ describe('trying again', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('a submission whose fate is not known is never repeated', async () => {
+  test('a submission whose fate is not known is repeated with its own key, so that it is one task', async () => {
+    const keys: (string | undefined)[] = []
+    const noting =
+      (step: (request: IncomingMessage, response: ServerResponse) => void) =>
+      (request: IncomingMessage, response: ServerResponse): void => {
+        keys.push(request.headers['idempotency-key'] as string | undefined)
+        step(request, response)
+      }
+    const { client, asked } = await stepServer([cut, storeDown, fine].map(noting))
+    expect(await client.tasks.submit({ vram_mib: 1 })).toEqual({ id: 'x' })
+    await client.tasks.submit({ vram_mib: 1 })
+    await client.tasks.submit({ vram_mib: 1 }, { idempotencyKey: 'mine' })
+    expect(asked).toEqual(['POST', 'POST', 'POST', 'POST', 'POST'])
+    expect(new Set(keys.slice(0, 3)).size).toBe(1)
+    expect(new Set(keys).size).toBe(3)
+    expect(keys[4]).toBe('mine')
+  })
+
+  test('what may not be carried out twice is not repeated when its fate is not known', async () => {
     const broken = await stepServer([cut, fine])
-    expect(await failure(broken.client.tasks.submit({ vram_mib: 1 }))).toMatchObject({ name: 'ConnectionError', isUnsent: false })
-    expect(broken.asked).toEqual(['POST'])
+    expect(await failure(broken.client.tasks.cancel('x'))).toMatchObject({ name: 'ConnectionError', isUnsent: false })
+    expect(broken.asked).toEqual(['DELETE'])
     const unsure = await stepServer([storeDown, fine])
-    expect(await failure(unsure.client.tasks.submit({ vram_mib: 1 }))).toMatchObject({ code: 'store_failed', retryAfterSeconds: 0 })
-    expect(unsure.asked).toEqual(['POST'])
+    expect(await failure(unsure.client.tasks.cancel('x'))).toMatchObject({ code: 'store_failed', retryAfterSeconds: 0 })
+    expect(unsure.asked).toEqual(['DELETE'])
   })
 
   test('what was refused for lack of room is repeated, but not for ever', async () => {
