@@ -1,7 +1,7 @@
 /** The first admin token of a container: a secret in a file, named by CONTROLLER_ADMIN_TOKEN_FILE and read once, at the start. */
-import { fstatSync, closeSync, openSync, readSync } from 'node:fs'
 import { hashOf, SECRET_MAX_CHARACTERS, SECRET_MIN_CHARACTERS } from '../controller/api/access/token-secrets.ts'
 import { ENVIRONMENT } from './env-table.ts'
+import { readSecretFile } from './secret-file.ts'
 import { SettingsError } from './settings.ts'
 
 export interface AdminToken {
@@ -11,8 +11,6 @@ export interface AdminToken {
 }
 
 const { name: VARIABLE, range: RANGE } = ENVIRONMENT.adminTokenFile
-/** Blanks around the secret do not count, so the file may be a little longer. */
-const MAX_FILE_BYTES = 4_096
 const READABLE_BY_ALL = 0o004
 
 /**
@@ -22,7 +20,7 @@ const READABLE_BY_ALL = 0o004
 export function adminToken(env: Readonly<Record<string, string | undefined>>): AdminToken | null {
   const path = env[VARIABLE]
   if (path === undefined || path === '') return null
-  const { text, mode } = contentsOf(path)
+  const { text, mode } = readSecretFile(path, ENVIRONMENT.adminTokenFile)
   const secret = text.trim()
   const why = whyNoSecret(secret)
   if (why !== null) throw new SettingsError(VARIABLE, path, `${RANGE} (${why})`)
@@ -35,20 +33,4 @@ function whyNoSecret(secret: string): string | null {
   if (!/^[\x21-\x7e]*$/.test(secret)) return 'it holds blanks, several lines, or characters that are not ASCII'
   if (secret.length < SECRET_MIN_CHARACTERS) return `it holds ${secret.length} characters`
   return secret.length > SECRET_MAX_CHARACTERS ? 'it is longer' : null
-}
-
-function contentsOf(path: string): { readonly text: string; readonly mode: number } {
-  try {
-    const file = openSync(path, 'r')
-    try {
-      const bytes = Buffer.alloc(MAX_FILE_BYTES)
-      const size = readSync(file, bytes, 0, MAX_FILE_BYTES, 0)
-      return { text: bytes.toString('utf8', 0, size), mode: fstatSync(file).mode }
-    } finally {
-      closeSync(file)
-    }
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'unreadable'
-    throw new SettingsError(VARIABLE, path, `${RANGE} (${code})`, { cause: error })
-  }
 }

@@ -2,19 +2,10 @@
 import { isIP } from 'node:net'
 import { ROLES } from '../controller/domain/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../controller/domain/config.ts'
+import { OIDC_VARIABLES } from './env-oidc.ts'
+import { aPath, integerIn, ONE_LINE, WORD, type EnvironmentVariable } from './env-variable.ts'
 
-export interface EnvironmentVariable<T> {
-  readonly name: string
-  /** What is allowed, in words that follow "must be". */
-  readonly range: string
-  /** As it would be written; null: unset. */
-  readonly byDefault: string | null
-  readonly meaning: string
-  /** Reads a value that is not empty; `undefined` says that it is out of range. */
-  read(text: string): T | undefined
-  /** Its value is shown nowhere. */
-  readonly isSecret?: true
-}
+export type { EnvironmentVariable } from './env-variable.ts'
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -44,6 +35,7 @@ export const ENVIRONMENT = {
     meaning: 'Secret of a token with the role admin, read once at the start; needed beyond this host as long as no token was made',
     read: aPath,
   },
+  ...OIDC_VARIABLES,
   httpAllowedHosts: {
     name: 'CONTROLLER_HTTP_ALLOWED_HOSTS',
     range: 'host names, separated by commas; *.name stands for all below it, * for any',
@@ -238,13 +230,7 @@ export const ENVIRONMENT = {
 } as const satisfies Readonly<Record<string, EnvironmentVariable<unknown>>>
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-const WORD = /^[^\s\p{Cc}]{1,200}$/u
-const ONE_LINE = /^[^\p{Cc}]+$/u
 const INBOX = /^_INBOX[\w-]*(?:\.[\w-]+)*$/
-
-function aPath(text: string): string | undefined {
-  return text.includes('\0') ? undefined : text
-}
 
 /** Exactly written: no sign, no leading zero, no fraction, no blank. */
 /** Undefined for a list with a gap, or a role that there is not. */
@@ -252,11 +238,6 @@ function namesAndRoles(text: string): readonly string[] | undefined {
   const names = text.split(',').map((name) => name.trim())
   const isKnown = (name: string): boolean => !name.startsWith('role:') || (ROLES as readonly string[]).includes(name.slice('role:'.length))
   return names.every((name) => name !== '' && isKnown(name)) ? names : undefined
-}
-
-function integerIn(text: string, min: number, max: number): number | undefined {
-  const value = /^(?:0|[1-9]\d{0,8})$/.test(text) ? Number(text) : NaN
-  return value >= min && value <= max ? value : undefined
 }
 
 const HOST_LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { createAccess, type Access } from '../controller/api/access/access.ts'
+import type { SignIn } from '../controller/api/access/sign-in.ts'
 import type { Controller } from '../controller/controller.ts'
 import type { Store } from '../controller/ports/store.ts'
 import type { AdminToken } from './admin-token.ts'
@@ -15,8 +16,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /** @throws StartFault when others than this host could reach it and nobody would have to say who he is. */
-export async function requireToken({ httpHost }: Settings, token: AdminToken | null, store: Store): Promise<void> {
-  if (token !== null || isLoopback(httpHost)) return
+export async function requireToken({ httpHost, oidc }: Settings, token: AdminToken | null, store: Store): Promise<void> {
+  if (token !== null || oidc !== null || isLoopback(httpHost)) return
   const { tokens } = await store.load()
   if (tokens.length > 0) return
   throw new StartFault(
@@ -26,14 +27,15 @@ export async function requireToken({ httpHost }: Settings, token: AdminToken | n
   )
 }
 
-export function httpAccess(settings: Settings, token: AdminToken | null, { engine }: Controller): Access {
-  const { httpHost, allowedHosts, requestsPerSecond, anonymousRequestsPerSecond } = settings
+export function httpAccess(settings: Settings, token: AdminToken | null, signIn: SignIn | null, { engine }: Controller): Access {
+  const { httpHost, oidc, allowedHosts, requestsPerSecond, anonymousRequestsPerSecond } = settings
   const own = isLoopback(httpHost) ? [] : [hostname(), ...(isIP(httpHost) === 0 ? [httpHost] : [])]
   return createAccess({
     book: engine.access,
     now: Date.now,
     adminTokenHash: token?.hash ?? null,
-    allowedHosts: [...allowedHosts, ...own],
+    signIn,
+    allowedHosts: [...allowedHosts, ...own, ...(oidc === null ? [] : [oidc.publicUrl.hostname])],
     requestsPerSecond,
     anonymousRequestsPerSecond,
   })

@@ -19,6 +19,7 @@ import { createEventLog } from './event-log.ts'
 import { StartFault } from './exit-codes.ts'
 import { httpAccess, requireToken } from './http-access.ts'
 import { startLiveFleet } from './live-fleet.ts'
+import { browserSignIn } from './browser-sign-in.ts'
 import { createLog } from './log.ts'
 import { natsSettings } from './nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from './package-info.ts'
@@ -42,6 +43,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const settings = readSettings(env)
   const nats = natsSettings(env)
   const token = adminToken(env)
+  const signIn = settings.oidc === null ? null : browserSignIn(settings.oidc)
   const log = createLog(settings.logLevel)
   if (token !== null && token.warning !== null) log.warn(token.warning)
   const measured = createServedMetrics()
@@ -76,7 +78,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   })
   const { controller } = fleet
   const { commands, views, events, logs, series } = controller
-  access = httpAccess(settings, token, controller)
+  access = httpAccess(settings, token, signIn, controller)
   const disk = watchDisk(settings.dataDir)
   measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })
   const simulation = await openSimulations({ dataDir: settings.dataDir, log: (line) => log.warn(line) })
@@ -99,7 +101,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   })
   const isOpen = !access.authenticator.isRequired
   process.stdout.write(
-    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${isOpen ? 'open to this host' : 'asks for a token'}; Ctrl-C stops it)\n`,
+    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${isOpen ? 'open to this host' : signIn === null ? 'asks for a token' : `asks for a token or for a sign-in at ${signIn.provider}`}; Ctrl-C stops it)\n`,
   )
   await untilSignal()
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()

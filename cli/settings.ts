@@ -1,5 +1,6 @@
 /** The settings of `headroom serve`, read from the environment once, at the start. */
 import type { OwnerLimits } from '../controller/domain/owner-limits.ts'
+import type { ClaimRules } from '../controller/domain/role-claims.ts'
 import type { Percent } from '../protocol/units.ts'
 import { ENVIRONMENT, type EnvironmentVariable, type LogLevel } from './env-table.ts'
 
@@ -11,6 +12,8 @@ export interface Settings {
   readonly trustedProxies: readonly string[]
   readonly requestsPerSecond: number
   readonly anonymousRequestsPerSecond: number
+  /** null: people sign in with tokens alone. */
+  readonly oidc: OidcSettings | null
   readonly ownerLimits: OwnerLimits
   readonly dataDir: string
   /** How many events are kept, for how long, and how much of the store they may take. */
@@ -23,6 +26,18 @@ export interface Settings {
   readonly natsUrls: readonly string[]
   readonly defaultOvercommitPercent: Percent
   readonly logLevel: LogLevel
+}
+
+/** Where people sign in to the page, and what they may do then. */
+export interface OidcSettings {
+  readonly issuer: URL
+  readonly clientId: string
+  /** null: a public client. */
+  readonly clientSecretFile: string | null
+  readonly publicUrl: URL
+  readonly scope: string
+  readonly rules: ClaimRules
+  readonly sessionHours: number
 }
 
 /** A variable has a value that it cannot have. The message is one line: variable, value, range. */
@@ -48,6 +63,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     trustedProxies: listOf(env, ENVIRONMENT.httpTrustedProxies),
     requestsPerSecond: valueOf(env, ENVIRONMENT.httpRequestsPerSecond),
     anonymousRequestsPerSecond: valueOf(env, ENVIRONMENT.httpAnonymousRequestsPerSecond),
+    oidc: oidcSettings(env),
     ownerLimits: {
       maxPending: valueOf(env, ENVIRONMENT.maxPendingPerOwner) || null,
       maxPlacedGpus: valueOf(env, ENVIRONMENT.maxPlacedGpusPerOwner) || null,
@@ -61,6 +77,27 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     natsUrls: listOf(env, ENVIRONMENT.natsUrls),
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
     logLevel: valueOf(env, ENVIRONMENT.logLevel),
+  }
+}
+
+/** All that belong together, or none. */
+function oidcSettings(env: Readonly<Record<string, string | undefined>>): OidcSettings | null {
+  const { oidcIssuer, oidcClientId, oidcPublicUrl, oidcRoles, oidcClientSecretFile } = ENVIRONMENT
+  const needed = [oidcIssuer, oidcClientId, oidcPublicUrl, oidcRoles]
+  if ([...needed, oidcClientSecretFile].every(({ name }) => !env[name])) return null
+  for (const { name, range } of needed) if (!env[name]) throw new SettingsError(name, '', range)
+  return {
+    issuer: valueOf(env, oidcIssuer),
+    clientId: valueOf(env, oidcClientId),
+    clientSecretFile: env[oidcClientSecretFile.name] ? valueOf(env, oidcClientSecretFile) : null,
+    publicUrl: valueOf(env, oidcPublicUrl),
+    scope: valueOf(env, ENVIRONMENT.oidcScope),
+    rules: {
+      nameClaim: valueOf(env, ENVIRONMENT.oidcNameClaim),
+      rolesClaim: valueOf(env, ENVIRONMENT.oidcRolesClaim),
+      roles: valueOf(env, oidcRoles),
+    },
+    sessionHours: valueOf(env, ENVIRONMENT.oidcSessionHours),
   }
 }
 

@@ -35,6 +35,7 @@ export const PROBLEMS = {
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Something went wrong in the controller' },
   store_failed: { status: 503, title: 'The store does not answer' },
+  provider_unreachable: { status: 503, title: 'The identity provider cannot be asked' },
   logs_unavailable: { status: 503, title: 'The output cannot be read now' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>
 

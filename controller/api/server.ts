@@ -53,6 +53,7 @@ import { seriesRoutes } from './routes/series.ts'
 import { scenarioRoutes } from './routes/scenarios.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { simulationRoutes } from './routes/simulations.ts'
+import { signInRoutes } from './routes/sign-in.ts'
 import { summaryRoutes } from './routes/summary.ts'
 import { NO_OWNER_LIMITS, type OwnerLimits } from '../domain/owner-limits.ts'
 import { TaskWaits } from './task-waits.ts'
@@ -238,6 +239,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   summaryRoutes(app, api)
   seriesRoutes(app, api)
   tokenRoutes(app, api)
+  signInRoutes(app, api)
   auditRoutes(app, api)
   simulationRoutes(app, api)
   scenarioRoutes(app, api)

@@ -13,7 +13,14 @@ export interface Asked {
 
 /** The API before a fake engine; it is gone after the tests of the file. */
 export async function askedApi(options: Partial<ApiOptions> = {}, world = new FakeController(), port = 0): Promise<Asked> {
-  const app = createApi({ commands: world.commands, views: world.views, version: '0.0.0-test', inVirtualTime: true, events: world.durable, ...options })
+  const app = createApi({
+    commands: world.commands,
+    views: world.views,
+    version: '0.0.0-test',
+    inVirtualTime: true,
+    events: world.durable,
+    ...options,
+  })
   afterAll(() => app.close())
   return { world, url: await app.listen({ host: '127.0.0.1', port }), close: () => app.close() }
 }

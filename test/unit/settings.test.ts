@@ -17,6 +17,7 @@ const DEFAULTS = {
   eventsMaxCount: 1_000_000,
   eventsMaxDays: 365,
   eventsMaxMib: 1024,
+  oidc: null,
   natsUrls: [],
   defaultOvercommitPercent: 0,
   logLevel: 'info',
@@ -61,6 +62,7 @@ describe('settings', () => {
       eventsMaxCount: 1000,
       eventsMaxDays: 7,
       eventsMaxMib: 64,
+      oidc: null,
       natsUrls: ['nats://a:4222', 'tls://b.example:4222'],
       defaultOvercommitPercent: 1000,
       logLevel: 'silent',
@@ -106,6 +108,49 @@ describe('settings', () => {
     const error = errorOf(() => readSettings({ [name]: value }))
     expect(error).toMatchObject({ variable: name, message: `${name} is ${JSON.stringify(value)}; it must be ${range}` })
     expect(error.message).not.toContain('\n')
+  })
+
+  const OIDC = {
+    CONTROLLER_OIDC_ISSUER: 'https://id.example.org/realm',
+    CONTROLLER_OIDC_CLIENT_ID: 'headroom',
+    CONTROLLER_OIDC_PUBLIC_URL: 'https://headroom.example.org',
+    CONTROLLER_OIDC_ROLES: 'gpu-admins=admin, *=viewer',
+  }
+
+  test('a provider is read whole', () => {
+    expect(readSettings({}).oidc).toBe(null)
+    expect(readSettings(OIDC).oidc).toMatchObject({
+      clientId: 'headroom',
+      clientSecretFile: null,
+      rules: {
+        nameClaim: 'email',
+        rolesClaim: 'groups',
+        roles: [
+          { value: 'gpu-admins', role: 'admin' },
+          { value: '*', role: 'viewer' },
+        ],
+      },
+      sessionHours: 8,
+    })
+  })
+
+  test.each([...Object.keys(OIDC), 'CONTROLLER_OIDC_ISSUER'])('half a provider is none: %s is missing', (name) => {
+    expect(errorOf(() => readSettings({ ...OIDC, [name]: '' }))).toMatchObject({ variable: name })
+    expect(errorOf(() => readSettings({ CONTROLLER_OIDC_CLIENT_SECRET_FILE: '/x' }))).toMatchObject({ variable: 'CONTROLLER_OIDC_ISSUER' })
+  })
+
+  test.each([
+    ['CONTROLLER_OIDC_ISSUER', 'http://id.example.org'],
+    ['CONTROLLER_OIDC_ISSUER', 'https://u:p@id.example.org'],
+    ['CONTROLLER_OIDC_PUBLIC_URL', 'https://headroom.example.org/gpu'],
+    ['CONTROLLER_OIDC_PUBLIC_URL', 'headroom.example.org'],
+    ['CONTROLLER_OIDC_ROLES', 'gpu-admins'],
+    ['CONTROLLER_OIDC_ROLES', 'gpu-admins=root'],
+    ['CONTROLLER_OIDC_ROLES', '=viewer'],
+    ['CONTROLLER_OIDC_SCOPE', 'email'],
+    ['CONTROLLER_OIDC_SESSION_HOURS', '0'],
+  ])('%s=%j is refused', (name, value) => {
+    expect(errorOf(() => readSettings({ ...OIDC, [name]: value }))).toMatchObject({ variable: name })
   })
 
   test('a refused broker URL does not show its password', () => {

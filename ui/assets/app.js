@@ -64,6 +64,27 @@ function signIn(event) {
   void refresh()
 }
 
+/** Who signs in by a provider gets there by a link; who has just come back without success is told why. */
+async function showSignIn() {
+  const failure = new URLSearchParams(location.search).get('sign_in_failed')
+  if (failure !== null) {
+    byId('sign-in-failed').hidden = false
+    setText('sign-in-failed', FAILURES[failure] ?? 'You were not signed in.')
+    history.replaceState(null, '', location.pathname)
+  }
+  const { body } = await ask('/auth/session')
+  if (body.provider === null) return
+  byId('provider').hidden = false
+  setText('provider-link', `sign in at ${body.provider}`)
+}
+
+const FAILURES = {
+  expired: 'Signing in took too long, or was begun in another browser: try again.',
+  denied: 'The provider did not sign you in.',
+  no_role: 'You are known, but have no role here: ask an administrator.',
+  provider_unreachable: 'The provider cannot be asked now: try again later.',
+}
+
 async function poll() {
   if (!document.hidden) await refresh()
   setTimeout(poll, POLL_MS)
@@ -319,6 +340,7 @@ const clockTime = (date) => date.toTimeString().slice(0, 8)
 // ---- start ----
 
 byId('sign-in').addEventListener('submit', signIn)
+showSignIn().catch(() => {})
 byId('overcommit-form').addEventListener('submit', setPercent)
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()

@@ -4,6 +4,7 @@ import type { AccessBook } from '../../engine/access-book.ts'
 import { AuditTrail } from './audit-trail.ts'
 import { Authenticator } from './authenticator.ts'
 import { hostRules, type HostRules } from './host-rules.ts'
+import type { SignIn } from './sign-in.ts'
 import { createRateLimiter, type RateLimiter } from './rate-limiter.ts'
 
 export interface AccessOptions {
@@ -13,6 +14,8 @@ export interface AccessOptions {
   readonly now: () => Instant
   /** Hash of the admin token that the environment names. */
   readonly adminTokenHash?: string | null
+  /** How people sign in with a browser; null: not at all. */
+  readonly signIn?: SignIn | null
   /** Names under which it may be asked, beside loopback names and addresses. */
   readonly allowedHosts?: readonly string[]
   /** Of one token; 0: no limit. */
@@ -29,6 +32,7 @@ export interface Access {
   readonly book: AccessBook | null
   readonly now: () => Instant
   readonly authenticator: Authenticator
+  readonly signIn: SignIn | null
   readonly hosts: HostRules
   readonly ofTokens: RateLimiter
   readonly ofAddresses: RateLimiter
@@ -37,11 +41,12 @@ export interface Access {
 }
 
 export function createAccess(options: AccessOptions): Access {
-  const { book, now, adminTokenHash = null, allowedHosts = [] } = options
+  const { book, now, adminTokenHash = null, signIn = null, allowedHosts = [] } = options
   return {
     book,
     now,
-    authenticator: new Authenticator({ book, adminTokenHash, now }),
+    authenticator: new Authenticator({ book, adminTokenHash, now, signIn }),
+    signIn,
     hosts: hostRules(allowedHosts),
     ofTokens: createRateLimiter(options.requestsPerSecond ?? REQUESTS_PER_SECOND),
     ofAddresses: createRateLimiter(options.anonymousRequestsPerSecond ?? ANONYMOUS_REQUESTS_PER_SECOND),

@@ -1,8 +1,11 @@
-/** Who a bearer token belongs to. */
+/** Who asks: whose bearer token it is, or whose browser is signed in. */
 import type { Instant } from '../../../protocol/units.ts'
 import type { AccessBook } from '../../engine/access-book.ts'
 import type { Caller } from '../caller.ts'
 import { ApiProblem } from '../errors.ts'
+import { cookieIn } from './cookies.ts'
+import { sessionCookieOf } from './session-cookie.ts'
+import type { SignIn } from './sign-in.ts'
 import { idIn, isSecretOf } from './token-secrets.ts'
 
 export interface AuthenticatorOptions {
@@ -11,6 +14,14 @@ export interface AuthenticatorOptions {
   /** Hash of the admin token that the environment names; null: none. */
   readonly adminTokenHash: string | null
   readonly now: () => Instant
+  /** null: nobody signs in with a browser. */
+  readonly signIn?: SignIn | null
+}
+
+/** What of a request says who asks. */
+export interface Credentials {
+  readonly authorization?: string | undefined
+  readonly cookie?: string | undefined
 }
 
 /** As it stands beside the name of a stored token in audit entries. */
@@ -27,14 +38,23 @@ export class Authenticator {
 
   /** Once there was a token it stays so until the next start: the last one that is revoked opens nothing. */
   get isRequired(): boolean {
-    const { book, adminTokenHash } = this.#options
-    this.#wasRequired ||= adminTokenHash !== null || (book !== null && book.size > 0)
+    const { book, adminTokenHash, signIn = null } = this.#options
+    this.#wasRequired ||= signIn !== null || adminTokenHash !== null || (book !== null && book.size > 0)
     return this.#wasRequired
   }
 
-  /** @throws ApiProblem unauthorized, which says nothing of what is wrong but to who holds the secret. */
-  callerOf(authorization: string | undefined): Caller {
-    if (authorization === undefined) throw unauthorized('Send a token: Authorization: Bearer …')
+  /**
+   * A token comes before a session.
+   * @throws ApiProblem unauthorized, which says nothing of what is wrong but to who holds the secret.
+   */
+  callerOf({ authorization, cookie }: Credentials): Caller {
+    if (authorization === undefined) {
+      const caller = this.#signedIn(cookie)
+      if (caller !== null) return caller
+      throw unauthorized(
+        this.#options.signIn ? 'Sign in, or send a token: Authorization: Bearer …' : 'Send a token: Authorization: Bearer …',
+      )
+    }
     const secret = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization)?.[1]
     if (secret === undefined) throw unauthorized('Only tokens are taken here: Authorization: Bearer …')
     const { book, adminTokenHash, now } = this.#options
@@ -49,10 +69,28 @@ export class Authenticator {
     return { name: token.name, role: token.role, tokenId: token.id }
   }
 
-  /** A token that was known still is: neither revoked nor expired. */
+  /** null instead of a problem. */
+  knownCaller(credentials: Credentials): Caller | null {
+    try {
+      return this.callerOf(credentials)
+    } catch (error) {
+      if (error instanceof ApiProblem) return null
+      throw error
+    }
+  }
+
+  #signedIn(cookie: string | undefined): Caller | null {
+    const { signIn = null } = this.#options
+    if (signIn === null) return null
+    const secret = cookieIn(cookie, sessionCookieOf(signIn.isSecure))
+    return secret === null ? null : signIn.sessions.callerOf(secret)
+  }
+
+  /** A token or session that was known still is: neither revoked nor expired. */
   isGood(tokenId: string): boolean {
     if (tokenId === FILE_TOKEN_ID) return true
-    const { book, now } = this.#options
+    const { book, now, signIn } = this.#options
+    if (signIn?.sessions.isGood(tokenId) === true) return true
     const token = book?.token(tokenId)
     return token !== undefined && (token.expiresAt === null || token.expiresAt > now())
   }

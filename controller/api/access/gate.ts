@@ -1,8 +1,8 @@
 /**
  * Every request passes here before its body is read. In order:
  * 1. It names a host that is known here.
- * 2. Where nobody has to say who he is: what changes something does not come from a page of another site.
- * 3. Where tokens are: it carries one that is known, unless the route is open to all.
+ * 2. Where nobody has to say who he is, or a cookie says it: what changes something does not come from a page of another site.
+ * 3. Where tokens are: it carries one that is known, or comes from a browser that is signed in, unless the route is open to all.
  * 4. Its source has not asked too often.
  * 5. The role of the caller is enough for the route.
  * 6. A submitter asks for a task of his own, where the route is for owners.
@@ -52,6 +52,8 @@ function admit(request: FastifyRequest, access: Access, views: Views): Promise<v
   const { role, ownersOnly } = accessOf(request.routeOptions as never)
   request.caller = role === 'public' ? STRANGER : authenticated(request, access)
   limit(request, access, request.caller.tokenId)
+  // A browser sends its cookie whoever made it ask.
+  if (request.headers.authorization === undefined && !isSafe(request.method)) requireSameSite(request, access)
   requireRole(request.caller, role)
   return ownersOnly && request.caller.role === 'submitter' ? requireOwner(request, views) : null
 }
@@ -59,7 +61,7 @@ function admit(request: FastifyRequest, access: Access, views: Views): Promise<v
 /** An address that fails is slowed down. */
 function authenticated(request: FastifyRequest, access: Access): Caller {
   try {
-    return access.authenticator.callerOf(request.headers.authorization)
+    return access.authenticator.callerOf(request.headers)
   } catch (error) {
     limit(request, access, null)
     throw error

@@ -1,0 +1,151 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { ProviderFault } from '../../ports/identity-provider.ts'
+import type { Access } from '../access/access.ts'
+import { cookieIn, cookieText } from '../access/cookies.ts'
+import { LOGIN_COOKIE, sessionCookieOf } from '../access/session-cookie.ts'
+import { ownPath, type SignIn, type SignInOutcome } from '../access/sign-in.ts'
+import { callerOf, type Caller } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentInstantOrNull } from '../present/instant.ts'
+import { CallbackQuerySchema, RedirectSchema, SessionSchema, SignInQuerySchema } from '../schema/sign-in.ts'
+
+const getSession = operation({
+  operationId: 'getSession',
+  role: 'public',
+  summary: 'Who asks, and how one says who one is',
+  tags: ['access'],
+  response: { 200: SessionSchema },
+})
+
+const beginSignIn = operation(
+  {
+    operationId: 'beginSignIn',
+    role: 'public',
+    summary: 'Sign in with a browser, at the identity provider',
+    description: 'The browser is sent to the provider, comes back to /auth/callback, and has a session from then on.',
+    tags: ['access'],
+    querystring: SignInQuerySchema,
+    response: { 302: RedirectSchema },
+  },
+  ['not_found', 'provider_unreachable'],
+)
+
+const finishSignIn = operation(
+  {
+    operationId: 'finishSignIn',
+    role: 'public',
+    summary: 'Where the identity provider sends the browser back to',
+    description:
+      'Whoever is not signed in comes to the page with sign_in_failed in its query: expired, denied, no_role or provider_unreachable.',
+    tags: ['access'],
+    querystring: CallbackQuerySchema,
+    response: { 302: RedirectSchema },
+  },
+  ['not_found'],
+)
+
+const signOut = operation({
+  operationId: 'signOut',
+  role: 'viewer',
+  summary: 'End the session of this browser',
+  description: 'Streams that it opened end within 5 s. A token stays as it is.',
+  tags: ['access'],
+  routine: true,
+  response: { 204: Type.Null({ description: 'It is over' }) },
+})
+
+const AUTH_PATH = '/api/v1/auth'
+
+/** /auth/session, /auth/login, /auth/callback and /auth/logout. */
+export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
+  const { authenticator, signIn } = access
+  const configured = (): SignIn => {
+    if (signIn === null) throw new ApiProblem('not_found', 'No identity provider is configured here: ask for a token.')
+    return signIn
+  }
+
+  app.get('/auth/session', { schema: getSession }, (request) => {
+    const caller = authenticator.isRequired ? authenticator.knownCaller(request.headers) : callerOf(request)
+    return {
+      is_open: !authenticator.isRequired,
+      sign_in: authenticator.isRequired ? (signIn === null ? ['token' as const] : ['provider' as const, 'token' as const]) : [],
+      provider: signIn?.provider ?? null,
+      caller: caller === null ? null : presentCaller(caller, signIn),
+    }
+  })
+
+  app.get('/auth/login', { schema: beginSignIn }, async ({ query }, reply) => {
+    const way = configured()
+    const { url, id, maxAgeSeconds } = await way.begin(ownPath(query.return_to)).catch((error: unknown) => {
+      if (!(error instanceof ProviderFault)) throw error
+      throw new ApiProblem('provider_unreachable', `The identity provider cannot be asked: ${error.message}.`, {
+        headers: { 'retry-after': '10' },
+        cause: error,
+      })
+    })
+    const fields = { value: id, path: AUTH_PATH, maxAgeSeconds, sameSite: 'Lax' as const, isSecure: way.isSecure }
+    reply.header('set-cookie', cookieText(LOGIN_COOKIE, fields))
+    return sendTo(reply, url)
+  })
+
+  app.get('/auth/callback', { schema: finishSignIn }, async (request, reply) => {
+    const way = configured()
+    const query = new URL(request.url, 'http://localhost').searchParams
+    const outcome = await way.finish(cookieIn(request.headers.cookie, LOGIN_COOKIE), query)
+    recordSignIn(access, request, outcome)
+    const over = cookieText(LOGIN_COOKIE, { value: '', path: AUTH_PATH, maxAgeSeconds: 0, sameSite: 'Lax', isSecure: way.isSecure })
+    if (!outcome.ok) {
+      request.log.warn({ failure: outcome.failure, why: outcome.why }, 'a sign-in failed')
+      reply.header('set-cookie', over)
+      return sendTo(reply, `/?sign_in_failed=${outcome.failure}`)
+    }
+    const session = cookieText(sessionCookieOf(way.isSecure), {
+      value: outcome.secret,
+      path: '/',
+      maxAgeSeconds: Math.floor(way.sessions.lifetimeMs / 1000),
+      sameSite: 'Strict',
+      isSecure: way.isSecure,
+    })
+    reply.header('set-cookie', [over, session])
+    return sendTo(reply, outcome.returnTo)
+  })
+
+  app.post('/auth/logout', { schema: signOut }, async (request, reply) => {
+    const { tokenId } = callerOf(request)
+    if (signIn !== null && tokenId !== null) {
+      signIn.sessions.end(tokenId)
+      const fields = { value: '', path: '/', maxAgeSeconds: 0, sameSite: 'Strict' as const, isSecure: signIn.isSecure }
+      reply.header('set-cookie', cookieText(sessionCookieOf(signIn.isSecure), fields))
+    }
+    return reply.code(204).send(null)
+  })
+}
+
+/** A sign-in is a GET, which is not audited by itself. */
+function recordSignIn({ trail, signIn }: Access, request: FastifyRequest, outcome: SignInOutcome): void {
+  if (trail === null) return
+  const caller = outcome.ok ? outcome.caller : null
+  const subject = {
+    kind: 'control' as const,
+    actor: caller?.name ?? null,
+    role: caller?.role ?? null,
+    tokenId: caller?.tokenId ?? null,
+    address: request.ip,
+    requestId: request.id,
+    action: 'signIn',
+    target: `at ${signIn?.provider ?? ''}${outcome.ok ? '' : `: ${outcome.failure}`}`,
+  }
+  if (outcome.ok) trail.end(trail.begin(subject), subject, 302, null)
+  else trail.end(null, subject, 403, 'forbidden')
+}
+
+function presentCaller({ name, role, tokenId }: Caller, signIn: SignIn | null) {
+  return { name, role, expires_at: presentInstantOrNull(tokenId === null ? null : (signIn?.sessions.expiresAt(tokenId) ?? null)) }
+}
+
+function sendTo(reply: FastifyReply, url: string): FastifyReply {
+  return reply.code(302).header('location', url).send(null)
+}

@@ -1,0 +1,49 @@
+/** Which role somebody has whom an identity provider knows. Pure. */
+import { RANKED_ROLES, type RankedRole } from './role.ts'
+
+/** A value of the roles claim, or `*` for everybody who signs in, and the role that goes with it. */
+export interface RoleRule {
+  readonly value: string
+  readonly role: RankedRole
+}
+
+export interface ClaimRules {
+  /** Names the person: author of changes, owner of tasks. */
+  readonly nameClaim: string
+  /** Holds a text or a list of texts. */
+  readonly rolesClaim: string
+  readonly roles: readonly RoleRule[]
+}
+
+export type Person = { readonly ok: true; readonly name: string; readonly role: RankedRole } | { readonly ok: false; readonly why: string }
+
+/** As names of tokens are, so that a token and a person of one name own the same tasks. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
+
+/** The highest role of all that apply. Dots in the name of a claim lead into objects, unless a claim is called so. */
+export function personOf(claims: Readonly<Record<string, unknown>>, { nameClaim, rolesClaim, roles }: ClaimRules): Person {
+  const name = claimAt(claims, nameClaim)
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    return { ok: false, why: `the claim ${nameClaim} holds no name that can be used here` }
+  }
+  if (nameClaim === 'email' && claims['email_verified'] === false) return { ok: false, why: 'the address is not verified at the provider' }
+  const values = new Set(['*', ...textsOf(claimAt(claims, rolesClaim))])
+  const role = RANKED_ROLES.findLast((each) => roles.some((rule) => rule.role === each && values.has(rule.value)))
+  if (role === undefined) return { ok: false, why: `nothing in the claim ${rolesClaim} gives ${name} a role here` }
+  return { ok: true, name, role }
+}
+
+function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
+  if (Object.hasOwn(claims, path)) return claims[path]
+  let at: unknown = claims
+  for (const part of path.split('.')) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, part)) return undefined
+    at = (at as Readonly<Record<string, unknown>>)[part]
+  }
+  return at
+}
+
+function textsOf(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value]
+  return Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : []
+}

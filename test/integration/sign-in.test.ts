@@ -1,0 +1,217 @@
+/** Signing in with a browser: the controller's routes, openid-client, and a provider behind a real socket. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
+import { Sessions } from '../../controller/api/access/sessions.ts'
+import { SignIn } from '../../controller/api/access/sign-in.ts'
+import { accessWorld, type AccessWorld } from '../support/access-world.ts'
+import { OidcProvider } from '../support/oidc-provider.ts'
+
+const PUBLIC_URL = 'http://headroom.example.org:30080'
+const HOST = { host: 'headroom.example.org:30080' }
+const HOUR_MS = 3_600_000
+
+let provider: OidcProvider
+let world: AccessWorld
+
+beforeAll(async () => {
+  provider = await OidcProvider.start()
+})
+afterAll(() => provider.close())
+
+beforeEach(async () => {
+  provider.claims = { sub: 'u1', email: 'ada@example.org', groups: ['gpu-operators', 'people'] }
+  provider.lie = {}
+  provider.refuses = false
+  const now = (): number => world.now
+  const oidc = createOidcProvider({
+    issuer: new URL(provider.issuer),
+    clientId: provider.clientId,
+    clientSecret: provider.clientSecret,
+    redirectUrl: new URL('/api/v1/auth/callback', PUBLIC_URL),
+    scope: 'openid email',
+  })
+  const rules = {
+    nameClaim: 'email',
+    rolesClaim: 'groups',
+    roles: [
+      { value: 'people', role: 'viewer' as const },
+      { value: 'gpu-operators', role: 'operator' as const },
+    ],
+  }
+  const signIn = new SignIn({ provider: oidc, rules, sessions: new Sessions({ now, lifetimeMs: 8 * HOUR_MS }), now, isSecure: false })
+  world = await accessWorld({ signIn, allowedHosts: ['headroom.example.org'] })
+})
+afterEach(() => world.app.close())
+
+const get = (path: string, headers: Record<string, string> = {}) => world.ask('GET', path, { headers: { ...HOST, ...headers } })
+
+/** Name and value of a cookie that was set, as a browser sends it back. */
+function cookiesOf(header: string | string[] | undefined): string {
+  return [header ?? []]
+    .flat()
+    .filter((each) => !each.includes('Max-Age=0'))
+    .map((each) => each.split(';', 1)[0])
+    .join('; ')
+}
+
+/** To the provider and back, as a browser goes; answers where it ends and the cookies it has then. */
+async function signIn(returnTo = '/') {
+  const begun = await get(`/api/v1/auth/login?return_to=${encodeURIComponent(returnTo)}`)
+  expect(begun.statusCode).toBe(302)
+  const atProvider = await fetch(String(begun.headers.location), { redirect: 'manual' })
+  const back = new URL(atProvider.headers.get('location') ?? '')
+  expect(back.origin).toBe(PUBLIC_URL)
+  const login = cookiesOf(begun.headers['set-cookie'])
+  const done = await get(back.pathname + back.search, { cookie: login })
+  return { begun, back, login, done, cookie: cookiesOf(done.headers['set-cookie']), location: done.headers.location }
+}
+
+describe('who signs in', () => {
+  test('gets a session with the name and the highest role of his claims, and comes back to where he was', async () => {
+    const { begun, done, cookie, location } = await signIn('/nodes?q=a')
+    expect(location).toBe('/nodes?q=a')
+    expect(String(begun.headers['set-cookie'])).toMatch(/^headroom_login=.*; Path=\/api\/v1\/auth; Max-Age=600; HttpOnly; SameSite=Lax$/)
+    expect(String(done.headers['set-cookie'])).toMatch(/headroom_session=[\w-]{43}; Path=\/; Max-Age=28800; HttpOnly; SameSite=Strict/)
+    expect((await get('/api/v1/auth/session', { cookie })).json()).toEqual({
+      is_open: false,
+      sign_in: ['provider', 'token'],
+      provider: new URL(provider.issuer).host,
+      caller: { name: 'ada@example.org', role: 'operator', expires_at: new Date(world.now + 8 * HOUR_MS).toISOString() },
+    })
+    expect((await get('/api/v1/config', { cookie })).statusCode).toBe(200)
+    expect((await get('/api/v1/tokens', { cookie })).statusCode).toBe(403)
+  })
+
+  test('is the author of what he changes, and stands in the audit with his session', async () => {
+    const { cookie } = await signIn()
+    const changed = await world.ask('PUT', '/api/v1/config', {
+      headers: { ...HOST, cookie, 'sec-fetch-site': 'same-origin' },
+      body: { default_vram_overcommit_percent: 20 },
+    })
+    expect(changed.statusCode).toBe(200)
+    const audits = await world.audits()
+    expect(audits.map(({ action, actor, role, outcome }) => [action, actor, role, outcome])).toEqual([
+      ['signIn', 'ada@example.org', 'operator', 'accepted'],
+      ['putConfig', 'ada@example.org', 'operator', 'accepted'],
+    ])
+    expect(audits[1]?.tokenId).toMatch(/^session-[0-9a-f]{12}$/)
+    expect(JSON.stringify(audits)).not.toContain(cookie.split('=')[1])
+  })
+
+  test('cannot be made to change something by a page of another site', async () => {
+    const { cookie } = await signIn()
+    const foreign = { ...HOST, cookie, origin: 'https://evil.example.net', 'sec-fetch-site': 'cross-site' }
+    const refused = await world.ask('PUT', '/api/v1/config', { headers: foreign, body: { default_vram_overcommit_percent: 90 } })
+    expect(refused.json()).toMatchObject({ status: 403, code: 'cross_site_request' })
+    expect((await get('/api/v1/config', { cookie })).json()).toMatchObject({ default_vram_overcommit_percent: 0 })
+  })
+
+  test('is out again when he signs out, and when his time is over', async () => {
+    const first = await signIn()
+    const out = await world.ask('POST', '/api/v1/auth/logout', { headers: { ...HOST, cookie: first.cookie } })
+    expect(out.statusCode).toBe(204)
+    expect(String(out.headers['set-cookie'])).toContain('headroom_session=; Path=/; Max-Age=0')
+    expect((await get('/api/v1/config', { cookie: first.cookie })).statusCode).toBe(401)
+    const second = await signIn()
+    world.now += 8 * HOUR_MS
+    expect((await get('/api/v1/config', { cookie: second.cookie })).statusCode).toBe(401)
+    expect((await get('/api/v1/auth/session', { cookie: second.cookie })).json()).toMatchObject({ caller: null })
+  })
+})
+
+describe('nobody is signed in', () => {
+  async function failure(): Promise<string | undefined> {
+    const { done, cookie, location } = await signIn()
+    expect(done.statusCode).toBe(302)
+    expect(cookie).toBe('')
+    return location
+  }
+
+  test('whom no rule gives a role', async () => {
+    provider.claims = { sub: 'u2', email: 'eve@example.org', groups: ['visitors'] }
+    expect(await failure()).toBe('/?sign_in_failed=no_role')
+    expect(await world.audits()).toMatchObject([{ action: 'signIn', actor: null, kind: 'refusal', outcome: 'refused', code: 'forbidden' }])
+  })
+
+  test('whose address is not verified', async () => {
+    provider.claims = { ...provider.claims, email_verified: false }
+    expect(await failure()).toBe('/?sign_in_failed=no_role')
+  })
+
+  test('who says no at the provider', async () => {
+    provider.refuses = true
+    expect(await failure()).toBe('/?sign_in_failed=denied')
+  })
+
+  test.each([
+    ['for another sign-in', { nonce: 'other' }],
+    ['for another client', { audience: 'other' }],
+    ['of another issuer', { issuer: 'http://127.0.0.1:1' }],
+    ['that somebody else signed', { isForged: true }],
+    ['that is over', { expiresInSeconds: -3600 }],
+  ])('with an ID token %s', async (_, lie) => {
+    provider.lie = lie
+    expect(await failure()).toBe('/?sign_in_failed=denied')
+  })
+
+  test('in another browser than the one that began, or twice', async () => {
+    const { back, login, done } = await signIn()
+    expect(done.headers.location).toBe('/')
+    const again = await get(back.pathname + back.search, { cookie: login })
+    expect(again.headers.location).toBe('/?sign_in_failed=expired')
+    const elsewhere = await get(back.pathname + back.search)
+    expect(elsewhere.headers.location).toBe('/?sign_in_failed=expired')
+  })
+
+  test('with a state that was not sent out', async () => {
+    const begun = await get('/api/v1/auth/login')
+    const atProvider = await fetch(String(begun.headers.location), { redirect: 'manual' })
+    const back = new URL(atProvider.headers.get('location') ?? '')
+    back.searchParams.set('state', 'forged')
+    const done = await get(back.pathname + back.search, { cookie: cookiesOf(begun.headers['set-cookie']) })
+    expect(done.headers.location).toBe('/?sign_in_failed=denied')
+  })
+
+  test('after ten minutes at the provider', async () => {
+    const begun = await get('/api/v1/auth/login')
+    const back = new URL((await fetch(String(begun.headers.location), { redirect: 'manual' })).headers.get('location') ?? '')
+    world.now += 600_000
+    const done = await get(back.pathname + back.search, { cookie: cookiesOf(begun.headers['set-cookie']) })
+    expect(done.headers.location).toBe('/?sign_in_failed=expired')
+  })
+
+  test('with a made-up session', async () => {
+    expect((await get('/api/v1/config', { cookie: 'headroom_session=guess' })).statusCode).toBe(401)
+  })
+})
+
+test('a provider that cannot be asked is said to be so, and asked again the next time', async () => {
+  const gone = await OidcProvider.start()
+  const issuer = new URL(gone.issuer)
+  await gone.close()
+  const redirectUrl = new URL('/api/v1/auth/callback', PUBLIC_URL)
+  const oidc = createOidcProvider({ issuer, clientId: 'x', clientSecret: null, redirectUrl, scope: 'openid' })
+  await expect(oidc.begin()).rejects.toMatchObject({ name: 'ProviderFault', kind: 'unreachable' })
+  await expect(oidc.begin()).rejects.toMatchObject({ message: expect.stringContaining(issuer.host) })
+})
+
+test.each(['//evil.example.net', '/\\evil.example.net', 'https://evil.example.net/', 'javascript:alert(1)', ''])(
+  'the way back never leads to %j',
+  async (returnTo) => {
+    expect((await signIn(returnTo)).location).toBe('/')
+  },
+)
+
+test('without a provider there is nothing to sign in to', async () => {
+  const plain = await accessWorld()
+  expect((await plain.ask('GET', '/api/v1/auth/session')).json()).toEqual({
+    is_open: true,
+    sign_in: [],
+    provider: null,
+    caller: { name: null, role: 'admin', expires_at: null },
+  })
+  expect((await plain.ask('GET', '/api/v1/auth/login')).statusCode).toBe(404)
+  await plain.token('viewer')
+  expect((await plain.ask('GET', '/api/v1/auth/session')).json()).toMatchObject({ is_open: false, sign_in: ['token'], caller: null })
+  await plain.app.close()
+})
