@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Access } from '../controller/api/access/access.ts'
+import type { SignIn } from '../controller/api/access/sign-in.ts'
 import { createApi } from '../controller/api/server.ts'
 import { createSeriesFiles } from '../controller/adapters/series-files.ts'
 import { SCHEMA_VERSION } from '../controller/adapters/sqlite/migrations.ts'
@@ -99,9 +100,8 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     await fleet.stop()
     throw fault
   })
-  const isOpen = !access.authenticator.isRequired
   process.stdout.write(
-    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${isOpen ? 'open to this host' : signIn === null ? 'asks for a token' : `asks for a token or for a sign-in at ${signIn.provider}`}; Ctrl-C stops it)\n`,
+    `Headroom ${packageVersion()} runs ${fleet.describe} on ${url} (data in ${settings.dataDir}; ${whoMayAsk(access, signIn)}; Ctrl-C stops it)\n`,
   )
   await untilSignal()
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
@@ -110,6 +110,11 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   await fleet.stop()
   disk.stop()
   measured.process.stop()
+}
+
+function whoMayAsk({ authenticator }: Access, signIn: SignIn | null): string {
+  if (!authenticator.isRequired) return 'open to this host'
+  return signIn === null ? 'asks for a token' : `asks for a token or for a sign-in at ${signIn.provider}`
 }
 
 function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions['onCommit']>, log: Logger): SqliteStore {
