@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Controller } from '../controller/controller.ts'
 import { createApi } from '../controller/api/server.ts'
 import type { Commands } from '../controller/engine/commands.ts'
-import type { OperatorDesk } from '../simulator/operator-agenda.ts'
+import type { DeskAnswer, OperatorDesk } from '../simulator/operator-agenda.ts'
 import type { OpenDesk } from '../simulator/run.ts'
 import type { OperatorMethod } from '../simulator/scenario/scenario.ts'
 import type { World } from '../simulator/world.ts'
@@ -16,6 +16,14 @@ const MAX_TURNS = 100_000
 export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> => Promise.resolve(new Desk(world, pump))
 
 type Pump = Parameters<OpenDesk>[1]
+type Headers = Readonly<Record<string, string>>
+
+interface Question {
+  readonly method: OperatorMethod
+  readonly path: string
+  readonly body: unknown
+  readonly headers: Headers
+}
 
 /** The interface of one controller, and how many of the commands that came through it are not answered. */
 interface Front {
@@ -36,10 +44,10 @@ class Desk implements OperatorDesk {
   }
 
   /** A controller that dies over it has cut the connection: the operator asks again when there is one. */
-  async ask(method: OperatorMethod, path: string, body: unknown): Promise<{ readonly status: number; readonly text: string }> {
+  async ask(method: OperatorMethod, path: string, body: unknown, headers: Headers = {}): Promise<DeskAnswer> {
     for (;;) {
       await this.#untilControllerUp()
-      const answer = await this.#askOnce(await this.#frontOf(this.#world.controller), method, path, body)
+      const answer = await this.#askOnce(await this.#frontOf(this.#world.controller), { method, path, body, headers })
       if (answer !== null) return answer
     }
   }
@@ -57,10 +65,11 @@ class Desk implements OperatorDesk {
   }
 
   /** Null: nobody is there to answer any more. */
-  async #askOnce(front: Front, method: OperatorMethod, path: string, body: unknown): Promise<{ status: number; text: string } | null> {
+  async #askOnce(front: Front, { method, path, body, headers }: Question): Promise<DeskAnswer | null> {
     front.isCommanded = false
     let isAnswered = false
-    const withBody = body === null ? {} : { payload: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+    const withBody =
+      body === null ? { headers } : { payload: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } }
     const answer = front.app.inject({ method, url: path, ...withBody }).finally(() => {
       isAnswered = true
     })

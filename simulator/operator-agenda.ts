@@ -6,14 +6,22 @@ import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Clock } from '../controller/ports/clock.ts'
 import type { Instant } from '../protocol/units.ts'
 import { nodeIdFromName } from '../protocol/node-id.ts'
+import { missingIn } from './answer-check.ts'
+import { withIds } from './scenario/placeholders.ts'
+import type { Placeholder } from './scenario/placeholders.ts'
 import type { OperatorAction, OperatorMethod } from './scenario/scenario.ts'
 import { formatDuration } from './scenario/quantity.ts'
 
 /** Asks the controller over REST in virtual time. Time stands still until the answer is there. */
 export interface OperatorDesk {
   /** @returns the status and the text of the answer. */
-  ask(method: OperatorMethod, path: string, body: unknown): Promise<{ readonly status: number; readonly text: string }>
+  ask(method: OperatorMethod, path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<DeskAnswer>
   close(): Promise<void>
+}
+
+export interface DeskAnswer {
+  readonly status: number
+  readonly text: string
 }
 
 const SHOWN_CHARACTERS = 300
@@ -21,6 +29,8 @@ const SHOWN_CHARACTERS = 300
 export class OperatorAgenda {
   readonly #desk: OperatorDesk | null
   readonly #due: OperatorAction[] = []
+  /** Of tasks that actions have named. */
+  readonly #taskIds = new Map<string, string>()
   #left: number
   /** Answers that were not what the scenario expects, and what was never asked, in words. */
   readonly faults: string[] = []
@@ -55,17 +65,43 @@ export class OperatorAgenda {
     await this.#desk?.close()
   }
 
-  async #ask({ atMs, method, path, body, expect }: OperatorAction): Promise<void> {
-    const { status, text } = await (this.#desk as OperatorDesk).ask(method, withNodeIds(path), body)
-    if (expect === null || status === expect) return
+  async #ask(action: OperatorAction): Promise<void> {
+    const { atMs, method, path, body, headers } = action
+    const desk = this.#desk as OperatorDesk
+    const answered = await desk.ask(method, String(withIds(path, this.#idOf)), withIds(body, this.#idOf), headers)
+    const problem = problemOf(
+      { ...action, ...(action.answer === undefined ? {} : { answer: withIds(action.answer, this.#idOf) }) },
+      answered,
+    )
+    if (action.as !== undefined) this.#name(action.as, answered)
+    if (problem === null) return
+    const { text } = answered
     const answer = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text
     this.faults.push(
-      `operator at ${formatDuration(atMs)}: ${method.toUpperCase()} ${path} was answered ${status}, expected is ${expect}: ${answer}`,
+      `operator at ${formatDuration(atMs)}: ${method.toUpperCase()} ${path} was answered ${answered.status}, ${problem}: ${answer}`,
     )
   }
+
+  /** A task that was not made has no id; whoever asks for it is answered 404. */
+  #name(name: string, { text }: DeskAnswer): void {
+    const id = (jsonOf(text) as { readonly id?: unknown } | null)?.id
+    if (typeof id === 'string') this.#taskIds.set(name, id)
+  }
+
+  readonly #idOf = ({ kind, name }: Placeholder): string =>
+    kind === 'node' ? nodeIdFromName(name) : (this.#taskIds.get(name) ?? `no-task-${name}`)
 }
 
-/** `{node:a100-2}` stands for the id of that node. */
-function withNodeIds(path: string): string {
-  return path.replaceAll(/\{node:([^}]*)\}/g, (_, name: string) => nodeIdFromName(name))
+/** What is not as expected, after the status; null: all is. */
+function problemOf({ expect, answer }: OperatorAction, answered: DeskAnswer): string | null {
+  if (expect !== null && answered.status !== expect) return `expected is ${expect}`
+  return answer === undefined ? null : missingIn(jsonOf(answered.text), answer)
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

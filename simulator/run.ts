@@ -19,7 +19,8 @@ import type { BusMode } from './sim-bus.ts'
 import { World } from './world.ts'
 
 /** What a run takes of a scenario. */
-export type RunPlan = Pick<Scenario, 'seed' | 'clock' | 'nodes' | 'config' | 'workload' | 'operator'> & Partial<Pick<Scenario, 'faults'>>
+export type RunPlan = Pick<Scenario, 'seed' | 'clock' | 'nodes' | 'config' | 'ownerLimits' | 'workload' | 'operator'> &
+  Partial<Pick<Scenario, 'faults'>>
 
 /** What the result says about where it came from. */
 export interface RunIdentity {

@@ -6,6 +6,7 @@ import { createController } from '../controller/controller.ts'
 import type { Controller } from '../controller/controller.ts'
 import { createMemoryStore } from '../controller/adapters/memory-store.ts'
 import type { Event } from '../controller/domain/event.ts'
+import { NO_OWNER_LIMITS } from '../controller/domain/owner-limits.ts'
 import type { Node } from '../controller/domain/node.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Random } from '../controller/ports/random.ts'
@@ -13,11 +14,13 @@ import type { Store } from '../controller/ports/store.ts'
 import { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import { nodeIdFromName } from '../protocol/node-id.ts'
-import type { DurationMs, Instant } from '../protocol/units.ts'
+import type { DurationMs, Instant, Mib } from '../protocol/units.ts'
 import type { Counters } from '../controller/metrics/counters.ts'
 import { swapTotalsOf } from './faults/controller-host.ts'
 import type { SwapTotals } from './faults/controller-host.ts'
 import { FaultStage } from './faults/fault-stage.ts'
+import { workOfCommand } from './fleet/command-work.ts'
+import { planForeignMemory } from './fleet/foreign-memory.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
 import { tellReserve } from './fleet/tell-reserve.ts'
 import { OpenWorkload } from './fleet/workload.ts'
@@ -49,7 +52,7 @@ export interface WorldOptions {
 }
 
 /** What a world is made of: a scenario's fleet and configuration, and what breaks in it. */
-export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config'> & Partial<Pick<Scenario, 'faults'>>
+export type WorldPlan = Pick<Scenario, 'clock' | 'nodes' | 'config' | 'ownerLimits'> & Partial<Pick<Scenario, 'faults'>>
 
 export class World {
   readonly clock: VirtualClock
@@ -62,6 +65,9 @@ export class World {
   readonly #servers = new Map<string, ServerCore>()
   readonly #journal: Journal | null
   readonly #workload = new OpenWorkload()
+  readonly #devices = new Map<string, SimulatedDevice>()
+  /** Open tasks that came over REST and whose command says nothing of work: they run until somebody ends them. */
+  readonly #endless = new Set<string>()
   readonly #startedAt: Instant
   readonly #areHeartbeatsElided: boolean
   /** A server with the device and the disk that its node has had from the beginning. */
@@ -84,15 +90,22 @@ export class World {
     this.#areHeartbeatsElided = areHeartbeatsElided && this.faults === null
     if (this.faults !== null) {
       this.#controller = this.faults.controller
+      this.#planForeign()
       return
     }
     const bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
     const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, isForgetful: true })
     this.#controller = createController(
       { clock: this.clock, random: this.random, bus, store },
-      { initialConfig: plan.config, areHeartbeatsElided, onEvents: (events) => this.#onEvents(events) },
+      {
+        initialConfig: plan.config,
+        ownerLimits: plan.ownerLimits ?? NO_OWNER_LIMITS,
+        areHeartbeatsElided,
+        onEvents: (events) => this.#onEvents(events),
+      },
     )
     for (const node of plan.nodes) this.#addServer(node, bus, areHeartbeatsElided)
+    this.#planForeign()
   }
 
   /** Where faults end controllers: the one that began last. */
@@ -151,13 +164,19 @@ export class World {
     if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
   }
 
-  /** No more arrivals, no task is open, and nothing is broken or will be. */
+  /** No more arrivals, no task is open but those that an operator left to run for ever, and nothing is broken or will be. */
   isIdle(): boolean {
-    return this.#arrivals === null && this.#nextArrival === null && this.collector.unfinished === 0 && this.areFaultsOver
+    const isUndone = this.#arrivals !== null || this.#nextArrival !== null || this.collector.unfinished > this.#endless.size
+    return !isUndone && this.areFaultsOver
   }
 
   get areFaultsOver(): boolean {
     return this.faults?.isOver ?? true
+  }
+
+  /** VRAM of that GPU that others hold. */
+  foreignMib(nodeId: string, gpu: number): Mib {
+    return this.#deviceOf(nodeId)?.gpus()[gpu]?.foreign_mib ?? 0
   }
 
   /** The growing counters of the cluster since the start, whichever controllers kept them. */
@@ -210,13 +229,14 @@ export class World {
   }
 
   #faultStage(plan: WorldPlan, { seed, busMode = 'reference' }: WorldOptions): FaultStage | null {
-    const { faults = [], nodes, config } = plan
+    const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
     if (faults.length === 0) return null
     const { clock, random } = this
     return new FaultStage({
       faults,
       nodes,
       config,
+      ownerLimits,
       seed,
       random,
       clock,
@@ -237,6 +257,7 @@ export class World {
     const id = nodeIdFromName(node.name)
     const device = new SimulatedDevice(this.clock, node, this.#workload)
     const storage = createMemoryStorage()
+    this.#devices.set(id, device)
     const newServer = (start: number): ServerCore =>
       new ServerCore({
         nodeId: id,
@@ -255,6 +276,18 @@ export class World {
       })
     this.#newServer.set(id, newServer)
     this.#servers.set(id, newServer(1))
+  }
+
+  #deviceOf(nodeId: string): SimulatedDevice | undefined {
+    return this.faults === null ? this.#devices.get(nodeId) : this.faults.deviceOf(nodeId)
+  }
+
+  #planForeign(): void {
+    planForeignMemory(this.plan.nodes, this.clock, {
+      serverOf: (nodeId) => this.servers.get(nodeId),
+      deviceOf: (nodeId) => this.#deviceOf(nodeId),
+      reserveMib: (nodeId) => this.controller.views.node(nodeId)?.gpus[0]?.reserveMib ?? 0,
+    })
   }
 
   #applyNodeSettings(): void {
@@ -298,6 +331,14 @@ export class World {
     if (this.#nextArrival !== null) this.clock.at(this.#startedAt + this.#nextArrival.at, this.#arrive, RANK_ARRIVAL)
   }
 
+  /** A task that an operator has submitted: it counts as any other. */
+  #submittedByHand(id: string, at: Instant): void {
+    if (this.collector.knows(id)) return
+    const work = workOfCommand(this.controller.views.openTask(id)?.spec.command ?? null)
+    if (work === null) this.#endless.add(id)
+    this.collector.submittedTask(id, at, work === null ? null : aloneMsOf(work))
+  }
+
   #planCancel(id: string, atMs: DurationMs): void {
     const cancel = (): void => {
       if (this.faults === null) this.controller.commands.cancelTask(id, 'its owner', () => {})
@@ -311,9 +352,12 @@ export class World {
 
   #onEvents(events: readonly Event[]): void {
     this.#journal?.record(events)
+    for (const { kind, taskId, at } of events) if (kind === 'task_submitted' && taskId !== null) this.#submittedByHand(taskId, at)
     this.collector.record(events)
-    if (this.faults === null) {
-      for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) this.#workload.forget(event.taskId)
+    for (const { kind, taskId } of events) {
+      if (kind !== 'task_finished' || taskId === null) continue
+      if (this.faults === null) this.#workload.forget(taskId)
+      this.#endless.delete(taskId)
     }
     if (this.#areHeartbeatsElided) tellReserve(events, this.#nodes, this.#serverOf)
     for (const listener of this.#listeners) listener(events)

@@ -86,6 +86,11 @@ export class Presence {
     }
   }
 
+  /** A heartbeat out of turn. One that is not welcome yet says it all in its hello. */
+  speakNow(): void {
+    if (!this.#isStopped && !this.#isGreeting) this.#heartbeat()
+  }
+
   stop(): void {
     this.#isStopped = true
     this.#cancelHello()

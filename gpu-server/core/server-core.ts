@@ -101,6 +101,11 @@ export class ServerCore {
     this.#parts.ledger.reserveMib = mib
   }
 
+  /** For a simulation without heartbeats: something has changed that the next one would say. */
+  speakNow(): void {
+    this.#presence.speakNow()
+  }
+
   /** Listens for commands and says hello until it is welcome. */
   start(): void {
     const subject = nodeSubject(this.#o.nodeId, 'command')

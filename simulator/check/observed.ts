@@ -9,7 +9,7 @@ import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import type { World } from '../world.ts'
 
-/** A node as its maker describes it; its overrides arrive as events. Nobody else uses its GPUs: simulated devices report no foreign memory. */
+/** A node as its maker describes it; its overrides arrive as events. */
 export interface ObservedNode {
   readonly id: string
   readonly name: string
@@ -47,6 +47,8 @@ export interface Observed {
   now(): Instant
   /** By task id; of a server that is down, what lives on under its guards. */
   attemptsOn(nodeId: string): ReadonlyMap<string, ObservedAttempt>
+  /** VRAM of that GPU that others hold, as the device knows it. Left out: none anywhere. */
+  foreignMib?(nodeId: string, gpu: number): Mib
   /** Null for a task that is over. */
   requestOf(taskId: string): ObservedRequest | null
   /** Calls with every batch of events, in order. */
@@ -68,6 +70,7 @@ export function observe(world: World): Observed {
     })),
     now: () => world.clock.now(),
     attemptsOn: (nodeId) => world.servers.get(nodeId)?.attempts ?? NOBODY,
+    foreignMib: (nodeId, gpu) => world.foreignMib(nodeId, gpu),
     requestOf: (taskId) => world.controller.views.openTask(taskId)?.spec ?? null,
     listen: (listener) => world.listen(listener),
   }

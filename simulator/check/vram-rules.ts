@@ -31,7 +31,7 @@ function comesIn({ kind, data }: Event, residency: string): boolean {
   return kind === 'task_placed' || (kind === 'task_residency' && data['residency'] === 'swapping_in')
 }
 
-/** `reserve_kept`: on the servers, what is in VRAM never grows into the reserve. What was there before the reserve was raised may stay. */
+/** `reserve_kept`: on the servers, tasks never grow into the reserve. What was there before the reserve was raised, or before others came, may stay. */
 export function reserveKept({ shadow, observed, report }: RuleContext): AlwaysRule {
   const lastMib = new Map<string, readonly Mib[]>()
   return {
@@ -48,7 +48,7 @@ export function reserveKept({ shadow, observed, report }: RuleContext): AlwaysRu
         lastMib.set(nodeId, now)
         const reserveMib = shadow.reserveMib(node)
         for (const [gpu, mib] of now.entries()) {
-          const leftMib = node.physicalMib - mib
+          const leftMib = node.physicalMib - mib - (observed.foreignMib?.(nodeId, gpu) ?? 0)
           if (mib > (before[gpu] ?? 0) && leftMib < reserveMib)
             report(`GPU ${gpu} has ${leftMib} MiB left, the reserve is ${reserveMib} MiB`, { nodeId })
         }

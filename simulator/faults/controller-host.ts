@@ -6,6 +6,7 @@ import type { Counters } from '../../controller/metrics/counters.ts'
 import { sumOf, ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import type { Controller } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -23,6 +24,7 @@ export interface ControllerHostOptions {
   readonly randomOf: (start: number) => Random
   readonly store: StoreOptions
   readonly initialConfig: Partial<ConfigFields>
+  readonly ownerLimits: OwnerLimits
   readonly tally: FaultTally
   /** A controller has read what is durable. */
   readonly onBegun: () => void
@@ -141,13 +143,14 @@ export class ControllerHost {
 
   #newProcess(): ControllerProcess {
     this.#starts += 1
-    const { clock, bus, randomOf, store, initialConfig, tally } = this.#o
+    const { clock, bus, randomOf, store, initialConfig, ownerLimits, tally } = this.#o
     return new ControllerProcess({
       clock,
       bus,
       random: randomOf(this.#starts),
       store,
       initialConfig,
+      ownerLimits,
       tally,
       onBegun: (process) => {
         // The one before it may not know yet that it is none any more: it counts no longer.

@@ -2,6 +2,7 @@
 import { createController } from '../../controller/controller.ts'
 import type { Controller } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { Endpoint, FaultyBus } from './faulty-bus.ts'
@@ -16,6 +17,7 @@ export interface ControllerProcessOptions {
   readonly random: Random
   readonly store: StoreOptions
   readonly initialConfig: Partial<ConfigFields>
+  readonly ownerLimits: OwnerLimits
   readonly tally: FaultTally
   /** It has read what is durable, and listens. */
   readonly onBegun: (process: ControllerProcess) => void
@@ -40,7 +42,11 @@ export class ControllerProcess implements Committer {
     const { clock, random } = { clock: this.#clock, random: options.random }
     this.controller = createController(
       { clock, random, bus: this.#endpoint, store: storeOf(this, options.store) },
-      { initialConfig: options.initialConfig, onFault: (fault) => this.die(fault instanceof Error ? fault.message : String(fault)) },
+      {
+        initialConfig: options.initialConfig,
+        ownerLimits: options.ownerLimits,
+        onFault: (fault) => this.die(fault instanceof Error ? fault.message : String(fault)),
+      },
     )
   }
 

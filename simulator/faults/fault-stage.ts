@@ -7,11 +7,13 @@ import type { Controller, TaskRequest } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
+import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Instant } from '../../protocol/units.ts'
+import type { SimulatedDevice } from '../fleet/simulated-device.ts'
 import type { Workload } from '../fleet/workload.ts'
 import type { Fault, FaultItem } from '../scenario/fault.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
@@ -37,6 +39,7 @@ export interface FaultStageOptions {
   readonly faults: readonly FaultItem[]
   readonly nodes: readonly ScenarioNode[]
   readonly config: Readonly<Partial<ConfigFields>>
+  readonly ownerLimits: OwnerLimits
   readonly seed: number
   /** Of the world; controllers after the first have streams of their own. */
   readonly random: Random
@@ -95,6 +98,7 @@ export class FaultStage implements FaultStageHand {
         },
       },
       initialConfig: options.config,
+      ownerLimits: options.ownerLimits,
       tally,
       onBegun: () => {
         this.#agenda.recovered()
@@ -123,6 +127,11 @@ export class FaultStage implements FaultStageHand {
       tally,
       note: options.onNote,
     })
+  }
+
+  deviceOf(nodeId: string): SimulatedDevice | undefined {
+    for (const host of this.#nodes.values()) if (host.id === nodeId) return host.device
+    return undefined
   }
 
   /** The controller that began last. */

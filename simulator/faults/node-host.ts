@@ -68,6 +68,11 @@ export class NodeHost {
     return this.#process?.core ?? null
   }
 
+  /** Of the machine as it runs now. */
+  get device(): SimulatedDevice {
+    return this.#device
+  }
+
   /** By how much its clock is ahead of true time. */
   get aheadMs(): DurationMs {
     return this.#clock.aheadMs

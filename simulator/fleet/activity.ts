@@ -13,8 +13,14 @@ import type { Work } from '../trace/trace-format.ts'
  */
 export type ActivityModel = (residenceMs: DurationMs, random: RandomStream) => Work
 
-export const ACTIVITY_MODEL_NAMES = ['always-busy', 'serving', 'training'] as const
-export type ActivityModelName = (typeof ACTIVITY_MODEL_NAMES)[number]
+/** Each with what it is, in a sentence. */
+export const ACTIVITY_MODELS = {
+  'always-busy': 'The GPU works from start to end.',
+  serving: 'An inference server as in Alibaba GenTD26: no GPU work in 66.8 % of the time.',
+  training: 'Work for half an hour at the median, with gaps of 20 s at the median.',
+} as const
+export type ActivityModelName = keyof typeof ACTIVITY_MODELS
+export const ACTIVITY_MODEL_NAMES = Object.keys(ACTIVITY_MODELS) as readonly ActivityModelName[]
 
 /** The model of that name. Throws RangeError naming the ones there are. */
 export function activityModel(name: string): ActivityModel {
@@ -79,9 +85,10 @@ export const serving: ActivityModel = (residenceMs, random) => {
  */
 export const training: ActivityModel = onOff(lognormal(1_800_000, 0.6), lognormal(20_000, 0.8))
 
-/** Busy and idle runs in turn, in ms from the given distributions, busy first, until the residence is over. */
-export function onOff(busyRuns: Distribution, idleRuns: Distribution): ActivityModel {
-  return (residenceMs, random) => alternate(residenceMs, false, busyRuns.sample(random), busyRuns, idleRuns, random)
+/** Busy and idle runs in turn, in ms from the given distributions, busy first unless `startsIdle`, until the residence is over. */
+export function onOff(busyRuns: Distribution, idleRuns: Distribution, startsIdle = false): ActivityModel {
+  const first = startsIdle ? idleRuns : busyRuns
+  return (residenceMs, random) => alternate(residenceMs, startsIdle, first.sample(random), busyRuns, idleRuns, random)
 }
 
 /** Bound on the phases of one task: 27 years of `serving`. */

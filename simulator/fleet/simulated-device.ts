@@ -22,6 +22,8 @@ import type { SimClock } from '../virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
 import { DeviceTroubles } from './device-troubles.ts'
 import type { RunWatcher } from './device-troubles.ts'
+import { gpuReports } from './gpu-reports.ts'
+import { HostLink } from './host-link.ts'
 import type { SimulatedProcess as Process } from './simulated-process.ts'
 import { swapDurationMs } from './swap-profiles.ts'
 import { WorkCursor } from './work-cursor.ts'
@@ -33,11 +35,13 @@ export class SimulatedDevice implements Device {
   readonly #node: ScenarioNode
   readonly #workload: Workload
   #gpus: readonly GpuReport[]
+  readonly #foreignMib = new Map<number, Mib>()
   readonly #runWatcher: RunWatcher | null
   readonly #processes = new Map<string, Process>()
   readonly #sharing: ComputeSharing<Process>
   /** Until when each GPU's copy engine is taken. */
   readonly #transferUntil: Instant[]
+  readonly #hostLink: HostLink
   /** Until they are forgotten, by task. */
   readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
   /** The servers' own: a lease is kept in their time, however fast the device goes. */
@@ -51,13 +55,25 @@ export class SimulatedDevice implements Device {
     this.#leaseClock = leaseClock
     this.#node = node
     this.#workload = workload
-    this.#gpus = this.#plainGpus()
+    this.#gpus = gpuReports(this.#node, this.#foreignMib)
     this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) => this.#stepDone(process))
     this.#transferUntil = this.#gpus.map(() => 0)
+    this.#hostLink = new HostLink(node.hostLinkMibPerS ?? null)
   }
 
   gpus(): readonly GpuReport[] {
     return this.#gpus
+  }
+
+  /** Others hold so much of that GPU from here on. Its server does not hear of it by itself (`measure`). */
+  setForeign(gpu: number, mib: Mib): void {
+    this.#foreignMib.set(gpu, mib)
+    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
+  }
+
+  /** Tells the server what is free on that GPU, as a driver's measurement would. */
+  measure(gpu: number, freeMib: Mib): void {
+    this.#listener?.freeMeasured(gpu, freeMib)
   }
 
   observe(listener: DeviceListener): void {
@@ -67,7 +83,7 @@ export class SimulatedDevice implements Device {
   /** It falls off the bus: whoever has memory on it, or comes back to it, is ended by the driver. */
   loseGpu(gpu: number): void {
     this.troubles.lose(gpu)
-    this.#gpus = this.troubles.seen(this.#plainGpus())
+    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
     const there = [...this.#processes.values()].filter((process) => process.gpus.includes(gpu))
     for (const process of there) this.#exit(process, 1, `GPU ${gpu} has fallen off the bus`)
   }
@@ -75,7 +91,7 @@ export class SimulatedDevice implements Device {
   /** It is back, empty. */
   findGpu(gpu: number): void {
     this.troubles.find(gpu)
-    this.#gpus = this.troubles.seen(this.#plainGpus())
+    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
   }
 
   /** The host loses power: nothing of what ran is left, and nobody is told. */
@@ -305,8 +321,10 @@ export class SimulatedDevice implements Device {
 
   /** Its bytes on all its GPUs move at once, each GPU's over its own link; the links are taken until then. */
   #afterTransfer(process: Process, direction: 'out' | 'in', then: () => void): void {
-    const takesMs = this.troubles.slowed(swapDurationMs(this.#node.gpu.swap, direction, process.vramMib))
-    const endsAt = this.#transferStart(process) + takesMs
+    const { swap } = this.#node.gpu
+    const fixedMs = direction === 'out' ? swap.outFixedMs : swap.inFixedMs
+    const copyMs = this.troubles.slowed(swapDurationMs(swap, direction, process.vramMib)) - fixedMs
+    const endsAt = this.#hostLink.pass(this.#transferStart(process) + fixedMs, process.vramMib * process.gpus.length, copyMs)
     for (const gpu of process.gpus) this.#transferUntil[gpu] = endsAt
     const move = process.moves
     this.#clock.at(endsAt, () => this.#isAlive(process) && process.moves === move && then(), RANK_DEVICE)
@@ -360,11 +378,6 @@ export class SimulatedDevice implements Device {
     if (isFrozen) this.#runWatcher?.rests(taskId)
     else this.#runWatcher?.runs(taskId)
     this.#share(process)
-  }
-
-  #plainGpus(): GpuReport[] {
-    const { gpuCount, gpu } = this.#node
-    return Array.from({ length: gpuCount }, (_, index) => ({ index, model: gpu.model, physical_mib: gpu.vramMib, foreign_mib: 0 }))
   }
 
   #find(taskId: string, attempt: number): Process | null {

@@ -1,9 +1,10 @@
 /** What the tasks of a run do once they run: looked up by the simulated devices, because the wire carries no such thing. */
 import type { AllocSteps } from '../scenario/scenario.ts'
 import type { Work } from '../trace/trace-format.ts'
+import { workOfCommand } from './command-work.ts'
 
 export interface Workload {
-  /** A task nobody described (submitted by hand, over REST) stays busy until it is cancelled. */
+  /** A task nobody described (submitted by hand, over REST) does what its command says (`headroom work busy=10m`), else it stays busy until it is cancelled. */
   workOf(taskId: string, command: readonly string[] | null): Work
   allocStepsOf(taskId: string): AllocSteps
 }
@@ -27,8 +28,8 @@ export class OpenWorkload implements Workload {
     this.#steps.delete(taskId)
   }
 
-  workOf(taskId: string): Work {
-    return this.#works.get(taskId) ?? ENDLESS
+  workOf(taskId: string, command: readonly string[] | null): Work {
+    return this.#works.get(taskId) ?? workOfCommand(command) ?? ENDLESS
   }
 
   allocStepsOf(taskId: string): AllocSteps {

@@ -55,6 +55,11 @@ export class Collector {
     this.firstSubmittedAt ??= at
   }
 
+  /** Whether it is open. */
+  knows(id: string): boolean {
+    return this.#open.has(id)
+  }
+
   record(events: readonly Event[]): void {
     for (const event of events) {
       if (event.taskId === null) continue

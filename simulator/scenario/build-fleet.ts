@@ -1,7 +1,7 @@
 /** `fleet` entries to nodes. */
 import { type SwapProfile, SWAP_PROFILES } from '../fleet/swap-profiles.ts'
 import type { Refuse } from './refusal.ts'
-import type { GpuModel, ScenarioNode } from './scenario.ts'
+import type { ForeignStep, GpuModel, ScenarioNode } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 import { MAX_NODES } from './schema-fleet.ts'
 
@@ -40,7 +40,14 @@ function nodeOf(entry: NodesEntry, gpu: GpuModel, i: number): ScenarioNode {
     safetyReserveMib: entry.safety_reserve_mib,
     overcommitPercent: entry.overcommit_vram_percent,
     hostSwapMib: entry.host_swap_mib ?? 2 * entry.gpus * entry.gpu.vram_mib,
+    ...(entry.host_link_mib_per_s === null ? {} : { hostLinkMibPerS: entry.host_link_mib_per_s }),
+    ...(entry.foreign.length === 0 ? {} : { foreign: foreignOf(entry) }),
   }
+}
+
+/** By time; at one instant in the order of the file. */
+function foreignOf({ foreign }: NodesEntry): ForeignStep[] {
+  return foreign.map(({ at, mib, gpus }) => ({ atMs: at, mib, gpus })).toSorted((a, b) => a.atMs - b.atMs)
 }
 
 function gpuModelOf({ gpu }: NodesEntry): GpuModel {

@@ -1,16 +1,20 @@
 /** `workload` of the file to items, and what spans them: names, ids, how many tasks in all. */
 import { resolve } from 'node:path'
-import type { DurationMs, Mib } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { parseDuration } from './quantity.ts'
 import type { Refuse } from './refusal.ts'
-import type { DurationSpec, GenerateItem, TaskItem, TraceItem, VramSpec, Weights, WorkloadItem } from './scenario.ts'
+import type { ActivitySpec, DurationSpec, GenerateItem, TaskItem, TraceItem, VramSpec, Weights, WorkloadItem } from './scenario.ts'
 import type { ScenarioDocument } from './schema.ts'
 import { DEFAULT_RUN_MS, MAX_GENERATED_TASKS, permilleOf } from './schema-workload.ts'
+
+const DAY_MS = 86_400_000
 
 export interface WorkloadContext {
   /** Folder that trace files are named from. */
   readonly baseDir: string
   /** The clock's. */
   readonly untilMs: DurationMs | null
+  readonly startMs: Instant
   /** The most VRAM a task can have on any GPU of the fleet, beside the reserve. */
   readonly largestFitMib: Mib
 }
@@ -52,20 +56,27 @@ function traceItemOf(item: TraceFields, index: number, { baseDir }: WorkloadCont
 function generateItemOf(item: GenerateFields, index: number, context: WorkloadContext): GenerateItem {
   return {
     kind: 'generate',
+    arrivals: item.generate,
     name: item.name ?? `g${index}`,
     ratePerHour: item.rate_per_hour,
+    daily: item.hourly === null ? null : { factors: item.hourly, startMs: context.startMs % DAY_MS },
+    batch: item.batch,
     fromMs: item.from,
     untilMs: item.until ?? context.untilMs,
     count: item.count,
     gpus: weightsOf(item.gpus),
     vram: item.vram_mib === null ? null : vramSpecOf(item.vram_mib, context.largestFitMib),
     duration: durationSpecOf(item.duration),
-    activity: item.activity,
+    activity: activitySpecOf(item.activity),
     priority: weightsOf(item.priority),
     noswapPermille: permilleOf(item.noswap)!,
     groups: item.groups,
     gpuMode: item.gpu_mode,
     owner: item.owner,
+    labels: item.labels,
+    maxRuntimeSeconds: item.max_runtime_seconds,
+    onNodeLoss: item.on_node_loss,
+    cancelAfter: item.cancel_after === null ? null : durationSpecOf(item.cancel_after),
   }
 }
 
@@ -86,8 +97,19 @@ function vramSpecOf(vram: NonNullable<GenerateFields['vram_mib']>, largestFitMib
 function durationSpecOf(duration: GenerateFields['duration']): DurationSpec {
   if (typeof duration === 'number') return { kind: 'constant', ms: duration }
   if ('uniform' in duration) return { kind: 'uniform', minMs: duration.uniform.min, maxMs: duration.uniform.max }
+  if ('choice' in duration) return { kind: 'choice', weights: timeWeightsOf(duration.choice) }
   if ('exponential' in duration) return { kind: 'exponential', meanMs: duration.exponential.mean }
   return { kind: 'lognormal', medianMs: duration.lognormal.median, sigma: duration.lognormal.sigma }
+}
+
+function timeWeightsOf(weights: Readonly<Record<string, number>>): Weights {
+  const pairs = Object.entries(weights).map(([time, weight]) => [parseDuration(time) ?? 1, weight] as const)
+  return pairs.toSorted((a, b) => a[0] - b[0])
+}
+
+function activitySpecOf(activity: GenerateFields['activity']): ActivitySpec {
+  if (typeof activity === 'string') return activity
+  return { busy: durationSpecOf(activity.busy), idle: durationSpecOf(activity.idle), startsIdle: activity.first === 'idle' }
 }
 
 function taskItemOf(task: TaskFields): TaskItem {
@@ -109,7 +131,7 @@ function taskItemOf(task: TaskFields): TaskItem {
       maxRuntimeSeconds: task.max_runtime_seconds,
       onNodeLoss: task.on_node_loss,
     },
-    work: task.work ?? { kind: 'residence', ms: task.run ?? DEFAULT_RUN_MS, activity: task.activity },
+    work: task.work ?? { kind: 'residence', ms: task.run ?? DEFAULT_RUN_MS, activity: activitySpecOf(task.activity) },
     allocSteps: task.alloc,
     cancelAtMs: task.cancel_at,
   }
@@ -160,7 +182,8 @@ function refuseTooMany(items: readonly WorkloadItem[], refuse: Refuse): void {
       refuse(['workload', index, 'until'], 'is needed here, or count, or until in clock: it would never end')
       continue
     }
-    const byTime = untilMs === null ? Infinity : Math.ceil((Math.max(0, untilMs - fromMs) * item.ratePerHour) / 3_600_000)
+    const ratePerHour = item.ratePerHour * item.batch * (item.daily === null ? 1 : Math.max(...item.daily.factors))
+    const byTime = untilMs === null ? Infinity : Math.ceil((Math.max(0, untilMs - fromMs) * ratePerHour) / 3_600_000)
     total += Math.min(byTime, count ?? Infinity)
     if (total > MAX_GENERATED_TASKS) {
       return refuse(

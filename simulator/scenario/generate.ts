@@ -1,11 +1,11 @@
 /** A scenario's workload as one stream of submissions. */
 import type { Random } from '../../controller/ports/random.ts'
-import { activityModel } from '../fleet/activity.ts'
 import type { Work } from '../trace/trace-format.ts'
 import { type ArrivalSource, makeSource } from './arrivals.ts'
 import { generatedIdTest } from './build-workload.ts'
+import { activityOf } from './draw-duration.ts'
+import { generatedArrivals } from './generated-arrivals.ts'
 import { mergeArrivals } from './merge-arrivals.ts'
-import { poissonArrivals } from './poisson.ts'
 import type { Scenario, SimTask, TaskItem, WorkloadItem } from './scenario.ts'
 import { type IdTaken, traceArrivals } from './trace-arrivals.ts'
 
@@ -21,7 +21,7 @@ export function workloadOf({ workload }: Pick<Scenario, 'workload'>, random: Ran
         case 'trace':
           return traceArrivals(item, random, isTaken)
         case 'generate':
-          return poissonArrivals(item, random)
+          return generatedArrivals(item, random)
         case 'task':
           return singleArrival(item, random)
       }
@@ -44,7 +44,7 @@ function simTaskOf(item: TaskItem, random: Random): SimTask {
 
 function workOf({ request, work }: TaskItem, random: Random): Work {
   if (work.kind !== 'residence') return work
-  return activityModel(work.activity)(work.ms, random.stream(`workload/task/${request.id}/activity`))
+  return activityOf(work.activity)(work.ms, random.stream(`workload/task/${request.id}/activity`))
 }
 
 /** Ids are unique in the file by then; a trace may still bring one that another item has. */

@@ -1,6 +1,7 @@
 /** A loaded scenario: every default filled in, integers, milliseconds, MiB. What the fields mean to people stands in `schema.ts`. */
 import type { ConfigFields } from '../../controller/domain/config.ts'
-import type { DurationMs, GpuMode, Instant, Mib, Percent } from '../../protocol/units.ts'
+import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
+import type { DurationMs, GpuMode, Instant, Mib, OnNodeLoss, Percent } from '../../protocol/units.ts'
 import type { ActivityModelName } from '../fleet/activity.ts'
 import type { SwapProfile } from '../fleet/swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
@@ -18,6 +19,8 @@ export interface Scenario {
   readonly nodes: readonly ScenarioNode[]
   /** The fields the file states; the others have the controller's defaults. */
   readonly config: Readonly<Partial<ConfigFields>>
+  /** Left out: none. */
+  readonly ownerLimits?: OwnerLimits
   readonly workload: readonly WorkloadItem[]
   /** By time; at one instant in the order of the file. */
   readonly operator: readonly OperatorAction[]
@@ -44,6 +47,18 @@ export interface ScenarioNode {
   readonly safetyReserveMib: Mib | null
   readonly overcommitPercent: Percent | null
   readonly hostSwapMib: Mib
+  /** What all copies of the node together move through its host memory; null or left out: each GPU's own link alone bounds them. */
+  readonly hostLinkMibPerS?: number | null
+  /** VRAM that others take over time, by rising time; left out: nothing changes. */
+  readonly foreign?: readonly ForeignStep[]
+}
+
+/** From `atMs` on, others hold so much of each of these GPUs, or as much of it as is free in that instant. */
+export interface ForeignStep {
+  readonly atMs: DurationMs
+  readonly mib: Mib
+  /** Null: all of the node. */
+  readonly gpus: readonly number[] | null
 }
 
 /** Alike on all nodes of an entry, and the same object. */
@@ -77,9 +92,15 @@ export interface TraceItem {
 
 export interface GenerateItem {
   readonly kind: 'generate'
+  /** poisson: arrivals without memory. regular: at equal distances. */
+  readonly arrivals: 'poisson' | 'regular'
   /** Names its random streams, and its tasks: `<name>-0`, `<name>-1`, … */
   readonly name: string
   readonly ratePerHour: number
+  /** Null: the rate is the same all day. */
+  readonly daily: DailyRate | null
+  /** Tasks of each arrival. */
+  readonly batch: number
   readonly fromMs: DurationMs
   /** No arrival then or later. Null: only `count` ends it. */
   readonly untilMs: DurationMs | null
@@ -88,13 +109,35 @@ export interface GenerateItem {
   /** Null: exclusive tasks that take all a GPU has. */
   readonly vram: VramSpec | null
   readonly duration: DurationSpec
-  readonly activity: ActivityModelName
+  readonly activity: ActivitySpec
   readonly priority: Weights
   /** Probability of noswap, in thousandths. */
   readonly noswapPermille: number
   readonly groups: readonly string[]
   readonly gpuMode: GpuMode
   readonly owner: string | null
+  readonly labels: Readonly<Record<string, string>>
+  readonly maxRuntimeSeconds: number | null
+  readonly onNodeLoss: OnNodeLoss
+  /** Since its submission, when its owner cancels a task; null: never. */
+  readonly cancelAfter: DurationSpec | null
+}
+
+/** What the rate is multiplied by in each hour of the day. */
+export interface DailyRate {
+  /** 24 of them, from midnight UTC; at least one is above 0. */
+  readonly factors: readonly number[]
+  /** Time of the day at which the run begins. */
+  readonly startMs: DurationMs
+}
+
+/** A model by name, or busy and idle runs in turn. */
+export type ActivitySpec = ActivityModelName | OnOffActivity
+
+export interface OnOffActivity {
+  readonly busy: DurationSpec
+  readonly idle: DurationSpec
+  readonly startsIdle: boolean
 }
 
 /** Values with their weights (above 0), by rising value. */
@@ -111,13 +154,14 @@ export type DurationSpec =
   | { readonly kind: 'uniform'; readonly minMs: DurationMs; readonly maxMs: DurationMs }
   | { readonly kind: 'exponential'; readonly meanMs: DurationMs }
   | { readonly kind: 'lognormal'; readonly medianMs: DurationMs; readonly sigma: number }
+  | { readonly kind: 'choice'; readonly weights: Weights }
 
 export interface TaskItem {
   readonly kind: 'task'
   readonly atMs: DurationMs
   readonly request: SimTaskRequest
   /** As stated, or a residence that an activity model makes phases of. */
-  readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivityModelName }
+  readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivitySpec }
   readonly allocSteps: AllocSteps
   readonly cancelAtMs: DurationMs | null
 }
@@ -149,6 +193,12 @@ export interface OperatorAction {
   readonly body: unknown
   /** The status it must be answered with; null takes any. */
   readonly expect: number | null
+  /** What the answer must contain; left out: anything. */
+  readonly answer?: unknown
+  /** Of the task that it makes: `{task:NAME}` in later actions stands for its id. */
+  readonly as?: string
+  /** Beside the content type. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface Sweep {

@@ -1,6 +1,6 @@
 /** Table of `fleet`: nodes by the dozen, one entry for those that are alike. */
 import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
-import { choice, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
+import { choice, duration, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
 
 export const MAX_NODES = 20_000
 export const MAX_GPUS_PER_NODE = 16
@@ -15,6 +15,9 @@ const MAX_MIB_PER_S = 16_777_216
 const MAX_SHARING = 1024
 const MAX_FLEET_ENTRIES = 10_000
 const MAX_GROUPS = 64
+const MAX_FOREIGN_STEPS = 10_000
+/** 100 years. */
+const MAX_FOREIGN_MS = 3_153_600_000_000
 
 export const groupName = textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'a name of letters, digits, dot, - and _', 63)
 /** Node names become tokens of subjects on the wire, so they have no dots. */
@@ -45,6 +48,16 @@ const gpuRule = record({
   ),
 })
 
+const foreignRule = record({
+  at: required(duration(0, MAX_FOREIGN_MS), 'From when on.'),
+  mib: required(size(0, MAX_VRAM_MIB), 'How much of each GPU; they get what is free in that instant, and ask no more.'),
+  gpus: optional(
+    nullable(list(integer(0, MAX_GPUS_PER_NODE - 1), 1, MAX_GPUS_PER_NODE)),
+    null,
+    'Which GPUs of the node, from 0; null: all.',
+  ),
+})
+
 export const nodesRule = record(
   {
     name: required(nodeNamePattern, 'Name and id. {i} stands for the number of the node in this entry, from 0.'),
@@ -63,10 +76,18 @@ export const nodesRule = record(
       null,
       'Host memory for swapped-out bytes; null is twice the VRAM of the node.',
     ),
+    host_link_mib_per_s: optional(
+      nullable(integer(1, MAX_MIB_PER_S)),
+      null,
+      "What all copies of the node together move through its host memory; null: only each GPU's own link bounds them.",
+    ),
+    foreign: optional(list(foreignRule, 0, MAX_FOREIGN_STEPS), [], 'VRAM that others take, from one time to the next.'),
   },
   {
     otherNames: { gpu_count: 'gpus', node: 'name', overcommit: 'overcommit_vram_percent', reserve: 'safety_reserve_mib' },
-    check: ({ name, count }, refuse) => {
+    check: ({ name, count, gpus, foreign }, refuse) => {
+      if (foreign.some((step) => step.gpus?.some((gpu) => gpu >= gpus) === true))
+        refuse('foreign', `names a GPU above ${gpus - 1}, the last of the node`)
       if (count > 1 && !name.includes('{i}')) refuse('name', `needs {i} in it, because count is ${count}`)
     },
   },

@@ -1,10 +1,11 @@
 /** Table of `workload`: tasks out of a trace, out of a random process, or one by one. */
-import { ACTIVITY_MODEL_NAMES } from '../fleet/activity.ts'
+import { ACTIVITY_MODELS } from '../fleet/activity.ts'
 import { TASK_DEFAULTS } from './task-request.ts'
 import {
   byKey,
   byValue,
   choice,
+  choiceOf,
   dictionary,
   duration,
   durationOrMs,
@@ -22,6 +23,7 @@ import {
   text,
   textLike,
 } from './rule.ts'
+import type { GenerateItem } from './scenario.ts'
 import { groupName, MAX_VRAM_MIB } from './schema-fleet.ts'
 
 /** 100 years. */
@@ -36,15 +38,25 @@ const MAX_PHASES = 100_000
 const MAX_ITEMS = 20_000
 const MAX_WEIGHT = 1_000_000_000
 const MAX_SIGMA = 5
+const MAX_FACTOR = 1000
+const MAX_BATCH = 10_000
+const HOURS = 24
+
+const ARRIVALS = {
+  poisson: 'Without memory: exponential gaps.',
+  regular: 'At equal distances, the first one distance after `from`.',
+} as const satisfies Readonly<Record<GenerateItem['arrivals'], string>>
 
 const time = duration(0, MAX_TIME_MS)
 const workTime = duration(1, MAX_WORK_MS)
 const groups = list(groupName, 0, MAX_GROUPS)
 const gpuMode = choice('shared', 'exclusive')
-const activity = choice(...ACTIVITY_MODEL_NAMES)
 const vram = size(1, MAX_VRAM_MIB)
 const weight = numberAbove(0, MAX_WEIGHT)
 const owner = nullable(text(256))
+const labels = dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(256), 0, 64)
+const maxRuntime = nullable(integer(1, 315_360_000))
+const onNodeLoss = choice('wait', 'fail', 'requeue')
 const itemName = textLike(/^[A-Za-z][A-Za-z0-9_-]*$/, 'a name of letters, digits, - and _ that begins with a letter', 63)
 const itemNameDoc =
   'Names its random streams and begins the ids of its tasks. null: g or t and the position in the list, which shifts with it.'
@@ -96,12 +108,23 @@ const lognormalTime = record({
   median: required(workTime, 'Half of the tasks take less.'),
   sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
 })
+const timeWeights = dictionary(/^[1-9]\d{0,11}(ms|s|m|h|d)$/, 'a time from 1ms on, with its unit', weight, 1, 1000)
 const durationRule = scalarOr(
   workTime,
   byKey({
     uniform: record({ uniform: required(uniformTime, 'Evenly between the two.') }),
     exponential: record({ exponential: required(record({ mean: required(workTime, 'On average.') }), 'Without memory.') }),
     lognormal: record({ lognormal: required(lognormalTime, 'The logarithm is normal.') }),
+    choice: record({ choice: required(timeWeights, 'In proportion to its weight each.') }),
+  }),
+)
+
+const activity = scalarOr(
+  choiceOf(ACTIVITY_MODELS),
+  record({
+    busy: required(durationRule, 'How long it works without a pause.'),
+    idle: required(durationRule, 'How long it leaves the GPU alone in between.'),
+    first: optional(choice('busy', 'idle'), 'busy', 'What it begins with; one that begins idle touches its GPU for 1 ms.'),
   }),
 )
 
@@ -110,9 +133,15 @@ const priorityWeights = dictionary(/^[0-4]$/, 'a priority from 0 to 4', weight, 
 
 export const generateItemRule = record(
   {
-    generate: required(choice('poisson'), 'Arrivals without memory.'),
+    generate: required(choiceOf(ARRIVALS), 'When they arrive.'),
     name: optional(nullable(itemName), null, itemNameDoc),
     rate_per_hour: required(numberAbove(0, MAX_WEIGHT), 'Arrivals per hour on average.'),
+    hourly: optional(
+      nullable(list(numberFrom(0, MAX_FACTOR), HOURS, HOURS)),
+      null,
+      'What the rate is multiplied by in each hour of the day (UTC); null: 1 all day.',
+    ),
+    batch: optional(integer(1, MAX_BATCH), 1, 'Tasks of each arrival, all in that instant.'),
     from: optional(time, 0, 'No arrival before.'),
     until: optional(nullable(time), null, "No arrival then or later; null is the clock's until."),
     count: optional(nullable(integer(1, MAX_GENERATED_TASKS)), null, 'Ends after so many tasks.'),
@@ -125,10 +154,27 @@ export const generateItemRule = record(
     groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
     gpu_mode: optional(gpuMode, TASK_DEFAULTS.gpuMode, 'Whether tasks share GPUs.'),
     owner: optional(owner, null, 'Who submits them.'),
+    labels: optional(labels, {}, 'For people and queries.'),
+    max_runtime_seconds: optional(maxRuntime, null, 'They are stopped after this.'),
+    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'What happens when their node falls silent.'),
+    cancel_after: optional(
+      nullable(durationRule),
+      null,
+      'How long after its submission its owner cancels a task that has not ended; null: never.',
+    ),
   },
   {
-    otherNames: { gpu_count: 'gpus', to: 'until', rate: 'rate_per_hour', run: 'duration', model: 'activity', vram: 'vram_mib' },
-    check: ({ from, until, gpu_mode, vram_mib, noswap }, refuse) => {
+    otherNames: {
+      gpu_count: 'gpus',
+      to: 'until',
+      rate: 'rate_per_hour',
+      run: 'duration',
+      model: 'activity',
+      vram: 'vram_mib',
+      daily: 'hourly',
+    },
+    check: ({ from, until, gpu_mode, vram_mib, noswap, hourly }, refuse) => {
+      if (hourly?.every((factor) => factor === 0) === true) refuse('hourly', 'must be above 0 in one hour at least')
       if (until !== null && until <= from) refuse('until', 'must be after from')
       if (vram_mib === null && gpu_mode === 'shared') refuse('vram_mib', 'is needed unless gpu_mode is exclusive')
       if (permilleOf(noswap) === null) refuse('noswap', 'must be a probability in steps of 0.001')
@@ -186,11 +232,11 @@ export const taskRule = record(
     noswap: optional(choice(0, 1), TASK_DEFAULTS.noswap, '1: it stays in VRAM.'),
     priority: optional(choice(0, 1, 2, 3, 4), TASK_DEFAULTS.priority, '0 is highest.'),
     groups: optional(groups, [], 'Groups it targets, any of which will do; none is the common pool.'),
-    labels: optional(dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(256), 0, 64), {}, 'For people and queries.'),
+    labels: optional(labels, {}, 'For people and queries.'),
     owner: optional(owner, null, 'Who submits it.'),
     command: optional(nullable(list(text(4096), 1, 256)), null, 'What the server runs; plays no part in a simulation.'),
-    max_runtime_seconds: optional(nullable(integer(1, 315_360_000)), null, 'It is stopped after this.'),
-    on_node_loss: optional(choice('wait', 'fail', 'requeue'), TASK_DEFAULTS.onNodeLoss, 'What happens when its node falls silent.'),
+    max_runtime_seconds: optional(maxRuntime, null, 'It is stopped after this.'),
+    on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'What happens when its node falls silent.'),
     run: optional(nullable(workTime), null, 'From start to end when it runs alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'How much of run the GPU works.'),
     work: optional(
@@ -215,7 +261,7 @@ interface TaskFields {
   readonly vram_mib: number | null
   readonly gpu_mode: 'shared' | 'exclusive'
   readonly run: number | null
-  readonly activity: string
+  readonly activity: unknown
   readonly work: unknown
   readonly alloc: ReadonlyArray<readonly [number, number]>
   readonly cancel_at: number | null

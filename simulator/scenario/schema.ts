@@ -7,14 +7,12 @@ import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
 import { assertRule } from './assertions.ts'
 import {
   boolean,
-  byKey,
   choice,
   duration,
   type Field,
   instant,
   integer,
   integers,
-  json,
   list,
   nullable,
   optional,
@@ -28,13 +26,15 @@ import {
 } from './rule.ts'
 import { faultsRule } from './schema-faults.ts'
 import { fleetRule } from './schema-fleet.ts'
+import { operatorRule } from './schema-operator.ts'
 import { MAX_TIME_MS, workloadRule } from './schema-workload.ts'
 
 export const SCENARIO_VERSION = 1
 /** 2026-01-01T00:00:00Z. */
 const DEFAULT_START_MS = 1_767_225_600_000
 const MAX_SEED = 4_294_967_295
-const MAX_ACTIONS = 10_000
+/** As the environment allows. */
+const MAX_LIMIT = 1_000_000
 const MAX_SWEPT_VALUES = 1000
 const MAX_SWEPT_SEEDS = 10_000
 
@@ -61,23 +61,17 @@ function mapFields<F extends Field>(fieldOf: (key: keyof ConfigFields, rule: Fie
   return Object.fromEntries(keys.map((key) => [key, fieldOf(key, CONFIG_RULES[key])]))
 }
 
-// ── operator ─────────────────────────────────────────────────────────────────
+// ── limits ───────────────────────────────────────────────────────────────────
 
-const apiPath = textLike(/^\/api\/v1\/[^\s]+$/, 'a path that begins with /api/v1/', 1024)
-const actionTime = required(duration(0, MAX_TIME_MS), 'When it is asked.')
-const expect = optional(nullable(integer(100, 599)), null, 'The status it must be answered with; null takes any.')
-const sent = required(json, 'The body.')
-
-const operatorRule = list(
-  byKey({
-    get: record({ at: actionTime, get: required(apiPath, 'Reads.'), expect }),
-    put: record({ at: actionTime, put: required(apiPath, 'Replaces.'), body: sent, expect }),
-    post: record({ at: actionTime, post: required(apiPath, 'Creates, or does.'), body: optional(json, null, 'The body.'), expect }),
-    patch: record({ at: actionTime, patch: required(apiPath, 'Changes.'), body: sent, expect }),
-    delete: record({ at: actionTime, delete: required(apiPath, 'Takes away.'), expect }),
-  }),
-  0,
-  MAX_ACTIONS,
+const limitsRule = record(
+  {
+    placed_gpus_per_owner: optional(
+      nullable(integer(1, MAX_LIMIT)),
+      null,
+      'GPUs that the placed tasks of one owner take at most, each counted once a task; his others wait. null: no limit.',
+    ),
+  },
+  { otherNames: { max_placed_gpus: 'placed_gpus_per_owner', placed_gpus: 'placed_gpus_per_owner' } },
 )
 
 // ── sweep ────────────────────────────────────────────────────────────────────
@@ -131,7 +125,12 @@ export const scenarioRule = record(
     fleet: required(fleetRule, 'The nodes.'),
     config: optional(configRule, {}, 'The live configuration it begins with; what is left out has its default.'),
     workload: optional(workloadRule, [], 'What is submitted. At one instant, in the order of this list.'),
-    operator: optional(operatorRule, [], 'What an operator does, through the REST routes. {node:NAME} in a path stands for its id.'),
+    operator: optional(
+      operatorRule,
+      [],
+      'What an operator does, through the REST routes, in virtual time. In paths, and in texts of a body or an expected answer, {node:NAME} stands for the id of that node, {task:NAME} for that of a task that an earlier action named with `as`.',
+    ),
+    limits: optional(limitsRule, { placed_gpus_per_owner: null }, 'What one owner may take, as the environment of a controller limits it.'),
     faults: optional(faultsRule, [], 'What breaks.'),
     assert: optional(assertRule, { always: [], eventually: [], sometimes: [], final: [] }, 'What must hold.'),
     sweep: optional(nullable(sweepRule), null, 'Which values `sim sweep` tries.'),

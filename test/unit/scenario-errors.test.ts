@@ -196,7 +196,10 @@ describe('the workload', () => {
       task('vram_mib: 5, activity: »busy'),
       'workload[0].task.activity: must be one of always-busy, serving, training; is "busy"; did you mean always-busy?',
     ],
-    ['workload: [{ generate: »regular, rate_per_hour: 1, vram_mib: 1 }]', 'workload[0].generate: must be poisson; is "regular"'],
+    [
+      'workload: [{ generate: »uniform, rate_per_hour: 1, vram_mib: 1 }]',
+      'workload[0].generate: must be one of poisson, regular; is "uniform"',
+    ],
     [generate('rate_per_hour: »0, vram_mib: 1'), 'workload[0].rate_per_hour: must be a number above 0'],
     [
       'workload: [»{ generate: poisson, rate_per_hour: 1, vram_mib: 1 }]',

@@ -201,6 +201,13 @@ describe('a generate item', () => {
     expect(workload).toEqual([
       {
         kind: 'generate',
+        arrivals: 'poisson',
+        daily: null,
+        batch: 1,
+        labels: {},
+        maxRuntimeSeconds: null,
+        onNodeLoss: 'wait',
+        cancelAfter: null,
         name: 'batch',
         ratePerHour: 0.5,
         fromMs: 3_600_000,

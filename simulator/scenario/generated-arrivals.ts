@@ -1,38 +1,60 @@
 /** The tasks of a `generate` item: every property from a random stream of its own, so that changing one leaves the others as they were. */
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs, Mib, Priority } from '../../protocol/units.ts'
-import { constant, type Distribution, exponential, lognormal, uniform, weightedChoice } from '../distributions.ts'
-import { activityModel } from '../fleet/activity.ts'
+import { constant, exponential, lognormal, weightedChoice } from '../distributions.ts'
 import { type ArrivalSource, makeSource } from './arrivals.ts'
-import type { DurationSpec, GenerateItem, SimTask, VramSpec, Weights } from './scenario.ts'
-import { MAX_WORK_MS } from './schema-workload.ts'
-import { TASK_DEFAULTS } from './task-request.ts'
+import { activityOf, durationDraw } from './draw-duration.ts'
+import type { DailyRate, GenerateItem, SimTask, VramSpec, Weights } from './scenario.ts'
 
-const NO_LABELS = Object.freeze({})
 const NO_STEPS = Object.freeze([])
 
-/** Streams: `workload/<name>/{arrival,gpus,vram,duration,activity,priority,noswap}`. Arrivals are rounded down to whole ms. */
-export function poissonArrivals(item: GenerateItem, random: Random): ArrivalSource {
+const HOUR_MS: DurationMs = 3_600_000
+const DAY_MS: DurationMs = 24 * HOUR_MS
+
+/** Streams: `workload/<name>/{arrival,gpus,vram,duration,activity,priority,noswap,cancel}`. Arrivals are rounded down to whole ms. */
+export function generatedArrivals(item: GenerateItem, random: Random): ArrivalSource {
   const stream = (purpose: string): RandomStream => random.stream(`workload/${item.name}/${purpose}`)
-  const gap = exponential(3_600_000 / item.ratePerHour)
+  const meanMs = HOUR_MS / item.ratePerHour
+  const gap = item.arrivals === 'regular' ? constant(meanMs) : exponential(meanMs)
   const arrival = stream('arrival')
   const task = taskMaker(item, stream)
   const untilMs = item.untilMs ?? Infinity
   const count = item.count ?? Infinity
   let atMs = item.fromMs
   let made = 0
+  let leftOfBatch = 0
   return makeSource(() => {
     if (made >= count || atMs >= untilMs) return null
-    atMs += gap.sample(arrival)
+    if (leftOfBatch === 0) {
+      atMs = after(atMs, gap.sample(arrival), item.daily)
+      leftOfBatch = item.batch
+    }
+    leftOfBatch -= 1
     return atMs >= untilMs ? null : task(made++, Math.floor(atMs))
   })
+}
+
+/** The instant until which a rate that changes from hour to hour lets as many arrive as an even one does in `gapMs`. */
+function after(fromMs: number, gapMs: number, daily: DailyRate | null): number {
+  if (daily === null) return fromMs + gapMs
+  const { factors, startMs } = daily
+  let [atMs, leftMs] = [fromMs, gapMs]
+  for (;;) {
+    const ofDayMs = (startMs + atMs) % DAY_MS
+    const factor = factors[Math.floor(ofDayMs / HOUR_MS)] as number
+    const toNextMs = HOUR_MS - (ofDayMs % HOUR_MS)
+    if (factor * toNextMs >= leftMs) return atMs + leftMs / factor
+    leftMs -= factor * toNextMs
+    atMs += toNextMs
+  }
 }
 
 function taskMaker(item: GenerateItem, stream: (purpose: string) => RandomStream): (number: number, at: DurationMs) => SimTask {
   const gpuCount = drawFrom(weightedChoice(item.gpus), item.gpus, stream('gpus'))
   const vramMib = item.vram === null ? () => null : vramDraw(item.vram, stream('vram'))
   const residenceMs = durationDraw(item.duration, stream('duration'))
-  const work = activityModel(item.activity)
+  const work = activityOf(item.activity)
+  const cancelAfterMs = item.cancelAfter === null ? null : durationDraw(item.cancelAfter, stream('cancel'))
   const priority = drawFrom(weightedChoice(item.priority), item.priority, stream('priority'))
   const [activity, noswap] = [stream('activity'), stream('noswap')]
   return (number, at) => ({
@@ -46,15 +68,15 @@ function taskMaker(item: GenerateItem, stream: (purpose: string) => RandomStream
       noswap: Math.floor(noswap() * 1000) < item.noswapPermille ? 1 : 0,
       priority: priority() as Priority,
       groups: item.groups,
-      labels: NO_LABELS,
+      labels: item.labels,
       owner: item.owner,
       command: null,
-      maxRuntimeSeconds: null,
-      onNodeLoss: TASK_DEFAULTS.onNodeLoss,
+      maxRuntimeSeconds: item.maxRuntimeSeconds,
+      onNodeLoss: item.onNodeLoss,
     },
     work: work(residenceMs(), activity),
     allocSteps: NO_STEPS,
-    cancelAt: null,
+    cancelAt: cancelAfterMs === null ? null : at + cancelAfterMs(),
   })
 }
 
@@ -76,23 +98,5 @@ function vramDraw(spec: VramSpec, random: RandomStream): () => Mib {
       const distribution = lognormal(spec.medianMib, spec.sigma)
       return () => Math.min(spec.maxMib, Math.max(spec.minMib, Math.round(distribution.sample(random))))
     }
-  }
-}
-
-function durationDraw(spec: DurationSpec, random: RandomStream): () => DurationMs {
-  const distribution = durationDistribution(spec)
-  return () => Math.min(MAX_WORK_MS, Math.max(1, Math.round(distribution.sample(random))))
-}
-
-function durationDistribution(spec: DurationSpec): Distribution {
-  switch (spec.kind) {
-    case 'constant':
-      return constant(spec.ms)
-    case 'uniform':
-      return uniform(spec.minMs, spec.maxMs)
-    case 'exponential':
-      return exponential(spec.meanMs)
-    case 'lognormal':
-      return lognormal(spec.medianMs, spec.sigma)
   }
 }

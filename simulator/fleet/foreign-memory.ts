@@ -1,0 +1,96 @@
+/**
+ * VRAM that others take on a node's GPUs as time goes by: processes that no GPU server started. They get what is free in that instant, at most what the scenario
+ * says, and ask no more. The server tells the controller at once; while less than the reserve is left it measures that every second, and lets tasks leave (R12).
+ */
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import type { Clock } from '../../controller/ports/clock.ts'
+import { RANK_DEVICE } from '../../controller/ports/clock.ts'
+import type { ForeignStep, ScenarioNode } from '../scenario/scenario.ts'
+
+const MEASURED_EVERY_MS: DurationMs = 1000
+
+/** What of a node this needs. */
+export interface ForeignHost {
+  readonly gpuCount: number
+  readonly physicalMib: Mib
+  /** What tasks hold on that GPU, by the server's count. */
+  residentMib(gpu: number): Mib
+  /** What must stay free. */
+  reserveMib(): Mib
+  setForeign(gpu: number, mib: Mib): void
+  measure(gpu: number, freeMib: Mib): void
+  /** The server says what it has now. */
+  report(): void
+}
+
+/** Who knows the nodes of a world at present; one whose server or machine is away is undefined. */
+export interface ForeignCast {
+  serverOf(nodeId: string): ForeignServer | undefined
+  deviceOf(nodeId: string): Pick<ForeignHost, 'setForeign' | 'measure'> | undefined
+  reserveMib(nodeId: string): Mib
+}
+
+export interface ForeignServer {
+  readonly attempts: ReadonlyMap<string, { readonly gpus: readonly number[]; readonly residentMib: Mib }>
+  speakNow(): void
+}
+
+/** Plans what the scenario says of all its nodes. The clock stands at the start. */
+export function planForeignMemory(nodes: readonly ScenarioNode[], clock: Clock, cast: ForeignCast): void {
+  for (const node of nodes) {
+    if (node.foreign !== undefined) void new ForeignMemory(clock, clock.now(), node.foreign, hostOf(node, cast))
+  }
+}
+
+function hostOf({ name, gpuCount, gpu: { vramMib } }: ScenarioNode, cast: ForeignCast): ForeignHost {
+  const id = nodeIdFromName(name)
+  return {
+    gpuCount,
+    physicalMib: vramMib,
+    residentMib(gpu) {
+      let mib = 0
+      for (const { gpus, residentMib } of cast.serverOf(id)?.attempts.values() ?? []) if (gpus.includes(gpu)) mib += residentMib
+      return mib
+    },
+    reserveMib: () => cast.reserveMib(id),
+    setForeign: (gpu, mib) => cast.deviceOf(id)?.setForeign(gpu, mib),
+    measure: (gpu, freeMib) => cast.deviceOf(id)?.measure(gpu, freeMib),
+    report: () => cast.serverOf(id)?.speakNow(),
+  }
+}
+
+export class ForeignMemory {
+  readonly #clock: Clock
+  readonly #host: ForeignHost
+  readonly #heldMib: Mib[]
+  /** GPUs that are measured again and again. */
+  readonly #measured = new Set<number>()
+
+  constructor(clock: Clock, startedAt: Instant, steps: readonly ForeignStep[], host: ForeignHost) {
+    this.#clock = clock
+    this.#host = host
+    this.#heldMib = Array.from({ length: host.gpuCount }, () => 0)
+    for (const step of steps) clock.at(startedAt + step.atMs, () => this.#take(step), RANK_DEVICE)
+  }
+
+  #take({ mib, gpus }: ForeignStep): void {
+    for (const gpu of gpus ?? this.#heldMib.keys()) {
+      const freeMib = Math.max(0, this.#host.physicalMib - this.#host.residentMib(gpu))
+      this.#heldMib[gpu] = Math.min(mib, freeMib)
+      this.#host.setForeign(gpu, this.#heldMib[gpu])
+    }
+    this.#host.report()
+    for (const gpu of gpus ?? this.#heldMib.keys()) if (!this.#measured.has(gpu)) this.#measure(gpu)
+  }
+
+  /** Once a second until the reserve is free again. */
+  #measure(gpu: number): void {
+    this.#measured.delete(gpu)
+    const freeMib = this.#host.physicalMib - this.#host.residentMib(gpu) - (this.#heldMib[gpu] ?? 0)
+    if (freeMib >= this.#host.reserveMib()) return
+    this.#host.measure(gpu, freeMib)
+    this.#measured.add(gpu)
+    this.#clock.at(this.#clock.now() + MEASURED_EVERY_MS, () => this.#measure(gpu), RANK_DEVICE)
+  }
+}
