@@ -5,8 +5,8 @@ const BAR_STEPS = 1_000
 /** Less than this says too little about how long the rest takes. */
 const LEAST_FOR_ESTIMATE = 0.02
 
-/** How far the work is, 0 to 1; may be called often. */
-export type OnProgress = (fraction: number) => void
+/** How far the work is, 0 to 1; may be called often. `detail` stands behind it (rows, rates). */
+export type OnProgress = (fraction: number, detail?: string) => void
 
 /** @param label what is going on, in a word or two */
 export async function withProgress<T>(
@@ -18,11 +18,12 @@ export async function withProgress<T>(
   const painter = stream.isTTY ? await barPainter(label, stream) : linePainter(label, stream)
   let isPainting = false
   try {
-    return await work((fraction) => {
+    return await work((fraction, detail) => {
       if (!isPainting && performance.now() - startedAt < SILENT_MS) return
       isPainting = true
       const shown = Math.min(1, Math.max(0, fraction))
-      painter.paint(shown, timeLeft(shown, performance.now() - startedAt))
+      const left = timeLeft(shown, performance.now() - startedAt)
+      painter.paint(shown, [left, detail ?? ''].filter((text) => text !== '').join(', '))
     })
   } finally {
     if (isPainting) painter.end()

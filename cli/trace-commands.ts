@@ -1,19 +1,21 @@
 /** `headroom trace import` and `headroom trace inspect`. */
+import { dirname } from 'node:path'
 import type { ActivityModelName } from '../simulator/fleet/activity.ts'
-import { importTrace } from '../simulator/trace/import-trace.ts'
-import type { ImportOptions } from '../simulator/trace/importer.ts'
-import { importerOf } from '../simulator/trace/importers.ts'
+import { type ImportedTrace, importTrace } from '../simulator/trace/import-trace.ts'
+import { COMMON_REASONS, type FormatOption, type Importer, type ImportOptions, type TimeUnit } from '../simulator/trace/importer.ts'
+import { IMPORTERS, importerOf } from '../simulator/trace/importers.ts'
 import { formatSummary, inspectTrace } from '../simulator/trace/inspect.ts'
 import type { TraceHeader } from '../simulator/trace/trace-format.ts'
 import { openTrace } from '../simulator/trace/trace-file-reader.ts'
-import { writeTrace } from '../simulator/trace/trace-file-writer.ts'
-import { parsePriorityMap, parseVramMap } from '../simulator/trace/vram-map.ts'
+import { writeTrace, type WrittenTrace } from '../simulator/trace/trace-file-writer.ts'
+import { parseColumns, parsePriorityMap, parseVramMap } from '../simulator/trace/vram-map.ts'
 import { EXIT_OK, UsageError } from './exit-codes.ts'
+import { withProgress } from './progress.ts'
+import { visible } from './terminal-text.ts'
 
 export interface TraceImportOptions {
   readonly output: string
   readonly json?: boolean
-  readonly nodes?: string
   readonly vramMap?: string
   readonly vramMib?: number
   readonly reserveMib?: number
@@ -28,23 +30,101 @@ export interface TraceImportOptions {
   readonly priorityMap?: string
   readonly name?: string
   readonly licence?: string
+  readonly nodes?: string
+  readonly columns?: string
+  readonly delimiter?: string
+  readonly timeUnit?: TimeUnit
+  readonly procsPerGpu?: number
+  readonly servers?: number
+  readonly serverSkew?: number
+  readonly serverLife?: number
+  readonly prefillTokensPerS?: number
+  readonly decodeTokensPerS?: number
+  readonly busyAbove?: number
+  readonly vramAboveMib?: number
+  readonly gap?: number
+  readonly interval?: number
+}
+
+/** As people write them, and as importers know them. */
+const FORMAT_OPTIONS: Readonly<Record<FormatOption, string>> = {
+  nodesFile: '--nodes',
+  columns: '--columns',
+  delimiter: '--delimiter',
+  timeUnit: '--time-unit',
+  processorsPerGpu: '--procs-per-gpu',
+  servers: '--servers',
+  serverSkew: '--server-skew',
+  serverLifeMs: '--server-life',
+  prefillTokensPerS: '--prefill-tokens-per-s',
+  decodeTokensPerS: '--decode-tokens-per-s',
+  busyAbovePercent: '--busy-above',
+  vramAboveMib: '--vram-above-mib',
+  gapMs: '--gap',
+  intervalMs: '--interval',
 }
 
 export async function traceImport(format: string, file: string, options: TraceImportOptions): Promise<number> {
   if (options.from !== undefined && options.to !== undefined && options.to <= options.from)
     throw new UsageError('--to must be after --from')
-  const { header, tasks, close } = await importTrace(importerOf(format), file, importOptions(options))
-  const written = await writeTrace(options.output, header, tasks)
-    .catch((error: unknown) => {
-      throw isFileFault(error) ? new UsageError(`--output ${options.output}: cannot be written: ${error.message}`, { cause: error }) : error
-    })
-    .finally(close)
+  const importer = importerOf(format)
+  const given = importOptions(options)
+  refuseOptionsOfOthers(importer, given)
+  const trace = await reading(importer, file, given)
+  const written = await writing(trace, options.output).finally(() => trace.close())
   if (options.json === true) {
-    const { rows, dropped, importer, source } = header
-    const told = { file: options.output, ...written, rows, dropped, source, importer }
+    const { rows, dropped, importer: how, source } = trace.header
+    const told = { file: options.output, ...written, rows, dropped, source, importer: how }
     process.stdout.write(`${JSON.stringify(told, null, 2)}\n`)
-  } else process.stderr.write(reportOf(header, written.tasks, options.output))
+  } else process.stdout.write(reportOf(importer, trace.header, written.tasks, options.output))
   return EXIT_OK
+}
+
+function reading(importer: Importer, file: string, options: ImportOptions): Promise<ImportedTrace> {
+  const startedAt = performance.now()
+  return withProgress('reading', (onProgress) =>
+    importTrace(importer, file, {
+      ...options,
+      onProgress: (fraction, rows) => {
+        const perS = (1000 * rows) / (performance.now() - startedAt)
+        onProgress(fraction, `${grouped(rows)} rows, ${grouped(Math.round(perS / 1000) * 1000)} a second`)
+      },
+    }),
+  )
+}
+
+const TASKS_BETWEEN_NEWS = 4096
+
+async function writing({ header, tasks, taskCount }: ImportedTrace, output: string): Promise<WrittenTrace> {
+  try {
+    return await withProgress('writing', (onProgress) =>
+      writeTrace(
+        output,
+        header,
+        counted(tasks, (count) => onProgress(count / taskCount, `${grouped(count)} tasks`)),
+      ),
+    )
+  } catch (error) {
+    throw isFileFault(error) ? new UsageError(`--output ${output}: cannot be written: ${error.message}`, { cause: error }) : error
+  }
+}
+
+async function* counted<T>(items: AsyncIterable<T>, onCount: (count: number) => void): AsyncGenerator<T> {
+  let count = 0
+  for await (const item of items) {
+    yield item
+    count += 1
+    if (count % TASKS_BETWEEN_NEWS === 0) onCount(count)
+  }
+}
+
+/** An option that plays no part is a mistake of whoever gave it. */
+function refuseOptionsOfOthers(importer: Importer, given: ImportOptions): void {
+  for (const [option, flag] of Object.entries(FORMAT_OPTIONS) as Array<[FormatOption, string]>) {
+    if (given[option] === undefined || importer.options.includes(option)) continue
+    const takers = IMPORTERS.filter(({ options }) => options.includes(option)).map(({ format }) => format)
+    throw new UsageError(`${flag} goes with ${takers.join(' and ')}, not with ${importer.format}`)
+  }
 }
 
 export async function traceInspect(file: string, { json }: { readonly json?: boolean }): Promise<number> {
@@ -54,36 +134,72 @@ export async function traceInspect(file: string, { json }: { readonly json?: boo
 }
 
 /** Fields that were not given are left out, so that the importer's defaults hold. */
-function importOptions({
-  output: _output,
-  json: _json,
-  nodes,
-  vramMap,
-  from,
-  to,
-  priorityMap,
-  ...same
-}: TraceImportOptions): ImportOptions {
+function importOptions(options: TraceImportOptions): ImportOptions {
+  const {
+    output,
+    json: _json,
+    nodes,
+    vramMap,
+    from,
+    to,
+    priorityMap,
+    columns,
+    procsPerGpu,
+    serverLife,
+    busyAbove,
+    gap,
+    interval,
+    ...same
+  } = options
   return {
     ...same,
-    ...(nodes === undefined ? {} : { nodesFile: nodes }),
-    ...(vramMap === undefined ? {} : { vramMap: parseVramMap(vramMap) }),
-    ...(from === undefined ? {} : { fromMs: from }),
-    ...(to === undefined ? {} : { toMs: to }),
-    ...(priorityMap === undefined ? {} : { priorityMap: parsePriorityMap(priorityMap) }),
+    // Where there is room for the trace there is room for what has to be sorted.
+    spillFolder: dirname(output),
+    ...defined({
+      nodesFile: nodes,
+      vramMap: vramMap === undefined ? undefined : parseVramMap(vramMap),
+      fromMs: from,
+      toMs: to,
+      priorityMap: priorityMap === undefined ? undefined : parsePriorityMap(priorityMap),
+      columns: columns === undefined ? undefined : parseColumns(columns),
+      processorsPerGpu: procsPerGpu,
+      serverLifeMs: serverLife,
+      busyAbovePercent: busyAbove,
+      gapMs: gap,
+      intervalMs: interval,
+    }),
   }
 }
 
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+function defined<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
+}
+
 /** No row disappears without being counted here. */
-function reportOf({ rows, dropped, importer }: TraceHeader, kept: number, file: string): string {
+function reportOf(format: Importer, { rows, dropped, importer }: TraceHeader, kept: number, file: string): string {
   const droppedCount = Object.values(dropped).reduce((sum, count) => sum + count, 0)
-  const lines = [`${file}: ${kept} tasks kept of ${rows} rows, ${droppedCount} dropped`]
-  for (const [reason, count] of Object.entries(dropped)) lines.push(`  dropped  ${count} ${reason}`)
-  for (const [correction, count] of Object.entries(importer?.adjusted ?? {})) lines.push(`  adjusted ${count} ${correction}`)
-  for (const [constraint, count] of Object.entries(importer?.ignored ?? {})) lines.push(`  ignored  ${count} ${constraint}`)
-  const synthetic = importer?.synthetic ?? []
-  if (synthetic.length > 0) lines.push(`  made up  ${synthetic.join(', ')}`)
-  return `${lines.join('\n')}\n`
+  const { synthetic = [], adjusted = {}, ignored = {} } = importer ?? {}
+  const lines = [
+    `${file}: ${kept} tasks kept of ${rows} rows, ${droppedCount} dropped`,
+    ...linesOf('dropped ', dropped, { ...COMMON_REASONS, ...format.dropped }),
+    ...linesOf('adjusted', adjusted, format.adjusted),
+    ...linesOf('ignored ', ignored, format.ignored),
+    ...(synthetic.length === 0 ? [] : [`  made up  ${synthetic.join(', ')}`]),
+  ]
+  return lines.map((line) => `${visible(line)}\n`).join('')
+}
+
+function linesOf(what: string, counts: Readonly<Record<string, number>>, words: Readonly<Record<string, string>>): string[] {
+  return Object.entries(counts).map(
+    ([reason, count]) => `  ${what} ${count} ${reason}${words[reason] === undefined ? '' : `: ${words[reason]}`}`,
+  )
+}
+
+/** 1234567 → 1,234,567. */
+function grouped(count: number): string {
+  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
 function isFileFault(error: unknown): error is NodeJS.ErrnoException {

@@ -26,6 +26,8 @@ export interface CsvDialect {
   readonly hasQuotes?: boolean
   /** Of a name in the header: what it is looked for as. */
   readonly nameOf?: (header: string) => string
+  /** Of a column that is missing: what people call it. */
+  readonly labelOf?: (column: string) => string
 }
 
 /**
@@ -44,7 +46,7 @@ export async function* readCsv<Required extends string, Optional extends string 
   for await (const { line, record } of records(source, dialect)) {
     if (header === undefined) {
       header = dialect.nameOf === undefined ? record : record.map(dialect.nameOf)
-      places = columnPlaces(source.file, header, columns)
+      places = columnPlaces(source.file, header, columns, record, dialect.labelOf)
       continue
     }
     log.row()
@@ -96,17 +98,19 @@ function columnPlaces<Required extends string, Optional extends string>(
   file: string,
   header: readonly string[],
   { required, optional = [], anyOf = [] }: CsvColumns<Required, Optional>,
+  written: readonly string[],
+  labelOf: (column: string) => string = (column) => column,
 ): ReadonlyArray<readonly [Required | Optional, number]> {
   const missing = [
-    ...required.filter((column) => !header.includes(column)),
+    ...required.filter((column) => !header.includes(column)).map(labelOf),
     ...anyOf.filter((group) => !group.some((column) => header.includes(column))).map((group) => group.join(' or ')),
   ]
   if (missing.length > 0) {
-    throw new TraceError({ file, line: 1 }, `has no column ${missing.join(', ')} (its columns: ${shownHeader(header)})`)
+    throw new TraceError({ file, line: 1 }, `has no column ${missing.join(', ')} (its columns: ${shownHeader(written)})`)
   }
   const places = [...required, ...optional].map((column) => [column, header.indexOf(column)] as const)
   const twice = places.find(([column, place]) => place !== -1 && header.lastIndexOf(column) !== place)
-  if (twice !== undefined) throw new TraceError({ file, line: 1 }, `has column ${twice[0]} twice`)
+  if (twice !== undefined) throw new TraceError({ file, line: 1 }, `has column ${labelOf(twice[0])} twice`)
   return places
 }
 

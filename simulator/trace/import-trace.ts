@@ -152,6 +152,7 @@ function recordedOptions(options: ImportOptions): Record<string, unknown> {
     busy_above_percent: options.busyAbovePercent,
     vram_above_mib: options.vramAboveMib,
     gap_ms: options.gapMs,
+    interval_ms: options.intervalMs,
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }

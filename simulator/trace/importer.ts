@@ -130,6 +130,8 @@ export interface FormatOptions {
   readonly vramAboveMib?: Mib
   /** A task has ended when there is no sample for so long. */
   readonly gapMs?: DurationMs
+  /** Between two samples of a GPU, where they carry no time. */
+  readonly intervalMs?: DurationMs
 }
 
 export type FormatOption = keyof FormatOptions

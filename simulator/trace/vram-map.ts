@@ -45,10 +45,28 @@ export function parsePriorityMap(text: string): Map<string, Priority> {
   })
 }
 
-function parsePairs<T>(text: string, field: string, parse: (value: string, pair: string) => T): Map<string, T> {
+/** `id=JobID,at=Submit`: columns by field. Throws TraceError. */
+export function parseColumns(text: string): Map<string, string> {
+  return parsePairs(
+    text,
+    'columns',
+    (value, pair) => {
+      if (value === '') throw new TraceError({ field: 'columns' }, `${pair} must be FIELD=COLUMN`)
+      return value
+    },
+    (pair) => pair.indexOf('='),
+  )
+}
+
+function parsePairs<T>(
+  text: string,
+  field: string,
+  parse: (value: string, pair: string) => T,
+  separatorOf: (pair: string) => number = (pair) => pair.lastIndexOf('='),
+): Map<string, T> {
   const map = new Map<string, T>()
   for (const pair of text.split(',')) {
-    const equals = pair.lastIndexOf('=')
+    const equals = separatorOf(pair)
     const key = pair.slice(0, Math.max(0, equals)).trim()
     if (key === '') throw new TraceError({ field }, `${JSON.stringify(pair)} must be KEY=VALUE`)
     if (map.has(key)) throw new TraceError({ field }, `${key} is given twice`)

@@ -246,10 +246,6 @@ describe('any import', () => {
     const trace = await importTrace(importerOf('tiresias'), fileOf('t.csv', [JOBS, ...FEW].join('\n')), { activityModel: 'training' })
     expect(await collect(trace.tasks)).toEqual(await collect(trace.tasks))
   })
-  it('is known by its format', () => {
-    expect(IMPORTERS.map((importer) => importer.format)).toEqual(['openb', 'tiresias'])
-    expect(() => importerOf('slrum')).toThrow('format: "slrum" is not one of openb, tiresias')
-  })
 })
 
 describe('maps on the command line', () => {

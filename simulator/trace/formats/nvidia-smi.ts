@@ -1,0 +1,77 @@
+import { instantCell } from '../csv-cells.ts'
+import { readCsv } from '../csv-rows.ts'
+import type { FileBytes } from '../file-bytes.ts'
+import { SAMPLE_ADJUSTMENTS, SAMPLE_REASONS, SampledGpus } from '../gpu-samples.ts'
+import type { ImportedTask, Importer, ImportLog, ImportOptions } from '../importer.ts'
+import { isNothing, numberOf } from '../source-values.ts'
+
+const COLUMNS = {
+  required: ['timestamp', 'utilization.gpu'],
+  optional: ['index', 'uuid', 'pci.bus_id', 'memory.used'],
+  anyOf: [['index', 'uuid', 'pci.bus_id']],
+} as const
+
+/** Both spellings that nvidia-smi takes. */
+const NAMES: Readonly<Record<string, string>> = { gpu_uuid: 'uuid', gpu_bus_id: 'pci.bus_id' }
+
+/** What `nvidia-smi --query-gpu` writes with `-l`. Source: man nvidia-smi. */
+export const nvidiaSmi: Importer = {
+  format: 'nvidia-smi',
+  licence: null,
+  origin: null,
+  options: ['busyAbovePercent', 'vramAboveMib', 'gapMs'],
+  about:
+    'Samples of GPUs: `nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1`, a sample of a GPU a row, with units or without. A task is what holds VRAM on one GPU: a job on several GPUs is as many tasks.',
+  columns: [
+    { name: 'timestamp', isRequired: true, becomes: 'time; local' },
+    { name: 'index', isRequired: true, becomes: 'the GPU; `id` is this and a number. Also uuid or pci.bus_id' },
+    { name: 'uuid, pci.bus_id', isRequired: false, becomes: 'the GPU, where there is no index' },
+    { name: 'utilization.gpu', isRequired: true, becomes: 'above `--busy-above` (0 %) GPU work from this sample to the next, else idle' },
+    { name: 'memory.used', isRequired: false, becomes: 'above `--vram-above-mib` (1024) a task is there; `vram_mib` is the most of it' },
+  ],
+  dropped: { ...SAMPLE_REASONS, no_gpu_name: 'it does not say of which GPU' },
+  ignored: {},
+  adjusted: SAMPLE_ADJUSTMENTS,
+  publicData: [],
+  read: readSamples,
+}
+
+async function* readSamples(source: FileBytes, options: ImportOptions, log: ImportLog): AsyncGenerator<ImportedTask> {
+  const gpus = new SampledGpus(options, log)
+  let knowsVram = true
+  for await (const row of readCsv(source, COLUMNS, log, { nameOf })) {
+    const { index, uuid, 'pci.bus_id': busId } = row.cells
+    const gpu = [index, uuid, busId].find((name) => !isNothing(name))
+    if (gpu === undefined) {
+      log.drop('no_gpu_name')
+      continue
+    }
+    const at = instantCell(row, 'timestamp', log)
+    if (at === null) continue
+    const busyPercent = measured(row.cells['utilization.gpu'], 'utilization.gpu', log)
+    if (busyPercent === null) continue
+    const isSampled = row.cells['memory.used'] !== ''
+    const usedMib = isSampled ? measured(row.cells['memory.used'], 'memory.used', log) : null
+    if (isSampled && usedMib === null) continue
+    if (!isSampled && knowsVram) {
+      knowsVram = false
+      log.synthesise('vram_mib')
+    }
+    yield* gpus.take({ gpu, at, busyPercent, usedMib: usedMib === null ? null : Math.round(usedMib) })
+  }
+  yield* gpus.end()
+}
+
+/** `utilization.gpu [%]` → `utilization.gpu`. */
+function nameOf(header: string): string {
+  const name = header.replace(/\s*\[.*\]$/, '').toLowerCase()
+  return NAMES[name] ?? name
+}
+
+/** `37 %`, `12345 MiB`, `37`; 0 or more. */
+function measured(text: string, column: string, log: ImportLog): number | null {
+  const value = numberOf(text.replace(/\s*(%|MiB)$/, ''))
+  if (value !== null && value >= 0) return value
+  log.drop(isNothing(text) || text.startsWith('[') ? `no_${column}` : `bad_${column}`)
+  return null
+}
