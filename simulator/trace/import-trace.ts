@@ -52,7 +52,7 @@ export async function importTrace(importer: Importer, file: string, options: Imp
       source: { file: basename(file), sha256: source.sha256(), licence: options.licence ?? importer.licence, origin: importer.origin },
       importer: {
         format: importer.format,
-        options: { ...recordedOptions(options), seed, ...log.notes },
+        options: { ...recordedOptions(options, kept.hasResidence), seed, ...log.notes },
         synthetic: syntheticFields(kept.hasResidence, options, log),
         ignored: log.ignored,
         adjusted: log.adjusted,
@@ -126,9 +126,9 @@ function syntheticFields(hasResidence: boolean, options: ImportOptions, log: Cou
 }
 
 /** The options as the header keeps them: no paths, only what was given. */
-function recordedOptions(options: ImportOptions): Record<string, unknown> {
+function recordedOptions(options: ImportOptions, isActivityMadeUp: boolean): Record<string, unknown> {
   const given: Record<string, unknown> = {
-    activity_model: options.activityModel ?? 'always-busy',
+    activity_model: options.activityModel ?? (isActivityMadeUp ? 'always-busy' : undefined),
     exclusive: options.exclusive,
     from_ms: options.fromMs,
     to_ms: options.toMs,

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ACTIVITY_MODELS, TRACE_FORMATS } from '../../cli/trace.ts'
+import { ACTIVITY_MODELS, TIME_UNITS, TRACE_FORMATS } from '../../cli/trace.ts'
 import { ACTIVITY_MODEL_NAMES } from '../../simulator/fleet/activity.ts'
 import { fingerprintTrace } from '../../simulator/trace/fingerprint-file.ts'
+import { TIME_UNITS as UNITS_OF_IMPORTERS } from '../../simulator/trace/importer.ts'
 import { IMPORTERS } from '../../simulator/trace/importers.ts'
 import { headroom, headroomJson, temporaryFolder, write } from '../support/headroom-command.ts'
 
@@ -18,15 +19,15 @@ interface Imported {
 }
 
 describe('headroom trace', () => {
-  it('says on stderr what it kept, and every dropped row by reason', async () => {
+  it('says what it kept, and every dropped row by reason', async () => {
     const out = join(folder, 'a.trace.jsonl')
     const { code, stdout, stderr } = await headroom(['trace', 'import', 'tiresias', jobs, '-o', out, '--max-gpus', '4'])
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
-    expect(stderr.split('\n')).toEqual([
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout.split('\n')).toEqual([
       `${out}: 2 tasks kept of 5 rows, 3 dropped`,
-      '  dropped  1 no_gpu',
-      '  dropped  1 zero_duration',
-      '  dropped  1 too_many_gpus',
+      '  dropped  1 no_gpu: num_gpu is 0',
+      '  dropped  1 zero_duration: duration is 0',
+      '  dropped  1 too_many_gpus: asks for more than `--max-gpus`',
       '  made up  vram_mib, activity',
       '',
     ])
@@ -77,7 +78,62 @@ describe('headroom trace', () => {
     expect(await headroomJson(['trace', 'inspect', out])).toMatchObject({ tasks: 3, rows: 5, gpus: { 1: 1, 2: 1, 8: 1 } })
   })
 
-  it('offers every importer and every activity model that there is', () => {
+  it('refuses a format, an option or a file that makes no sense, in one line', async () => {
+    const out = join(folder, 'no.trace.jsonl')
+    const refused = async (...args: readonly string[]): Promise<string> => {
+      const { code, stdout, stderr } = await headroom(['trace', 'import', ...args])
+      expect({ args, code, stdout, lines: stderr.split('\n').length }).toEqual({ args, code: 2, stdout: '', lines: 2 })
+      return stderr
+    }
+    expect(await refused('slrum', jobs, '-o', out)).toContain('Did you mean slurm? There are headroom, csv, slurm,')
+    expect(await refused('tiresias', jobs, '-o', out, '--servers', '4')).toContain('--servers goes with azure-llm, not with tiresias')
+    expect(await refused('csv', jobs, '-o', out, '--delimiter', 'ab')).toContain('It must be one character, or tab.')
+    expect(await refused('csv', jobs, '-o', out, '--columns', 'at')).toContain('columns: "at" must be KEY=VALUE')
+    expect(await refused('slurm', jobs, '-o', out)).toContain('jobs.csv:1: has no column Submit, JobIDRaw or JobID,')
+    expect(await refused('tiresias', join(folder, 'none.csv'), '-o', out)).toContain('none.csv: no such file')
+    expect(await refused('tiresias', jobs, '-o', join(folder, 'none/x.trace.jsonl'))).toContain('x.trace.jsonl: cannot be written: ')
+    expect(await refused('tiresias', jobs, '-o', out, '--from', '1h', '--to', '1m')).toContain('--to must be after --from')
+  })
+
+  it('takes the options of its format', async () => {
+    const table = write(folder, 'table.csv', 'when\tlong\tname\n1000\t500\ta\n')
+    const out = join(folder, 'e.trace.jsonl')
+    const options = ['--columns', 'at=when,duration=long,id=name', '--delimiter', 'tab', '--time-unit', 'ms']
+    expect(await headroomJson(['trace', 'import', 'csv', table, '-o', out, ...options])).toMatchObject({ tasks: 1, rows: 1 })
+    expect(readFileSync(out, 'utf8')).toContain('"id":"a","at":0,"gpus":1,"vram_mib":8192')
+  })
+
+  it('a run of the simulator is a workload: its journal comes back as tasks that did as much', async () => {
+    const scenario = write(
+      folder,
+      'own.scenario.yaml',
+      `scenario: own
+version: 1
+seed: 1
+fleet:
+  - { count: 1, name: "n-{i}", gpus: 1, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+config: { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60 }
+workload:
+  - { task: { id: first, at: 0s, vram_mib: 30000, work: { kind: phases, phases: [[60000, 900000], [60000, 0]] } } }
+  - { task: { id: second, at: 2m, vram_mib: 30000, priority: 1, run: 20m } }
+`,
+    )
+    const [ran, out] = [join(folder, 'ran'), join(folder, 'own.trace.jsonl')]
+    expect(await headroom(['sim', 'run', scenario, '--out', ran])).toMatchObject({ code: 0 })
+    const told = await headroomJson<Imported>(['trace', 'import', 'headroom', join(ran, 'journal.jsonl'), '-o', out])
+    expect(told).toMatchObject({ tasks: 2 })
+    const [, first, second] = readFileSync(out, 'utf8')
+      .split('\n')
+      .slice(0, 3)
+      .map((line) => JSON.parse(line) as { id: string; at: number; work: { phases: ReadonlyArray<readonly [number, number]> } })
+    expect([first?.id, second?.id, second?.at]).toEqual(['first', 'second', 120_000])
+    expect(second?.work.phases).toEqual([[1_200_000, 0]])
+    // Idle for a minute it was swapped out; it asked to return when its work came up; what it waited then is gone.
+    expect(first?.work.phases).toEqual([[120_000, 840_000], [60_000, 0]]) // prettier-ignore
+  })
+
+  it('offers every importer, every unit and every activity model that there is', () => {
+    expect(TIME_UNITS).toEqual([...UNITS_OF_IMPORTERS])
     expect(TRACE_FORMATS).toEqual(IMPORTERS.map((importer) => importer.format))
     expect(ACTIVITY_MODELS).toEqual([...ACTIVITY_MODEL_NAMES])
   })

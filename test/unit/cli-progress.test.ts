@@ -61,6 +61,26 @@ describe('progress', () => {
     expect(timeLeft(1, 1000)).toBe('')
   })
 
+  it('says more than the fraction when it is told more', async () => {
+    stopTime()
+    for (const [isTTY, shown] of [
+      [false, 'rows: 50 % | 1,000 rows, 10 a second\n'],
+      [true, 'so far | 1,000 rows, 10 a second'],
+    ] as const) {
+      const to = stream(isTTY)
+      nowMs = 0
+      await withProgress(
+        'rows',
+        async (onProgress) => {
+          nowMs = 2_500
+          onProgress(0.5, '1,000 rows, 10 a second')
+        },
+        to,
+      )
+      expect(to.text()).toContain(shown)
+    }
+  })
+
   it('is a bar on a terminal, taken away at the end, also when the work fails', async () => {
     stopTime()
     const to = stream(true)

@@ -5,7 +5,7 @@ import type { ImportOptions } from '../../simulator/trace/importer.ts'
 import { openbFleet } from '../../simulator/trace/openb-fleet.ts'
 import type { TraceTask } from '../../simulator/trace/trace-format.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
-import { importFile, type Imported } from '../support/imported.ts'
+import { expectEveryRow, importFile, type Imported } from '../support/imported.ts'
 
 const VRAM_MAP = new Map([
   ['G2', 24_576],
@@ -58,5 +58,26 @@ describe('public traces, whole', () => {
     expect(tasks).toHaveLength(60)
     expect(header.dropped).toEqual({})
     expect(tasks[1]).toMatchObject({ id: '1', at: 30_000, gpus: 8, work: { kind: 'duration', ms: 147_000 } })
+  })
+  it('gavel reads 15,264 jobs over 125 days', async () => {
+    const { header, tasks } = await run('gavel', 'gavel_msr_seed0.csv', {})
+    expectEveryRow({ header, tasks })
+    expect(header.rows).toBe(15_264)
+    expect(Math.round(tasks.at(-1)!.at / 86_400_000)).toBe(125)
+    expect(Math.max(...tasks.map(({ gpus }) => gpus))).toBe(64)
+  })
+  it('azure-llm deals 19,366 requests of an hour out to eight servers', async () => {
+    const { header, tasks } = await run('azure-llm', 'azure_llm_2023_conv.csv', {})
+    expect(header).toMatchObject({ rows: 19_366, dropped: {} })
+    expect(tasks).toHaveLength(8)
+    const busyMs = tasks.reduce((sum, { work }) => sum + busyMsOf(work), 0)
+    // By hand: 22,361,870 context tokens at 10,000 a second and 4,088,665 generated ones at 1,000.
+    expect(Math.abs(busyMs / 6_324_852 - 1)).toBeLessThan(0.001)
+    expect(tasks.every(({ work }) => aloneMsOf(work) > 3_400_000)).toBe(true)
+  })
+  it('swf reads 25 jobs, and drops none', async () => {
+    const { header, tasks } = await run('swf', 'sample_accasim.swf', { processorsPerGpu: 4 })
+    expect(header).toMatchObject({ rows: 25, dropped: {} })
+    expect(tasks[1]).toMatchObject({ id: '5414', gpus: 9, work: { kind: 'duration', ms: 26_614_000 } })
   })
 })
