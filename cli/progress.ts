@@ -39,6 +39,7 @@ export function timeLeft(fraction: number, elapsedMs: number): string {
 }
 
 interface Painter {
+  /** @param left what stands behind the fraction; may be empty */
   paint(fraction: number, left: string): void
   end(): void
 }

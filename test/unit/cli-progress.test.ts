@@ -64,8 +64,8 @@ describe('progress', () => {
   it('says more than the fraction when it is told more', async () => {
     stopTime()
     for (const [isTTY, shown] of [
-      [false, 'rows: 50 % | 1,000 rows, 10 a second\n'],
-      [true, 'so far | 1,000 rows, 10 a second'],
+      [false, 'rows: 50 %, 3 s left, 1,000 rows, 10 a second\n'],
+      [true, 'so far 3 s left, 1,000 rows, 10 a second'],
     ] as const) {
       const to = stream(isTTY)
       nowMs = 0
