@@ -3,6 +3,7 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
+import { OidcProvider } from '../support/oidc-provider.ts'
 import { serve, type Served } from '../support/served.ts'
 
 const folder = temporaryFolder()
@@ -51,6 +52,57 @@ describe('a controller that others can reach', () => {
     for (const part of ['CONTROLLER_ADMIN_TOKEN_FILE', file, '32 to 512 characters', why]) expect(stderr).toContain(part)
     if (text !== null) expect(stderr).not.toContain(text.slice(0, 20))
     expect(existsSync(place('never'))).toBe(false)
+  })
+})
+
+describe('a controller with an identity provider', () => {
+  const secretFile = place('client.secret')
+
+  test('may be reached by others without a token, and lets in who signs in there', async () => {
+    const provider = await OidcProvider.start()
+    writeFileSync(secretFile, `${provider.clientSecret}\n`, { mode: 0o600 })
+    const served = await serve(place('provided'), {
+      CONTROLLER_HTTP_HOST: '0.0.0.0',
+      CONTROLLER_OIDC_ISSUER: provider.issuer,
+      CONTROLLER_OIDC_CLIENT_ID: provider.clientId,
+      CONTROLLER_OIDC_CLIENT_SECRET_FILE: secretFile,
+      CONTROLLER_OIDC_PUBLIC_URL: 'http://127.0.0.1:30080',
+      CONTROLLER_OIDC_ROLES: 'gpu-operators=operator',
+    })
+    const url = served.url.replace('0.0.0.0', '127.0.0.1')
+    const cookieOf = (answer: Response): string => (answer.headers.getSetCookie().at(-1) ?? '').split(';', 1)[0] ?? ''
+    try {
+      expect((await fetch(`${url}/api/v1/config`)).status).toBe(401)
+      const begun = await fetch(`${url}/api/v1/auth/login`, { redirect: 'manual' })
+      const atProvider = await fetch(begun.headers.get('location') ?? '', { redirect: 'manual' })
+      const back = new URL(atProvider.headers.get('location') ?? '')
+      const done = await fetch(`${url}${back.pathname}${back.search}`, { redirect: 'manual', headers: { cookie: cookieOf(begun) } })
+      expect([done.status, done.headers.get('location')]).toEqual([302, '/'])
+      const headers = { cookie: cookieOf(done) }
+      expect(await (await fetch(`${url}/api/v1/auth/session`, { headers })).json()).toMatchObject({
+        caller: { name: 'ada@example.org', role: 'operator' },
+      })
+      expect((await fetch(`${url}/api/v1/config`, { headers })).status).toBe(200)
+    } finally {
+      served.process.kill('SIGTERM')
+      expect(await served.ended).toBe(0)
+      await provider.close()
+    }
+    expect(served.output()).not.toContain(provider.clientSecret)
+  })
+
+  test('does not start without the secret that it is told of', async () => {
+    const env = {
+      CONTROLLER_OIDC_ISSUER: 'https://id.example.org',
+      CONTROLLER_OIDC_CLIENT_ID: 'x',
+      CONTROLLER_OIDC_CLIENT_SECRET_FILE: place('no.secret'),
+      CONTROLLER_OIDC_PUBLIC_URL: 'https://headroom.example.org',
+      CONTROLLER_OIDC_ROLES: '*=viewer',
+      CONTROLLER_DATA_DIR: place('never'),
+    }
+    const { code, stderr } = await headroom(['serve'], { env })
+    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1])
+    for (const part of ['CONTROLLER_OIDC_CLIENT_SECRET_FILE', 'no.secret', 'ENOENT']) expect(stderr).toContain(part)
   })
 })
 
