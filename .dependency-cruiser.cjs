@@ -9,7 +9,7 @@ const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli
 const PROTOCOL = '^protocol/'
 const DOMAIN = '^controller/domain/'
 const PORTS = '^controller/ports/'
-const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device)\\.ts$'
+const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device|twin)\\.ts$'
 /** The definitions of the figures: a simulation reports with the controller's own. */
 const METRICS = '^controller/metrics/'
 /** The port behind which a GPU server's devices sit; the simulator has a model of one. */
@@ -20,7 +20,7 @@ const ENGINE = '^controller/engine/'
 const SERIES = '^controller/series/'
 
 /** Simulator files that put a whole world together; only they see the controller, its memory store and the GPU server's core. */
-const COMPOSITION = '^simulator/(world|run|sweep|replay|live|served-fleet|faults/[a-z-]+)\\.ts$'
+const COMPOSITION = '^simulator/(world|run|sweep|replay|live|served-fleet|start-world|faults/[a-z-]+)\\.ts$'
 const COMPOSED = ['^controller/controller\\.ts$', '^controller/adapters/memory-store\\.ts$', '^gpu-server/core/']
 
 /** Files under `from` (a regular expression, without those in `except`) may import themselves and what is listed, nothing else of ours. */

@@ -15,6 +15,7 @@ import type { Store } from '../controller/ports/store.ts'
 import { createLiveFleet } from '../simulator/live.ts'
 import { loadScenario } from '../simulator/scenario/load.ts'
 import { adminToken } from './admin-token.ts'
+import { openBeside } from './beside.ts'
 import { watchDisk } from './disk-watch.ts'
 import { createEventLog } from './event-log.ts'
 import { StartFault } from './exit-codes.ts'
@@ -29,7 +30,6 @@ import { REAL_TIME } from './real-time.ts'
 import type { ServedFleet } from './served-fleet.ts'
 import { createServedMetrics } from './served-metrics.ts'
 import { readSettings, type Settings } from './settings.ts'
-import { openSimulations } from './simulations/simulations.ts'
 import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
@@ -82,9 +82,9 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   access = httpAccess(settings, token, signIn, controller)
   const disk = watchDisk(settings.dataDir)
   measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })
-  const simulation = await openSimulations({ dataDir: settings.dataDir, log: (line) => log.warn(line) })
+  const beside = await openBeside({ controller, dataDir: settings.dataDir, log: (line) => log.warn(line) })
   const app = createApi({
-    ...{ commands, views, events, logs, series, simulation },
+    ...{ commands, views, events, logs, series, simulation: beside.simulation, twin: beside.twin },
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION },
     metrics: measured.metrics,
@@ -105,7 +105,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   )
   await untilSignal()
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
-  await simulation.close()
+  await beside.close()
   await app.close()
   await fleet.stop()
   disk.stop()

@@ -9,7 +9,7 @@ import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Store } from '../controller/ports/store.ts'
 import { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../gpu-server/core/storage.ts'
-import { nodeIdFromName } from '../protocol/node-id.ts'
+import { idOfNode } from './scenario/node-id.ts'
 import type { Instant } from '../protocol/units.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
 import { tellReserve } from './fleet/tell-reserve.ts'
@@ -70,7 +70,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   )
   const servers = new Map(
     o.scenario.nodes.map((node) => {
-      const nodeId = nodeIdFromName(node.name)
+      const nodeId = idOfNode(node)
       const server = new ServerCore({
         nodeId,
         name: node.name,

@@ -31,14 +31,16 @@ export class OperatorAgenda {
   readonly #due: OperatorAction[] = []
   /** Of tasks that actions have named. */
   readonly #taskIds = new Map<string, string>()
+  readonly #nodeIdOf: (name: string) => string
   #left: number
   /** Answers that were not what the scenario expects, and what was never asked, in words. */
   readonly faults: string[] = []
 
   /** @param desk may be null when there is nothing to do. */
-  constructor(actions: readonly OperatorAction[], desk: OperatorDesk | null, clock: Clock, startedAt: Instant) {
+  constructor(actions: readonly OperatorAction[], desk: OperatorDesk | null, clock: Clock, startedAt: Instant, nodeIdOf = nodeIdFromName) {
     if (actions.length > 0 && desk === null) throw new Error('a scenario with operator actions needs somebody who asks the REST interface')
     this.#desk = desk
+    this.#nodeIdOf = nodeIdOf
     this.#left = actions.length
     for (const action of actions) clock.at(startedAt + action.atMs, () => this.#due.push(action), RANK_ARRIVAL)
   }
@@ -89,7 +91,7 @@ export class OperatorAgenda {
   }
 
   readonly #idOf = ({ kind, name }: Placeholder): string =>
-    kind === 'node' ? nodeIdFromName(name) : (this.#taskIds.get(name) ?? `no-task-${name}`)
+    kind === 'node' ? this.#nodeIdOf(name) : (this.#taskIds.get(name) ?? `no-task-${name}`)
 }
 
 /** What is not as expected, after the status; null: all is. */

@@ -34,6 +34,11 @@ export class Pulse {
     this.#lastEventAt = clock.startMs
   }
 
+  /** A task has its place when the run begins. */
+  placedBefore(): void {
+    this.#placedTasks += 1
+  }
+
   saw(events: readonly Event[]): void {
     this.#lastEventAt = (events.at(-1) as Event).at
     for (const { kind, nodeId } of events) {

@@ -13,8 +13,10 @@ import type { OpenOutcome, TaskOutcome } from './report/collector.ts'
 import type { JournalSink } from './report/journal.ts'
 import type { Metrics, RunResult } from './report/result.ts'
 import type { SeriesSampler } from './report/series.ts'
-import { workloadOf } from './scenario/generate.ts'
+import { startTasksOf, workloadOf } from './scenario/generate.ts'
+import { idOfNode } from './scenario/node-id.ts'
 import type { Scenario } from './scenario/scenario.ts'
+import { createSeededRandom } from './seeded-random.ts'
 import type { BusMode } from './sim-bus.ts'
 import { World } from './world.ts'
 
@@ -69,7 +71,9 @@ export interface Run {
 /** Throws TraceError for a trace that cannot be used, and what a broken invariant throws. */
 export async function runScenario(scenario: RunPlan, identity: RunIdentity, options: RunOptions = {}): Promise<Run> {
   const plan = planOf(scenario, options)
+  const start = startTasksOf(plan, createSeededRandom(plan.seed))
   const pulse = new Pulse(plan.clock, options)
+  for (const { state } of start) if (state.placed !== null) pulse.placedBefore()
   const world = new World(plan, {
     seed: plan.seed,
     busMode: options.busMode ?? 'reference',
@@ -77,6 +81,7 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
     journalSink: options.journalSink ?? null,
     onOutcome: options.onOutcome ?? null,
     onEvents: (events) => pulse.saw(events),
+    start,
   })
   world.controller.engine.stopwatch = options.stopwatch ?? null
   const watcher = options.watch?.(world) ?? null
@@ -87,7 +92,7 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
       return isAnswered()
     })
   const desk = plan.operator.length > 0 ? ((await options.openDesk?.(world, pump)) ?? null) : null
-  const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs)
+  const agenda = new OperatorAgenda(plan.operator, desk, world.clock, plan.clock.startMs, (name) => nodeIdIn(plan, name))
   const arrivals = arrivalsUntil(
     workloadOf(plan, world.random),
     plan.clock.untilMs,
@@ -113,6 +118,10 @@ function planOf(scenario: RunPlan, { seed, untilMs, overcommitPercent }: RunOpti
     config: overcommitPercent === undefined ? config : { ...config, default_vram_overcommit_percent: overcommitPercent },
     workload: workload.map((item) => (item.kind === 'generate' && item.untilMs === clock.untilMs ? { ...item, untilMs: until } : item)),
   }
+}
+
+function nodeIdIn({ nodes }: RunPlan, name: string): string {
+  return idOfNode(nodes.find((node) => node.name === name) ?? { name })
 }
 
 async function closeAll(arrivals: BoundedArrivals, agenda: OperatorAgenda): Promise<void> {

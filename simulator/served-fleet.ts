@@ -5,7 +5,7 @@
 import { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import type { Bus } from '../controller/ports/bus.ts'
-import { nodeIdFromName } from '../protocol/node-id.ts'
+import { idOfNode } from './scenario/node-id.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
 import type { Workload } from './fleet/workload.ts'
 import { PacedClock } from './paced-clock.ts'
@@ -41,7 +41,7 @@ export function createServedFleet(o: ServedFleetOptions): ServedFleet {
   const deviceClock = o.speed === 1 ? clock : new PacedClock(fast.now(), fast)
   const servers = new Map(
     o.nodes.map((node) => {
-      const nodeId = nodeIdFromName(node.name)
+      const nodeId = idOfNode(node)
       const server = new ServerCore({
         nodeId,
         name: node.name,

@@ -10,10 +10,9 @@ import { NO_OWNER_LIMITS } from '../controller/domain/owner-limits.ts'
 import type { Node } from '../controller/domain/node.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Random } from '../controller/ports/random.ts'
-import type { Store } from '../controller/ports/store.ts'
+import type { Store, StoredState } from '../controller/ports/store.ts'
 import { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../gpu-server/core/storage.ts'
-import { nodeIdFromName } from '../protocol/node-id.ts'
 import type { DurationMs, Instant, Mib } from '../protocol/units.ts'
 import type { Counters } from '../controller/metrics/counters.ts'
 import { swapTotalsOf } from './faults/controller-host.ts'
@@ -31,10 +30,14 @@ import type { JournalSink } from './report/journal.ts'
 import { metricsOf } from './report/result.ts'
 import type { Metrics } from './report/result.ts'
 import type { ArrivalSource } from './scenario/arrivals.ts'
+import type { StartTask } from './scenario/generate.ts'
+import { idOfNode } from './scenario/node-id.ts'
 import type { Scenario, ScenarioNode, SimTask } from './scenario/scenario.ts'
 import { createSeededRandom } from './seeded-random.ts'
 import { SimBus } from './sim-bus.ts'
 import type { BusMode } from './sim-bus.ts'
+import { groupsOf, SIMULATED_COMMAND, worldStart } from './start-world.ts'
+import type { WorldStart } from './start-world.ts'
 import { aloneMsOf } from './trace/work.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -49,6 +52,8 @@ export interface WorldOptions {
   /** Sees every event once it is durable, after the journal. */
   readonly onEvents?: (events: readonly Event[]) => void
   readonly store?: Store
+  /** Tasks that are there when it begins. */
+  readonly start?: readonly StartTask[]
 }
 
 /** What a world is made of: a scenario's fleet and configuration, and what breaks in it. */
@@ -64,7 +69,10 @@ export class World {
   readonly #controller: Controller
   readonly #servers = new Map<string, ServerCore>()
   readonly #journal: Journal | null
-  readonly #workload = new OpenWorkload()
+  /** What its tasks do. */
+  readonly workload = new OpenWorkload()
+  /** Open tasks that their owners will cancel, and when, since the start. */
+  readonly cancels = new Map<string, DurationMs>()
   readonly #devices = new Map<string, SimulatedDevice>()
   /** Open tasks that came over REST and whose command says nothing of work: they run until somebody ends them. */
   readonly #endless = new Set<string>()
@@ -73,6 +81,7 @@ export class World {
   /** A server with the device and the disk that its node has had from the beginning. */
   readonly #newServer = new Map<string, (start: number) => ServerCore>()
   readonly #listeners: ((events: readonly Event[]) => void)[] = []
+  readonly #start: WorldStart | null
   #restarts = 0
   #arrivals: ArrivalSource | null = null
   #nextArrival: SimTask | null = null
@@ -86,6 +95,9 @@ export class World {
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
     this.collector = new Collector(options.onOutcome ?? null)
     const areHeartbeatsElided = options.areHeartbeatsEnacted !== true
+    const { start = [] } = options
+    this.#start = start.length === 0 ? null : worldStart(plan, start)
+    for (const task of start) this.#expect(task)
     this.faults = this.#faultStage(plan, options)
     this.#areHeartbeatsElided = areHeartbeatsElided && this.faults === null
     if (this.faults !== null) {
@@ -94,7 +106,8 @@ export class World {
       return
     }
     const bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
-    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, isForgetful: true })
+    const initial = this.#start === null ? {} : { initial: this.#start.stored }
+    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, isForgetful: true, ...initial })
     this.#controller = createController(
       { clock: this.clock, random: this.random, bus, store },
       {
@@ -122,6 +135,11 @@ export class World {
     return this.faults?.servers ?? this.#servers
   }
 
+  /** What it began with; null: an empty cluster. */
+  get stored(): StoredState | null {
+    return this.#start?.stored ?? null
+  }
+
   get nowMs(): DurationMs {
     return this.clock.now() - this.#startedAt
   }
@@ -133,7 +151,7 @@ export class World {
       for (const server of this.#servers.values()) server.start()
     } else await this.faults.start()
     this.clock.run(this.#startedAt, () => false)
-    this.#applyNodeSettings()
+    if (this.#start === null) this.#applyNodeSettings()
     this.clock.run(this.#startedAt, () => false)
     this.faults?.plan()
   }
@@ -176,7 +194,7 @@ export class World {
 
   /** VRAM of that GPU that others hold. */
   foreignMib(nodeId: string, gpu: number): Mib {
-    return this.#deviceOf(nodeId)?.gpus()[gpu]?.foreign_mib ?? 0
+    return this.deviceOf(nodeId)?.gpus()[gpu]?.foreign_mib ?? 0
   }
 
   /** The growing counters of the cluster since the start, whichever controllers kept them. */
@@ -217,7 +235,7 @@ export class World {
   /** Hands one task in, as a client would. */
   submit(task: SimTask): void {
     const { id } = task.request
-    this.#workload.add(id, task.work, task.allocSteps)
+    this.workload.add(id, task.work, task.allocSteps)
     this.collector.submittedTask(id, this.clock.now(), aloneMsOf(task.work))
     const request = task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
     if (this.faults === null) {
@@ -228,9 +246,20 @@ export class World {
     if (task.cancelAt !== null) this.#planCancel(id, task.cancelAt)
   }
 
+  /** A task that is there at the start: its work is known, its outcome is awaited. */
+  #expect({ request, work, allocSteps, cancelAt, state }: StartTask): void {
+    const { startMs } = this.plan.clock
+    const isNew = state.firstStartedAgoMs === null
+    this.workload.add(request.id, work, allocSteps)
+    this.collector.submittedTask(request.id, startMs - state.submittedAgoMs, isNew ? aloneMsOf(work) : null)
+    if (state.firstStartedAgoMs !== null) this.collector.startedBefore(request.id, startMs - state.firstStartedAgoMs)
+    if (cancelAt !== null) this.#planCancel(request.id, cancelAt)
+  }
+
   #faultStage(plan: WorldPlan, { seed, busMode = 'reference' }: WorldOptions): FaultStage | null {
     const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
     if (faults.length === 0) return null
+    if (this.#start !== null) throw new Error('faults do not go with tasks that are there at the start')
     const { clock, random } = this
     return new FaultStage({
       faults,
@@ -241,7 +270,7 @@ export class World {
       random,
       clock,
       busMode,
-      workload: this.#workload,
+      workload: this.workload,
       onDurable: (events) => this.#onEvents(events),
       onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),
     })
@@ -254,9 +283,10 @@ export class World {
   }
 
   #addServer(node: ScenarioNode, bus: SimBus, areHeartbeatsElided: boolean): void {
-    const id = nodeIdFromName(node.name)
-    const device = new SimulatedDevice(this.clock, node, this.#workload)
-    const storage = createMemoryStorage()
+    const id = idOfNode(node)
+    const device = new SimulatedDevice(this.clock, node, this.workload)
+    const storage = this.#start?.storageOf(id) ?? createMemoryStorage()
+    for (const inhabitant of this.#start?.inhabitantsOf(id) ?? []) device.inhabit(inhabitant)
     this.#devices.set(id, device)
     const newServer = (start: number): ServerCore =>
       new ServerCore({
@@ -278,28 +308,28 @@ export class World {
     this.#servers.set(id, newServer(1))
   }
 
-  #deviceOf(nodeId: string): SimulatedDevice | undefined {
+  /** By node id; undefined while its machine is off. */
+  deviceOf(nodeId: string): SimulatedDevice | undefined {
     return this.faults === null ? this.#devices.get(nodeId) : this.faults.deviceOf(nodeId)
   }
 
   #planForeign(): void {
     planForeignMemory(this.plan.nodes, this.clock, {
       serverOf: (nodeId) => this.servers.get(nodeId),
-      deviceOf: (nodeId) => this.#deviceOf(nodeId),
+      deviceOf: (nodeId) => this.deviceOf(nodeId),
       reserveMib: (nodeId) => this.controller.views.node(nodeId)?.gpus[0]?.reserveMib ?? 0,
     })
   }
 
   #applyNodeSettings(): void {
     const { commands } = this.controller
-    const members = new Map<string, string[]>()
     for (const node of this.plan.nodes) {
-      const id = nodeIdFromName(node.name)
-      for (const group of node.groups) members.set(group, [...(members.get(group) ?? []), id])
+      const id = idOfNode(node)
+      if (node.isCordoned === true) commands.setCordon(id, true, null, () => {})
       if (node.overcommitPercent === null && node.safetyReserveMib === null) continue
       commands.putNodeConfig(id, { overcommitPercent: node.overcommitPercent, reserveMib: node.safetyReserveMib }, null, () => {})
     }
-    for (const [id, nodeIds] of members) commands.putGroup({ id, description: '', nodeIds: nodeIds.sort(byId) }, false, null, () => {})
+    for (const group of groupsOf(this.plan.nodes)) commands.putGroup(group, false, null, () => {})
   }
 
   #needsFill(): boolean {
@@ -340,6 +370,7 @@ export class World {
   }
 
   #planCancel(id: string, atMs: DurationMs): void {
+    this.cancels.set(id, atMs)
     const cancel = (): void => {
       if (this.faults === null) this.controller.commands.cancelTask(id, 'its owner', () => {})
       else this.faults.cancel(id)
@@ -356,17 +387,11 @@ export class World {
     this.collector.record(events)
     for (const { kind, taskId } of events) {
       if (kind !== 'task_finished' || taskId === null) continue
-      if (this.faults === null) this.#workload.forget(taskId)
+      if (this.faults === null) this.workload.forget(taskId)
+      this.cancels.delete(taskId)
       this.#endless.delete(taskId)
     }
     if (this.#areHeartbeatsElided) tellReserve(events, this.#nodes, this.#serverOf)
     for (const listener of this.#listeners) listener(events)
   }
-}
-
-/** A simulated task is no lease: it runs until its work is done. */
-const SIMULATED_COMMAND: readonly string[] = ['simulated']
-
-function byId(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }

@@ -141,6 +141,8 @@ export function createClient(options: ClientOptions = {}) {
         transport.json<DecisionBody>({ method: 'GET', path: `/decisions/${part(String(number))}`, signal }),
     },
     summary: ({ signal }: CallOptions = {}) => transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
+    /** The live state as a scenario file: an answer to read as it comes. */
+    snapshot: ({ signal }: CallOptions = {}) => transport.open({ method: 'GET', path: '/snapshot', signal }),
     version: ({ signal }: CallOptions = {}) => transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
     /** Ready or not: what the controller checks of itself. */
     readiness: ({ signal }: CallOptions = {}) => transport.anyStatus<ReadyzBody>({ method: 'GET', path: '/readyz', signal }),

@@ -5,6 +5,7 @@ import type { Commands } from '../engine/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
+import type { Twin } from '../ports/twin.ts'
 import type { Access } from './access/access.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
@@ -52,6 +53,8 @@ export interface ApiContext {
   readonly logs: TaskLogs | null
   /** null: this is a simulated world itself. */
   readonly simulation: Simulation | null
+  /** null: nobody can run the live state on; this is a simulated world itself. */
+  readonly twin: Twin | null
   readonly version: string
   readonly build: Build
   readonly metrics: Metrics

@@ -14,6 +14,7 @@ import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../engine/views.ts'
 import type { Simulation } from '../ports/simulation.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
+import type { Twin } from '../ports/twin.ts'
 import { Series } from '../series/series.ts'
 import { createAccess, type Access } from './access/access.ts'
 import { addAuditing } from './access/auditing.ts'
@@ -51,6 +52,7 @@ import { nodeRoutes } from './routes/nodes.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
 import { seriesRoutes } from './routes/series.ts'
 import { scenarioRoutes } from './routes/scenarios.ts'
+import { snapshotRoutes } from './routes/snapshot.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
 import { simulationRoutes } from './routes/simulations.ts'
 import { signInRoutes } from './routes/sign-in.ts'
@@ -93,6 +95,8 @@ export interface ApiOptions {
   readonly logs?: TaskLogs
   /** A simulator beside the cluster; without it there is none to ask. */
   readonly simulation?: Simulation
+  /** Who runs the live state on; without it nothing is forecast. */
+  readonly twin?: Twin
   /** What /metrics shows besides the cluster and the requests: figures of whoever composes this. */
   readonly metrics?: Metrics
   /** What /readyz asks; none means ready. */
@@ -128,6 +132,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     series = new Series(views),
     logs = null,
     simulation = null,
+    twin = null,
   } = options
   const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
@@ -146,6 +151,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     ownerLimits,
     logs,
     simulation,
+    twin,
     version,
     build,
     metrics,
@@ -237,6 +243,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   assignmentRoutes(app, api)
   recoveryRoutes(app, api)
   summaryRoutes(app, api)
+  snapshotRoutes(app, api)
   seriesRoutes(app, api)
   tokenRoutes(app, api)
   signInRoutes(app, api)

@@ -13,6 +13,7 @@ import { COMMON_POOL, shapeOf } from '../scheduler/shape.ts'
 import { queueClass } from '../scheduler/queue.ts'
 import type { SchedulingView } from '../scheduler/schedule.ts'
 import type { CancelTimer } from '../ports/clock.ts'
+import { RecentRuns } from './activity-runs.ts'
 import { deriveFigures } from './figures.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
 import { GroupWaits } from './group-waits.ts'
@@ -47,6 +48,7 @@ export class Cluster implements SchedulingView {
   readonly refusedTasks = new Set<LiveTask>()
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessBook()
+  readonly activity = new RecentRuns()
   readonly swapTotals: SwapTotals = newSwapTotals()
   /** Grows with every change of a GPU or node that a placement could depend on. */
   changes = 0

@@ -13,6 +13,7 @@ import type { Engine } from './engine.ts'
 import { explainFully } from './explain-fully.ts'
 import { explainTask } from './explain-task.ts'
 import { previewGroup } from './group-preview.ts'
+import { imageOf } from './image.ts'
 import { predictPlacement } from './prediction.ts'
 import { overOf, planConfig, planNodeConfig } from './impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
@@ -49,6 +50,8 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     waits: (groupId) => waitsOf(c, groupId, clock.now()),
     nodeSwaps: (node: Node) => (node as LiveNode).swaps,
     gpuSwaps: (gpu: Gpu) => (gpu as LiveGpu).swaps,
+    activityRuns: () => c.activity.all(),
+    image: () => imageOf(c, clock.now()),
     taskCounters: (task: Task) => taskCounters(task as LiveTask, clock.now()),
     stored,
   }

@@ -50,6 +50,8 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     isInDoubt: p.isInDoubt,
     isNoswapUntold: p.isNoswapUntold,
     isCalledBack: p.isCalledBack,
+    askedAt: p.entry?.kind === 'swap_in' ? p.entry.askedAt : null,
+    backOffUntil: p.backOffUntil,
     marks: p.gpus.map((gpu) => {
       const mark = markOf(classRound(gpu, p.task.spec), p.task.spec.id)
       return mark.round < 0 ? null : { round: mark.round, lastSwapOut: mark.lastSwapOut }
@@ -173,6 +175,7 @@ export function placementOf(task: LiveTask, record: PlacementRecord, gpus: reado
   placement.isInDoubt = record.isInDoubt
   placement.isNoswapUntold = record.isNoswapUntold
   placement.isCalledBack = record.isCalledBack
+  placement.backOffUntil = record.backOffUntil ?? 0
   record.marks.forEach((mark, i) => {
     const gpu = gpus[i]
     if (mark !== null && gpu !== undefined) classRound(gpu, task.spec).marks.set(task.spec.id, mark)

@@ -74,7 +74,9 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
   c.recorder.turn.effects.push(...outstandingOrders(placement))
   if (placement.residency === 'resident') resumeGrowth(c, placement)
   else if (placement.residency === 'swapped_out') {
-    if (isWantedBack(placement) || placement.heldGrowth !== null) askForSwapIn(c, placement, now)
+    if (isWantedBack(placement) || placement.heldGrowth !== null) {
+      askForSwapIn(c, placement, record.placement.askedAt ?? now)
+    }
     planProbe(c, placement, now)
   }
 }

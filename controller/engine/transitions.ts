@@ -125,6 +125,7 @@ export function finish(c: Cluster, task: LiveTask, state: FinalState, exitCode: 
 /** The task wants the GPU, or has run dry. `idleMs`: how long ago its last use was, when it wants nothing. */
 export function changeWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
   if (placement.wantsGpu !== wantsGpu) {
+    c.activity.ended(placement, now)
     beginMeterChange(placement, now)
     placement.wantsGpu = wantsGpu
     placement.wantsSince = now

@@ -7,6 +7,7 @@ import type { Task } from '../domain/task.ts'
 import type { Counters } from '../metrics/counters.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
+import type { ActivityRuns, ClusterImage } from '../ports/twin.ts'
 import type { Answer, NodeConfigChange, TaskRequest } from './commands.ts'
 import type { GroupPreview } from './group-preview.ts'
 import type { FullExplanation } from './explain-fully.ts'
@@ -102,5 +103,9 @@ export interface Views {
   nodeSwaps(node: Node): SwapCounts
   gpuSwaps(gpu: Gpu): SwapCounts
   taskCounters(task: Task): Counters
+  /** How long tasks wanted the GPU at a stretch lately, or did not. */
+  activityRuns(): ActivityRuns
+  /** A copy of everything that is open, for a simulation to go on from: a pass over all of it. */
+  image(): ClusterImage
   readonly stored: StoreReads
 }

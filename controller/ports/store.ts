@@ -74,6 +74,10 @@ export interface PlacementRecord {
   readonly isNoswapUntold: boolean
   /** An operator wants it back. */
   readonly isCalledBack: boolean
+  /** Since when it asks to return; null while it does not. Absent in records that are older than the field: it asks from the restart on. */
+  readonly askedAt?: Instant | null
+  /** After a failed swap it is no victim before this instant. Absent in records that are older than the field: 0. */
+  readonly backOffUntil?: Instant
   /** Per GPU held, same order: its mark in that GPU's round (swap/rounds.ts); null when it was never a victim there. */
   readonly marks: readonly ({ readonly round: number; readonly lastSwapOut: number | null } | null)[]
 }

@@ -49,9 +49,10 @@ export interface NodeStorage {
 /**
  * For simulated servers: durable as long as the object lives, which is longer than a server that crashes.
  * @param bootCounter that of the boot before the first one.
+ * @param initial what else that one left behind.
  */
-export function createMemoryStorage(bootCounter = 0): NodeStorage {
-  let kept: NodeState = { ...EMPTY_NODE_STATE, bootCounter }
+export function createMemoryStorage(bootCounter = 0, initial: NodeState = EMPTY_NODE_STATE): NodeStorage {
+  let kept: NodeState = { ...initial, bootCounter }
   return {
     load: () => kept,
     save: (state) => {

@@ -53,10 +53,10 @@ export class FairnessBook {
     return this.#members.get(id)?.isSwapped ?? false
   }
 
-  /** The task holds bytes here from now on: a newcomer. */
-  join(id: string): void {
+  /** The task holds bytes here from now on: a newcomer, or one that was swapped out in this round before anybody looked. */
+  join(id: string, isSwapped = false): void {
     if (this.#members.has(id)) return
-    const member: Member = { id, count: 0, atRoundStart: 0, atLastClosing: 0, isSwapped: false, pairs: new Map() }
+    const member: Member = { id, count: 0, atRoundStart: 0, atLastClosing: 0, isSwapped, pairs: new Map() }
     for (const other of this.#members.values()) {
       const atStart = -other.atRoundStart
       const run = { least: -other.count, most: -other.atLastClosing, leastAtStart: atStart, mostAtStart: atStart }

@@ -7,6 +7,9 @@ import type { SwapDecision, VictimClass } from './swap-decision.ts'
 
 const CLASSES: readonly VictimClass[] = ['non_p0', 'p0']
 
+/** The round in which a run begins (start-world.ts). */
+const START_ROUND = 1
+
 export function fairnessBound(context: RuleContext): AlwaysRule {
   const { shadow } = context
   const books = new Map<string, FairnessBook>()
@@ -22,6 +25,12 @@ export function fairnessBound(context: RuleContext): AlwaysRule {
   const leave = ({ id, placement }: ShadowTask): void => {
     if (placement === null) return
     for (const gpu of placement.gpus) for (const victimClass of CLASSES) bookOf(placement.nodeId, gpu, victimClass).leave(id)
+  }
+  for (const { id, priority, placement } of context.observed.start?.openTasks ?? []) {
+    for (const [index, gpu] of (placement?.gpus ?? []).entries()) {
+      const isSwapped = placement?.marks[index]?.round === START_ROUND
+      bookOf(placement?.nodeId ?? '', gpu, priority === 0 ? 'p0' : 'non_p0').join(id, isSwapped)
+    }
   }
   return {
     before(event) {

@@ -5,7 +5,8 @@
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
-import { nodeIdFromName } from '../../protocol/node-id.ts'
+import type { StoredState } from '../../controller/ports/store.ts'
+import { idOfNode } from '../scenario/node-id.ts'
 import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import type { World } from '../world.ts'
 
@@ -44,6 +45,8 @@ export interface Observed {
   /** What holds at the start. */
   readonly config: ConfigFields
   readonly nodes: readonly ObservedNode[]
+  /** What is there when the run begins, as its scenario says; left out: nothing. */
+  readonly start?: StoredState
   now(): Instant
   /** By task id; of a server that is down, what lives on under its guards. */
   attemptsOn(nodeId: string): ReadonlyMap<string, ObservedAttempt>
@@ -62,12 +65,13 @@ export function observe(world: World): Observed {
   return {
     config: { ...DEFAULT_CONFIG, ...config },
     nodes: nodes.map((node) => ({
-      id: nodeIdFromName(node.name),
+      id: idOfNode(node),
       name: node.name,
       gpuCount: node.gpuCount,
       physicalMib: node.gpu.vramMib,
       hostSwapMib: node.hostSwapMib,
     })),
+    ...(world.stored === null ? {} : { start: world.stored }),
     now: () => world.clock.now(),
     attemptsOn: (nodeId) => world.servers.get(nodeId)?.attempts ?? NOBODY,
     foreignMib: (nodeId, gpu) => world.foreignMib(nodeId, gpu),

@@ -4,6 +4,7 @@
  */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event, EventData } from '../../controller/domain/event.ts'
+import type { StoredState, TaskRecord } from '../../controller/ports/store.ts'
 import type { Instant, Mib, Percent } from '../../protocol/units.ts'
 import type { Observed, ObservedNode, ObservedRequest } from './observed.ts'
 
@@ -64,6 +65,37 @@ export class Shadow {
         },
       ]),
     )
+    if (observed.start !== undefined) this.#begin(observed.start)
+  }
+
+  /** What the scenario says is there. */
+  #begin({ nodes, groups, openTasks }: StoredState): void {
+    for (const { id, overcommitOverride, reserveOverrideMib } of nodes) {
+      const node = this.nodes.get(id)
+      if (node !== undefined) [node.overcommitPercent, node.reserveMib] = [overcommitOverride, reserveOverrideMib]
+    }
+    for (const { id, nodeIds } of groups) this.groups.set(id, new Set(nodeIds))
+    for (const record of openTasks) this.#beginWith(record)
+  }
+
+  #beginWith(record: TaskRecord): void {
+    const { id, submittedAt, pendingSince, firstStartedAt, placement } = record
+    const task: ShadowTask = {
+      id,
+      submittedAt,
+      request: record,
+      pendingSince,
+      placement: null,
+      firstStartedAt,
+      backOffUntil: placement?.backOffUntil ?? 0,
+    }
+    this.tasks.set(id, task)
+    if (placement === null) return
+    this.#place(task, placement.nodeId, { gpus: placement.gpus, attempt: record.attempt, demand_mib: placement.demandMib })
+    if (task.placement !== null) {
+      task.placement.residency = placement.residency
+      task.placement.residentSince = placement.residentSince
+    }
   }
 
   // ── figures ─────────────────────────────────────────────────────────────────

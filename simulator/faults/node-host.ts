@@ -2,12 +2,12 @@
 import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
-import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { RunWatcher } from '../fleet/device-troubles.ts'
 import { SimulatedDevice } from '../fleet/simulated-device.ts'
 import type { Workload } from '../fleet/workload.ts'
 import type { Fault } from '../scenario/fault.ts'
+import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { DriftingClock } from './drifting-clock.ts'
@@ -57,7 +57,7 @@ export class NodeHost {
   constructor(options: NodeHostOptions) {
     this.#o = options
     this.name = options.node.name
-    this.id = nodeIdFromName(this.name)
+    this.id = idOfNode(options.node)
     this.#clock = new DriftingClock(options.clock)
     this.#storage = new FaultyStorage(() => this.#diskFailed())
     this.#device = this.#newDevice()

@@ -78,6 +78,20 @@ export class ComputeSharing<T extends Runner> {
     this.#paceAround(runner)
   }
 
+  /** What is left of its step now, sharing or not. */
+  leftUs(runner: T): number {
+    const [only] = runner.gpus
+    if (runner.gpus.length !== 1 || only === undefined) {
+      if (!(this.#gpus[only ?? 0] as SharedGpu<T>).spanning.includes(runner)) return runner.leftUs
+      const count = this.#slowestCount(runner)
+      return Math.max(0, runner.leftUs - Math.floor(((this.#clock.now() - runner.mark) * this.#efficiency(count)) / count))
+    }
+    const gpu = this.#gpus[only] as SharedGpu<T>
+    if (!gpu.single.includes(runner)) return runner.leftUs
+    const sinceUs = Math.floor(((this.#clock.now() - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count)
+    return Math.max(0, runner.mark - gpu.doneUs - sinceUs)
+  }
+
   #takeOut(runner: T): void {
     for (const index of runner.gpus) {
       const gpu = this.#gpus[index] as SharedGpu<T>

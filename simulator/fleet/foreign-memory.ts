@@ -3,9 +3,9 @@
  * says, and ask no more. The server tells the controller at once; while less than the reserve is left it measures that every second, and lets tasks leave (R12).
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
+import { idOfNode } from '../scenario/node-id.ts'
 import type { ForeignStep, ScenarioNode } from '../scenario/scenario.ts'
 
 const MEASURED_EVERY_MS: DurationMs = 1000
@@ -43,8 +43,12 @@ export function planForeignMemory(nodes: readonly ScenarioNode[], clock: Clock, 
   }
 }
 
-function hostOf({ name, gpuCount, gpu: { vramMib } }: ScenarioNode, cast: ForeignCast): ForeignHost {
-  const id = nodeIdFromName(name)
+function hostOf(node: ScenarioNode, cast: ForeignCast): ForeignHost {
+  const {
+    gpuCount,
+    gpu: { vramMib },
+  } = node
+  const id = idOfNode(node)
   return {
     gpuCount,
     physicalMib: vramMib,

@@ -25,6 +25,8 @@ import type { RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
 import { HostLink } from './host-link.ts'
 import type { SimulatedProcess as Process } from './simulated-process.ts'
+import type { Work } from '../trace/trace-format.ts'
+import type { Inhabitant, WorkLeft } from './simulated-process.ts'
 import { swapDurationMs } from './swap-profiles.ts'
 import { WorkCursor } from './work-cursor.ts'
 import type { Workload } from './workload.ts'
@@ -117,34 +119,30 @@ export class SimulatedDevice implements Device {
     return [...ended, ...living]
   }
 
-  launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
+  /** The world begins with it. Before a server asks for survivors. */
+  inhabit({ start, startedAt, isInVram, lastUseAt, heldMib, doneUs }: Inhabitant): void {
+    const process = this.#newProcess(start, this.#workload.workOf(start.taskId, null), startedAt)
+    process.isInVram = process.isResident = isInVram
+    process.lastUseAt = lastUseAt
+    process.heldMib = heldMib
+    if (!this.#begin(process, doneUs)) this.#soon(() => this.#isAlive(process) && this.#exit(process, 0, null))
+    else if (heldMib === null) this.#planGrowth(process)
+  }
+
+  /** What the task has left to do, and from when on; null: it is not here. */
+  workLeftOf(taskId: string): WorkLeft | null {
+    const process = this.#processes.get(taskId)
+    if (process === undefined) return null
     const now = this.#clock.now()
-    const process: Process = {
-      start,
-      taskId: start.taskId,
-      attempt: start.attempt,
-      gpus: start.gpus,
-      cursor: new WorkCursor(this.#workload.workOf(start.taskId, command)),
-      startedAt: now,
-      vramMib: start.vramMib,
-      isBusy: false,
-      isResident: true,
-      isInVram: true,
-      moves: 0,
-      isLeased: true,
-      lastUseAt: now,
-      heldMib: null,
-      isFrozen: false,
-      isRunning: false,
-      leftUs: 0,
-      mark: 0,
-      timer: null,
-      idleTimer: this.#clock.timer(() => this.#advance(process), RANK_DEVICE),
-      growthTimer: null,
-      nextGrowth: 0,
-      isGrowthDue: false,
-    }
-    this.#processes.set(start.taskId, process)
+    if (!process.isBusy)
+      return { work: process.cursor.workLeft(0, Math.max(0, process.stepEndsAt - now), now - process.startedAt), doneUs: 0 }
+    const leftUs = this.#sharing.leftUs(process)
+    const leftMs = Math.ceil(leftUs / 1000)
+    return { work: process.cursor.workLeft(leftMs, 0, now - process.startedAt), doneUs: leftMs * 1000 - leftUs }
+  }
+
+  launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
+    const process = this.#newProcess(start, this.#workload.workOf(start.taskId, command), this.#clock.now())
     this.#runWatcher?.runs(start.taskId)
     this.#clock.soon(() => {
       if (!this.#isAlive(process)) return
@@ -254,18 +252,52 @@ export class SimulatedDevice implements Device {
     } else this.#soon(() => this.#isAlive(process) && this.#exit(process, 1, 'the allocation was refused'))
   }
 
+  #newProcess(start: AttemptStart, work: Work, startedAt: Instant): Process {
+    const process: Process = {
+      start,
+      taskId: start.taskId,
+      attempt: start.attempt,
+      gpus: start.gpus,
+      cursor: new WorkCursor(work),
+      startedAt,
+      stepEndsAt: 0,
+      vramMib: start.vramMib,
+      isBusy: false,
+      isResident: true,
+      isInVram: true,
+      moves: 0,
+      isLeased: true,
+      lastUseAt: startedAt,
+      heldMib: null,
+      isFrozen: false,
+      isRunning: false,
+      leftUs: 0,
+      mark: 0,
+      timer: null,
+      idleTimer: this.#clock.timer(() => this.#advance(process), RANK_DEVICE),
+      growthTimer: null,
+      nextGrowth: 0,
+      isGrowthDue: false,
+    }
+    this.#processes.set(start.taskId, process)
+    return process
+  }
+
   // ── phases ──────────────────────────────────────────────────────────────────
 
-  /** Takes the next step of its work; false when there is none left. */
-  #begin(process: Process): boolean {
+  /** Takes the next step of its work, of which `doneUs` is done; false when there is none left. */
+  #begin(process: Process, doneUs = 0): boolean {
     const now = this.#clock.now()
     const { cursor } = process
     if (!cursor.advance(now - process.startedAt)) return false
     process.isBusy = cursor.isBusy
     if (cursor.isBusy) {
-      process.leftUs = cursor.stepMs * 1000
+      process.leftUs = cursor.stepMs * 1000 - doneUs
       this.#share(process)
-    } else process.idleTimer.set(now + cursor.stepMs)
+    } else {
+      process.stepEndsAt = now + cursor.stepMs
+      process.idleTimer.set(process.stepEndsAt)
+    }
     return true
   }
 

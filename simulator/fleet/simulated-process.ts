@@ -2,6 +2,7 @@ import type { AttemptStart } from '../../gpu-server/core/device.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimTimer } from '../virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'
+import type { Work } from '../trace/trace-format.ts'
 import type { WorkCursor } from './work-cursor.ts'
 
 /** One attempt on a simulated device. */
@@ -11,6 +12,8 @@ export interface SimulatedProcess extends Runner {
   readonly attempt: number
   readonly cursor: WorkCursor
   readonly startedAt: Instant
+  /** Of a step without work. */
+  stepEndsAt: Instant
   vramMib: Mib
   isBusy: boolean
   /** It may run: it is in VRAM, and not on its way out. */
@@ -32,4 +35,23 @@ export interface SimulatedProcess extends Runner {
   nextGrowth: number
   /** A step of growth that came due while it was not resident: it allocates once it is back. */
   isGrowthDue: boolean
+}
+
+/** An attempt that is there when the world begins. */
+export interface Inhabitant {
+  readonly start: AttemptStart
+  readonly startedAt: Instant
+  readonly isInVram: boolean
+  readonly lastUseAt: Instant
+  /** An allocation that waits for its answer. */
+  readonly heldMib: Mib | null
+  /** Of the first step of its work, below 1000. */
+  readonly doneUs: number
+}
+
+/** What is left of a process's work. */
+export interface WorkLeft {
+  readonly work: Work
+  /** Of its first step, done already; below 1000. */
+  readonly doneUs: number
 }

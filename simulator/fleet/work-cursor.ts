@@ -2,6 +2,8 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
 
+type Phases = ReadonlyArray<readonly [DurationMs, DurationMs]>
+
 export class WorkCursor {
   /** The present step is GPU work of `stepMs`; else there is none for so long. */
   isBusy = false
@@ -27,7 +29,31 @@ export class WorkCursor {
     }
   }
 
-  #phase(phases: ReadonlyArray<readonly [DurationMs, DurationMs]>): boolean {
+  /**
+   * What is left to do, as work that begins with the present step: GPU work of `busyMs`, or none for `idleMs`. Of bursts the times of arrival stay
+   * those since the first start.
+   */
+  workLeft(busyMs: DurationMs, idleMs: DurationMs, sinceStartMs: DurationMs): Work {
+    const work = this.#work
+    switch (work.kind) {
+      case 'duration':
+        return { kind: 'duration', ms: Math.max(1, busyMs) }
+      case 'phases':
+        return { kind: 'phases', phases: this.#phasesLeft(work.phases, busyMs, idleMs) }
+      case 'bursts': {
+        const later = work.at.slice(this.#next)
+        return { ...work, at: busyMs > 0 ? [[Math.min(sinceStartMs, later[0]?.[0] ?? sinceStartMs), busyMs], ...later] : later }
+      }
+    }
+  }
+
+  #phasesLeft(phases: Phases, busyMs: DurationMs, idleMs: DurationMs): Phases {
+    // While it works the pause of this phase is still to come; while it pauses the phase is past.
+    if (!this.isBusy) return [[0, Math.max(1, idleMs)], ...phases.slice(this.#next)]
+    return [[Math.max(1, busyMs), (phases[this.#next] as Phases[number])[1]], ...phases.slice(this.#next + 1)]
+  }
+
+  #phase(phases: Phases): boolean {
     for (; this.#next < phases.length;) {
       const phase = phases[this.#next] as readonly [DurationMs, DurationMs]
       if (!this.#isIdleNext) {

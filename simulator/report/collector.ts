@@ -60,6 +60,12 @@ export class Collector {
     return this.#open.has(id)
   }
 
+  /** It has been running since before this run: that is no wait of this run. */
+  startedBefore(id: string, at: Instant): void {
+    const task = this.#open.get(id)
+    if (task !== undefined) task.startedAt = at
+  }
+
   record(events: readonly Event[]): void {
     for (const event of events) {
       if (event.taskId === null) continue

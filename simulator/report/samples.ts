@@ -16,6 +16,10 @@ export class Samples {
     return this.#count
   }
 
+  get sum(): number {
+    return this.#sum
+  }
+
   add(value: number): void {
     if (this.#count === this.#values.length) {
       const larger = new Float64Array(this.#values.length * 2)

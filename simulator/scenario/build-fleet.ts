@@ -42,6 +42,8 @@ function nodeOf(entry: NodesEntry, gpu: GpuModel, i: number): ScenarioNode {
     hostSwapMib: entry.host_swap_mib ?? 2 * entry.gpus * entry.gpu.vram_mib,
     ...(entry.host_link_mib_per_s === null ? {} : { hostLinkMibPerS: entry.host_link_mib_per_s }),
     ...(entry.foreign.length === 0 ? {} : { foreign: foreignOf(entry) }),
+    ...(entry.id === null ? {} : { id: entry.id }),
+    ...(entry.cordoned ? { isCordoned: true } : {}),
   }
 }
 

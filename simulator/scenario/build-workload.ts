@@ -1,6 +1,7 @@
 /** `workload` of the file to items, and what spans them: names, ids, how many tasks in all. */
 import { resolve } from 'node:path'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { startOf } from './build-start.ts'
 import { parseDuration } from './quantity.ts'
 import type { Refuse } from './refusal.ts'
 import type { ActivitySpec, DurationSpec, GenerateItem, TaskItem, TraceItem, VramSpec, Weights, WorkloadItem } from './scenario.ts'
@@ -134,6 +135,7 @@ function taskItemOf(task: TaskFields): TaskItem {
     work: task.work ?? { kind: 'residence', ms: task.run ?? DEFAULT_RUN_MS, activity: activitySpecOf(task.activity) },
     allocSteps: task.alloc,
     cancelAtMs: task.cancel_at,
+    ...(task.state === null ? {} : { state: startOf(task.state, { vramMib: task.vram_mib, noswap: task.noswap }) }),
   }
 }
 

@@ -6,6 +6,7 @@ import { assertionsOf } from './assertions.ts'
 import { faultsOf } from './build-faults.ts'
 import { nodesOf } from './build-fleet.ts'
 import { operatorOf } from './build-operator.ts'
+import { refuseImpossibleStarts } from './build-start.ts'
 import { workloadItemsOf } from './build-workload.ts'
 import type { Refuse } from './refusal.ts'
 import type { Scenario, ScenarioNode, Sweep } from './scenario.ts'
@@ -19,6 +20,11 @@ export function buildScenario(document: ScenarioDocument, baseDir: string, refus
   const { start, until, drain } = document.clock
   const nodes = nodesOf(document.fleet, refuse)
   const context = { baseDir, untilMs: until, startMs: start, largestFitMib: largestFitMib(nodes, config) }
+  const workload = workloadItemsOf(document.workload, context, refuse)
+  refuseImpossibleStarts(workload, nodes, refuse)
+  if (document.faults.length > 0 && workload.some((item) => item.kind === 'task' && item.state !== undefined)) {
+    refuse(['faults'], 'do not go with tasks that have a state')
+  }
   return {
     name: document.scenario,
     description: document.description,
@@ -30,7 +36,7 @@ export function buildScenario(document: ScenarioDocument, baseDir: string, refus
     ...(document.limits.placed_gpus_per_owner === null
       ? {}
       : { ownerLimits: { ...NO_OWNER_LIMITS, maxPlacedGpus: document.limits.placed_gpus_per_owner } }),
-    workload: workloadItemsOf(document.workload, context, refuse),
+    workload,
     operator: operatorOf(document.operator, nodes, refuse),
     faults: faultsOf(document.faults, nodes, refuse),
     assertions: assertionsOf(document.assert),

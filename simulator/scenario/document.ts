@@ -5,7 +5,8 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from 'yaml'
 import type { Alias, Pair, YAMLMap, YAMLSeq } from 'yaml'
 import { type Path, type ProblemList } from './problem.ts'
-import { MAX_DEPTH, parseYaml } from './yaml-syntax.ts'
+import { isJsonText, parseJsonDocument } from './json-document.ts'
+import { MAX_DEPTH, MAX_TEXT_BYTES, parseYaml } from './yaml-syntax.ts'
 
 export type DocNode = DocScalar | DocList | DocMap | DocBroken
 
@@ -53,6 +54,7 @@ const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor',
  * not be used for anything else. An empty text is a null scalar.
  */
 export function parseDocument(text: string): { readonly root: DocNode | null; readonly problems: ProblemList } {
+  if (text.length > MAX_TEXT_BYTES && isJsonText(text)) return parseJsonDocument(text)
   const { document, problems } = parseYaml(text)
   if (document === null) return { root: null, problems }
   const reader = new DocumentReader(problems)

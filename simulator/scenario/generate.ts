@@ -6,7 +6,7 @@ import { generatedIdTest } from './build-workload.ts'
 import { activityOf } from './draw-duration.ts'
 import { generatedArrivals } from './generated-arrivals.ts'
 import { mergeArrivals } from './merge-arrivals.ts'
-import type { Scenario, SimTask, TaskItem, WorkloadItem } from './scenario.ts'
+import type { Scenario, SimTask, TaskItem, TaskStart, WorkloadItem } from './scenario.ts'
 import { type IdTaken, traceArrivals } from './trace-arrivals.ts'
 
 /**
@@ -16,17 +16,32 @@ import { type IdTaken, traceArrivals } from './trace-arrivals.ts'
 export function workloadOf({ workload }: Pick<Scenario, 'workload'>, random: Random): ArrivalSource {
   const isTaken = idTest(workload)
   return mergeArrivals(
-    workload.map((item) => {
-      switch (item.kind) {
-        case 'trace':
-          return traceArrivals(item, random, isTaken)
-        case 'generate':
-          return generatedArrivals(item, random)
-        case 'task':
-          return singleArrival(item, random)
-      }
-    }),
+    workload
+      .filter((item) => item.kind !== 'task' || item.state === undefined)
+      .map((item) => {
+        switch (item.kind) {
+          case 'trace':
+            return traceArrivals(item, random, isTaken)
+          case 'generate':
+            return generatedArrivals(item, random)
+          case 'task':
+            return singleArrival(item, random)
+        }
+      }),
   )
+}
+
+/** Tasks that are there at the start, in the order of the file. */
+export function startTasksOf({ workload }: Pick<Scenario, 'workload'>, random: Random): StartTask[] {
+  return workload.flatMap((item) => {
+    const state = item.kind === 'task' ? item.state : undefined
+    return item.kind !== 'task' || state === undefined ? [] : [{ ...simTaskOf(item, random), state }]
+  })
+}
+
+/** A task that is there at the start; its work is what is left of it. */
+export interface StartTask extends SimTask {
+  readonly state: TaskStart
 }
 
 function singleArrival(item: TaskItem, random: Random): ArrivalSource {

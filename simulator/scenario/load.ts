@@ -5,12 +5,12 @@ import { dirname, relative, resolve } from 'node:path'
 import { buildScenario } from './build.ts'
 import { check } from './check.ts'
 import { parseDocument } from './document.ts'
+import { MAX_JSON_BYTES } from './json-document.ts'
 import { ScenarioError } from './problem.ts'
 import { type Override, overridden } from './override.ts'
 import { type Refuse, refuseIn } from './refusal.ts'
 import type { Scenario } from './scenario.ts'
 import { scenarioRule } from './schema.ts'
-import { MAX_TEXT_BYTES } from './yaml-syntax.ts'
 
 /** A path, or text with the folder that trace files are named from. `file` is its name in messages. */
 export type ScenarioSource = string | ScenarioText
@@ -59,7 +59,7 @@ function readText(file: string): ScenarioText & { readonly file: string } {
     const stats = statSync(file)
     // A device has no size and no end.
     if (!stats.isFile()) throw refuse('is not a file')
-    if (stats.size > MAX_TEXT_BYTES) throw refuse(`is larger than ${MAX_TEXT_BYTES} bytes`)
+    if (stats.size > MAX_JSON_BYTES) throw refuse(`is larger than ${MAX_JSON_BYTES} bytes`)
     bytes = readFileSync(file)
   } catch (error) {
     throw error instanceof ScenarioError ? error : refuse(unreadableDetail(error), error)

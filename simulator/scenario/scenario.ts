@@ -1,7 +1,7 @@
 /** A loaded scenario: every default filled in, integers, milliseconds, MiB. What the fields mean to people stands in `schema.ts`. */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
-import type { DurationMs, GpuMode, Instant, Mib, OnNodeLoss, Percent } from '../../protocol/units.ts'
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent } from '../../protocol/units.ts'
 import type { ActivityModelName } from '../fleet/activity.ts'
 import type { SwapProfile } from '../fleet/swap-profiles.ts'
 import type { Work } from '../trace/trace-format.ts'
@@ -47,6 +47,10 @@ export interface ScenarioNode {
   readonly safetyReserveMib: Mib | null
   readonly overcommitPercent: Percent | null
   readonly hostSwapMib: Mib
+  /** Left out: it follows from the name. */
+  readonly id?: string
+  /** Nothing new is placed there. */
+  readonly isCordoned?: boolean
   /** What all copies of the node together move through its host memory; null or left out: each GPU's own link alone bounds them. */
   readonly hostLinkMibPerS?: number | null
   /** VRAM that others take over time, by rising time; left out: nothing changes. */
@@ -164,6 +168,8 @@ export interface TaskItem {
   readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivitySpec }
   readonly allocSteps: AllocSteps
   readonly cancelAtMs: DurationMs | null
+  /** Where it stands when the scenario begins; left out: it is submitted at `atMs`. */
+  readonly state?: TaskStart
 }
 
 /** Growth: from `t` since its first start (rising) the task uses `mib` on each GPU (rising, above its demand). */
@@ -178,6 +184,50 @@ export interface SimTask {
   readonly allocSteps: AllocSteps
   /** Since the start of the run; null never. */
   readonly cancelAt: DurationMs | null
+}
+
+// ── tasks that are there at the start ────────────────────────────────────────
+
+/** A task that was submitted before the scenario begins. Times are before its start. */
+export interface TaskStart {
+  /** Its place in the order of submission; null: after those that stand before it in the file. */
+  readonly number: number | null
+  readonly submittedAgoMs: DurationMs
+  /** How long it has been waiting in the pending queue, of a placed task: how long its last wait is past. */
+  readonly waitedMs: DurationMs
+  readonly isHeld: boolean
+  /** How often it was assigned. */
+  readonly attempt: number
+  readonly swapOuts: number
+  /** Of its first attempt; null: it has never run. */
+  readonly firstStartedAgoMs: DurationMs | null
+  readonly placed: PlacedStart | null
+}
+
+export interface PlacedStart {
+  readonly node: string
+  readonly gpus: readonly number[]
+  /** Per GPU, granted growth included. */
+  readonly demandMib: Mib
+  /** As it is accounted. */
+  readonly noswap: NoSwap
+  readonly residency: 'resident' | 'swapped_out'
+  readonly startedAgoMs: DurationMs
+  readonly residentForMs: DurationMs
+  /** Since its last use; null: it wants the GPU. */
+  readonly idleForMs: DurationMs | null
+  /** Since when it wants the GPU, or does not. */
+  readonly wantsForMs: DurationMs
+  /** Since when it asks to return; null: it does not, or from the start on. */
+  readonly askedAgoMs: DurationMs | null
+  readonly isCalledBack: boolean
+  /** An allocation that its server holds. */
+  readonly growth: { readonly mib: Mib; readonly askedAgoMs: DurationMs } | null
+  readonly backOffMs: DurationMs
+  /** By GPU held: whether it was swapped out in the present round of its class, and the number of the decision; null: never. */
+  readonly marks: ReadonlyArray<{ readonly isThisRound: boolean; readonly decision: number | null } | null>
+  /** GPU work of its first step that is done already, below 1 ms. */
+  readonly doneUs: number
 }
 
 // ── operator, sweep ──────────────────────────────────────────────────────────

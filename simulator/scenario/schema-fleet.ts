@@ -1,6 +1,6 @@
 /** Table of `fleet`: nodes by the dozen, one entry for those that are alike. */
 import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
-import { choice, duration, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
+import { boolean, choice, duration, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
 
 export const MAX_NODES = 20_000
 export const MAX_GPUS_PER_NODE = 16
@@ -76,6 +76,8 @@ export const nodesRule = record(
       null,
       'Host memory for swapped-out bytes; null is twice the VRAM of the node.',
     ),
+    id: optional(nullable(text(128)), null, 'What the controller knows it by; null follows from the name.'),
+    cordoned: optional(boolean, false, 'Nothing new is placed there.'),
     host_link_mib_per_s: optional(
       nullable(integer(1, MAX_MIB_PER_S)),
       null,
@@ -85,7 +87,8 @@ export const nodesRule = record(
   },
   {
     otherNames: { gpu_count: 'gpus', node: 'name', overcommit: 'overcommit_vram_percent', reserve: 'safety_reserve_mib' },
-    check: ({ name, count, gpus, foreign }, refuse) => {
+    check: ({ name, count, id, gpus, foreign }, refuse) => {
+      if (count > 1 && id !== null) refuse('id', `names one node, and count is ${count}`)
       if (foreign.some((step) => step.gpus?.some((gpu) => gpu >= gpus) === true))
         refuse('foreign', `names a GPU above ${gpus - 1}, the last of the node`)
       if (count > 1 && !name.includes('{i}')) refuse('name', `needs {i} in it, because count is ${count}`)

@@ -25,6 +25,7 @@ import {
 } from './rule.ts'
 import type { GenerateItem } from './scenario.ts'
 import { groupName, MAX_VRAM_MIB } from './schema-fleet.ts'
+import { startRule } from './schema-start.ts'
 
 /** 100 years. */
 export const MAX_TIME_MS = 3_153_600_000_000
@@ -35,7 +36,8 @@ export const DEFAULT_RUN_MS = 3_600_000
 const MAX_GPUS = 1024
 const MAX_GROUPS = 64
 const MAX_PHASES = 100_000
-const MAX_ITEMS = 20_000
+/** A snapshot of a large cluster has an item for each task. */
+const MAX_ITEMS = 120_000
 const MAX_WEIGHT = 1_000_000_000
 const MAX_SIGMA = 5
 const MAX_FACTOR = 1000
@@ -246,6 +248,11 @@ export const taskRule = record(
     ),
     alloc: optional(list(pair(workMs, vram), 0, 10_000), [], 'Growth: pairs of time since the start and MiB per GPU from then on.'),
     cancel_at: optional(nullable(time), null, 'When its owner cancels it.'),
+    state: optional(
+      nullable(startRule),
+      null,
+      'Where it stands at the start; null: it is submitted at its time. Its work is what is left of it.',
+    ),
   },
   { otherNames: { gpu_count: 'gpus', duration: 'run', vram: 'vram_mib' }, check: checkTask },
 )

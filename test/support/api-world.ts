@@ -186,6 +186,8 @@ export class FakeController implements ApiWorld {
   }
 
   readonly views: Views = {
+    activityRuns: () => ({ wantingMs: [], idleMs: [] }),
+    image: () => ({ at: this.now, config: this.config.fields, nodes: [], groups: [...this.groups.values()], tasks: [] }),
     now: () => this.now,
     config: () => this.config,
     nodes: () => this.nodes.values(),

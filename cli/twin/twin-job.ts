@@ -1,0 +1,41 @@
+/** What the twin's thread does: the live state, run on, within a time. */
+import { performance } from 'node:perf_hooks'
+import type { ChangeForecast, ClusterImage, NoForecast, RecentPast, SettingsChange, StartForecast } from '../../controller/ports/twin.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Budget } from '../../simulator/twin/budget.ts'
+import { forecastChange } from '../../simulator/twin/change-forecast.ts'
+import { foretell } from '../../simulator/twin/drift.ts'
+import type { Foretold } from '../../simulator/twin/drift.ts'
+import { forecastStarts } from '../../simulator/twin/start-forecast.ts'
+
+interface Asked {
+  readonly image: ClusterImage
+  readonly past: RecentPast
+  readonly withinMs: DurationMs
+  readonly horizonMs: DurationMs
+  readonly maxRuns: number
+}
+
+export type TwinJob =
+  | (Asked & { readonly kind: 'starts' })
+  | (Asked & { readonly kind: 'change'; readonly change: SettingsChange })
+  | (Asked & { readonly kind: 'foretell' })
+
+export type TwinAnswer = StartForecast | ChangeForecast | Foretold | NoForecast
+
+export function twinJob(job: TwinJob): Promise<TwinAnswer> {
+  const budget = budgetOf(job)
+  switch (job.kind) {
+    case 'starts':
+      return forecastStarts(job.image, job.past, budget)
+    case 'change':
+      return forecastChange(job.image, job.past, job.change, budget)
+    case 'foretell':
+      return foretell(job.image, job.past, budget)
+  }
+}
+
+function budgetOf({ withinMs, horizonMs, maxRuns }: Asked): Budget {
+  const from = performance.now()
+  return { spent: () => (performance.now() - from) / withinMs, horizonMs, maxRuns }
+}

@@ -1,0 +1,7 @@
+/** The thread of the twin. */
+import { serveJobs } from '../serve-jobs.ts'
+import { givesWay, NICE_ASKED } from '../simulations/low-priority.ts'
+import { twinJob } from './twin-job.ts'
+
+givesWay(NICE_ASKED)
+serveJobs(twinJob)

@@ -1,0 +1,132 @@
+/** The twin of `headroom serve`: the live state is copied, and run on in a thread of its own, one question at a time. */
+import type { EventSource } from '../../controller/engine/durable-events.ts'
+import type { Views } from '../../controller/engine/views.ts'
+import type {
+  ChangeForecast,
+  ClusterImage,
+  DriftReport,
+  NoForecast,
+  SettingsChange,
+  StartForecast,
+  Twin,
+} from '../../controller/ports/twin.ts'
+import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
+import { withheldBecause } from '../../simulator/twin/drift.ts'
+import { snapshotOfLive } from '../../simulator/twin/live-snapshot.ts'
+import { SimulationThread } from '../simulations/thread.ts'
+import { workerUrl } from '../worker-url.ts'
+import { DriftWatch } from './drift-watch.ts'
+import { RecentPastReader } from './recent-past.ts'
+import type { TwinAnswer, TwinJob } from './twin-job.ts'
+
+const HEAP_MIB = 1_024
+/** Between two looks at whether an interval is over. */
+const TICK_MS = 2_000
+const HORIZON_MS = 4 * 3_600_000
+const STARTS_WITHIN_MS = 2_000
+const CHANGE_WITHIN_MS = 2_000
+const MAX_START_RUNS = 40
+const MAX_CHANGE_PAIRS = 20
+/** A forecast of starts is used for so long. */
+const STARTS_FRESH_MS = 10_000
+/** Questions that wait for the thread; a further one is told so. */
+const MAX_WAITING = 4
+/** Larger clusters are not copied for the thread: the copy alone would hold the controller up. */
+const MAX_OPEN_TASKS = 20_000
+
+export interface LiveTwin extends Twin {
+  close(): Promise<void>
+}
+
+export interface TwinOptions {
+  readonly views: Views
+  readonly events: EventSource
+  readonly log: (line: string) => void
+}
+
+export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
+  const past = new RecentPastReader(views)
+  const thread = new TwinThread(log)
+  const ask = async (job: (image: ClusterImage) => Omit<TwinJob, 'past'>): Promise<TwinAnswer> => {
+    const { pending, running, assigned, unreachable } = views.counts()
+    if (pending + running + assigned + unreachable > MAX_OPEN_TASKS) return TOO_MANY
+    const recent = await past.read()
+    return thread.ask({ ...job(views.image()), past: recent } as TwinJob)
+  }
+  const drift = new DriftWatch({ views, foretell: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })) })
+  const unsubscribe = events.subscribe((list) => drift.record(list))
+  const timer = setInterval(() => {
+    void drift.tick().catch((fault: unknown) => log(`the twin failed: ${String(fault)}`))
+  }, TICK_MS).unref()
+  let starts: { readonly at: number; readonly asked: Promise<StartForecast | NoForecast> } | null = null
+  return {
+    async snapshot() {
+      const recent = await past.read()
+      const { snapshot, description } = snapshotOfLive(views.image(), recent)
+      return snapshotText(snapshot, { name: 'snapshot', description })
+    },
+    starts() {
+      const withheld = withheldBecause(drift.report())
+      if (withheld !== null) return Promise.resolve(withheld)
+      if (starts === null || views.now() - starts.at > STARTS_FRESH_MS) {
+        const bounds = { withinMs: STARTS_WITHIN_MS, horizonMs: HORIZON_MS, maxRuns: MAX_START_RUNS }
+        starts = { at: views.now(), asked: ask((image) => ({ kind: 'starts', image, ...bounds })) as Promise<StartForecast | NoForecast> }
+      }
+      return starts.asked
+    },
+    async tryChange(change: SettingsChange) {
+      const withheld = withheldBecause(drift.report())
+      if (withheld !== null) return withheld
+      const bounds = { withinMs: CHANGE_WITHIN_MS, horizonMs: HORIZON_MS, maxRuns: MAX_CHANGE_PAIRS }
+      return (await ask((image) => ({ kind: 'change', image, change, ...bounds }))) as ChangeForecast | NoForecast
+    },
+    drift: (): DriftReport => drift.report(),
+    async close() {
+      clearInterval(timer)
+      unsubscribe()
+      await thread.close()
+    },
+  }
+}
+
+const DRIFT_BOUNDS = { withinMs: 10_000, horizonMs: HORIZON_MS, maxRuns: 0 }
+
+const TOO_MANY: NoForecast = { reason: 'TOO_LARGE', detail: `more than ${MAX_OPEN_TASKS} tasks are open` }
+
+/** Begins with the first question, and again after it has failed. */
+class TwinThread {
+  readonly #log: (line: string) => void
+  #thread: SimulationThread<TwinJob, TwinAnswer> | null = null
+  #last: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  #isClosed = false
+
+  constructor(log: (line: string) => void) {
+    this.#log = log
+  }
+
+  async ask(job: TwinJob): Promise<TwinAnswer> {
+    if (this.#waiting >= MAX_WAITING) return { reason: 'NOT_YET', detail: 'others are being answered; ask again in some seconds' }
+    this.#waiting += 1
+    const answered = this.#last.then(() => this.#run(job))
+    this.#last = answered
+    return answered.finally(() => (this.#waiting -= 1))
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#thread?.end()
+  }
+
+  async #run(job: TwinJob): Promise<TwinAnswer> {
+    if (this.#isClosed) return { reason: 'FAILED', detail: 'the controller is stopping' }
+    if (this.#thread === null || this.#thread.isEnded) this.#thread = new SimulationThread(workerUrl('twin/twin-worker'), HEAP_MIB)
+    try {
+      return await this.#thread.ask(job)
+    } catch (fault) {
+      const detail = fault instanceof Error ? fault.message : String(fault)
+      if (!this.#isClosed) this.#log(`the twin failed: ${detail}`)
+      return { reason: 'FAILED', detail: `the twin failed: ${detail}` }
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/** The live cluster as records, for whoever goes on from it elsewhere. A pass over all nodes and open tasks; nothing is shared with the live objects. */
+import type { Instant } from '../../protocol/units.ts'
+import type { ClusterImage } from '../ports/twin.ts'
+import { byQueueOrder } from '../scheduler/queue.ts'
+import type { Cluster } from './cluster.ts'
+import type { LiveTask } from './live.ts'
+import { recordOfNode, recordOfTask } from './records.ts'
+
+export function imageOf(c: Cluster, now: Instant): ClusterImage {
+  const placed: LiveTask[] = []
+  const pending: LiveTask[] = []
+  for (const task of c.tasks.values()) (task.placement === null ? pending : placed).push(task)
+  pending.sort((a, b) => byQueueOrder({ task: a, queueClass: a.queueClass }, { task: b, queueClass: b.queueClass }))
+  return {
+    at: now,
+    config: c.config.fields,
+    nodes: [...c.nodes.values()].map((node) => ({ ...recordOfNode(node), status: node.status })),
+    groups: [...c.groups.values()],
+    tasks: [...placed, ...pending].map(recordOfTask),
+  }
+}

@@ -1,0 +1,22 @@
+/** Names of nodes in a scenario: live ones may be no names there, or several nodes may have the same. */
+import type { ImageNode } from '../../controller/ports/twin.ts'
+
+const MAX_LENGTH = 63
+
+/** Each node's own name as far as it can be one, by id; no two are the same. */
+export function nodeNames(nodes: readonly Pick<ImageNode, 'id' | 'name'>[]): ReadonlyMap<string, string> {
+  const taken = new Set<string>()
+  return new Map(
+    nodes.map(({ id, name }) => {
+      const plain =
+        name
+          .replaceAll(/[^A-Za-z0-9_-]/g, '-')
+          .replace(/^[_-]+/, '')
+          .slice(0, MAX_LENGTH) || 'node'
+      let own = plain
+      for (let n = 2; taken.has(own); n++) own = `${plain.slice(0, MAX_LENGTH - String(n).length - 1)}-${n}`
+      taken.add(own)
+      return [id, own] as const
+    }),
+  )
+}

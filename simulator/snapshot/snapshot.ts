@@ -1,0 +1,174 @@
+/**
+ * The live cluster as a scenario that begins where it stands (docs/twin.md). What a scenario has no words for is left out or settled, and counted:
+ * nodes that are not up go with their tasks, a swap under way counts as done, a start under way too.
+ */
+import type { ClusterImage, ImageNode } from '../../controller/ports/twin.ts'
+import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.ts'
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { SWAP_PROFILES } from '../fleet/swap-profiles.ts'
+import type { SwapProfile } from '../fleet/swap-profiles.ts'
+import type { WorkLeft } from '../fleet/simulated-process.ts'
+import type { AllocSteps, PlacedStart, ScenarioNode, TaskItem, TaskStart } from '../scenario/scenario.ts'
+import { nodeNames } from './node-names.ts'
+
+/** What an image does not say. */
+export interface SnapshotModel {
+  /** What the task has left to do. */
+  workLeftOf(task: TaskRecord): WorkLeft
+  allocStepsOf?(task: TaskRecord): AllocSteps
+  /** Since the start of the snapshot; null: nobody will cancel it. */
+  cancelAtOf?(task: TaskRecord): DurationMs | null
+  /** How fast its GPUs swap and share; left out: the stock driver, time slices. */
+  gpuModelOf?(node: ImageNode): { readonly swap: SwapProfile; readonly efficiencyPermille: readonly number[] }
+}
+
+export interface Snapshot {
+  readonly startMs: Instant
+  readonly config: ConfigFields
+  readonly nodes: readonly ScenarioNode[]
+  /** All have a `state`: placed ones by submission, then pending ones in the order of the queue. */
+  readonly tasks: readonly TaskItem[]
+  readonly leftOut: LeftOut
+}
+
+export interface LeftOut {
+  /** Nodes that are not up, and the tasks on them. */
+  readonly nodes: number
+  readonly tasks: number
+  /** Swaps that were under way and count as done. */
+  readonly swapsSettled: number
+}
+
+export function snapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot {
+  const up = image.nodes.filter(({ status }) => status === 'up')
+  const names = nodeNames(up)
+  const rounds = new Map(up.map((node) => [node.id, node.gpus]))
+  const tasks: TaskItem[] = []
+  const settled = { tasks: 0, swaps: 0 }
+  for (const task of image.tasks) {
+    const { placement } = task
+    if (placement !== null && (!names.has(placement.nodeId) || placement.stopping !== null || task.state === 'unreachable')) {
+      settled.tasks += 1
+      continue
+    }
+    if (placement?.residency === 'swapping_in' || placement?.residency === 'swapping_out') settled.swaps += 1
+    tasks.push(itemOf(task, model, { at: image.at, names, rounds }))
+  }
+  return {
+    startMs: image.at,
+    config: image.config,
+    nodes: up.map((node) => nodeOf(node, image, names.get(node.id) as string, model)),
+    tasks,
+    leftOut: { nodes: image.nodes.length - up.length, tasks: settled.tasks, swapsSettled: settled.swaps },
+  }
+}
+
+interface Place {
+  readonly at: Instant
+  readonly names: ReadonlyMap<string, string>
+  readonly rounds: ReadonlyMap<string, ImageNode['gpus']>
+}
+
+// ── nodes ────────────────────────────────────────────────────────────────────
+
+/** GPUs of one node are alike in a scenario: where they are not, all count as the smallest. */
+function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: SnapshotModel): ScenarioNode {
+  const { swap, efficiencyPermille } = model.gpuModelOf?.(node) ?? STOCK
+  const foreign = node.gpus.flatMap(({ index, foreignMib: mib }) => (mib === 0 ? [] : [{ atMs: 0, mib, gpus: [index] }]))
+  return {
+    name,
+    id: node.id,
+    gpuCount: node.gpus.length,
+    gpu: { model: node.gpus[0]?.model ?? 'generic', vramMib: smallestMib(node), swap, efficiencyPermille },
+    groups: groups.filter(({ nodeIds }) => nodeIds.includes(node.id)).map(({ id }) => id),
+    safetyReserveMib: node.reserveOverrideMib,
+    overcommitPercent: node.overcommitOverride,
+    hostSwapMib: node.hostSwapMib,
+    ...(foreign.length === 0 ? {} : { foreign }),
+    ...(node.isCordoned ? { isCordoned: true } : {}),
+  }
+}
+
+const STOCK = { swap: SWAP_PROFILES['stock-driver'], efficiencyPermille: [1000] }
+
+function smallestMib({ gpus }: ImageNode): Mib {
+  return gpus.reduce((least, gpu) => Math.min(least, gpu.physicalMib), Infinity)
+}
+
+// ── tasks ────────────────────────────────────────────────────────────────────
+
+function itemOf(task: TaskRecord, model: SnapshotModel, place: Place): TaskItem {
+  const { work, doneUs } = model.workLeftOf(task)
+  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss } = task
+  return {
+    kind: 'task',
+    atMs: 0,
+    request: {
+      id,
+      name: name === id ? null : name,
+      vramMib: vramMib > 0 ? vramMib : null,
+      gpuCount,
+      gpuMode,
+      noswap,
+      priority,
+      groups,
+      // They play no part in decisions, and may say more than a file should.
+      labels: {},
+      command: null,
+      owner,
+      maxRuntimeSeconds: maxRuntimeMs === null ? null : Math.max(1, Math.round(maxRuntimeMs / 1000)),
+      onNodeLoss,
+    },
+    work,
+    allocSteps: model.allocStepsOf?.(task) ?? [],
+    cancelAtMs: model.cancelAtOf?.(task) ?? null,
+    state: stateOf(task, doneUs, place),
+  }
+}
+
+function stateOf(task: TaskRecord, doneUs: number, place: Place): TaskStart {
+  const { at } = place
+  const { placement } = task
+  return {
+    number: task.seq,
+    submittedAgoMs: since(at, task.submittedAt),
+    waitedMs: since(at, task.pendingSince),
+    isHeld: task.isHeld,
+    attempt: task.attempt,
+    swapOuts: task.swapOuts,
+    firstStartedAgoMs: task.firstStartedAt === null ? (placement === null ? null : 0) : since(at, task.firstStartedAt),
+    placed: placement === null ? null : placedOf(placement, task, doneUs, place),
+  }
+}
+
+function placedOf(p: PlacementRecord, task: TaskRecord, doneUs: number, { at, names, rounds }: Place): PlacedStart {
+  const isOut = p.residency === 'swapped_out' || p.residency === 'swapping_out'
+  const gpus = rounds.get(p.nodeId) ?? []
+  const startedAgoMs = since(at, p.startedAt ?? at)
+  return {
+    node: names.get(p.nodeId) as string,
+    gpus: p.gpus,
+    demandMib: p.demandMib,
+    noswap: p.noswap,
+    residency: isOut ? 'swapped_out' : 'resident',
+    startedAgoMs,
+    residentForMs: p.startedAt === null ? 0 : since(at, p.residentSince),
+    idleForMs: p.wantsGpu || p.startedAt === null ? null : since(at, p.idleSince),
+    wantsForMs: p.startedAt === null ? 0 : since(at, p.wantsSince),
+    askedAgoMs: isOut && (p.askedAt ?? null) !== null ? since(at, p.askedAt as Instant) : null,
+    isCalledBack: p.isCalledBack,
+    growth: p.heldGrowth === null ? null : { mib: p.heldGrowth.mib, askedAgoMs: since(at, p.heldGrowth.askedAt) },
+    backOffMs: Math.max(0, (p.backOffUntil ?? 0) - at),
+    marks: p.marks.map((mark, index) => {
+      const gpu = gpus[p.gpus[index] ?? -1]
+      const round = task.priority === 0 ? gpu?.roundP0 : gpu?.roundNonP0
+      return mark === null ? null : { isThisRound: mark.round === round, decision: mark.lastSwapOut }
+    }),
+    doneUs,
+  }
+}
+
+function since(at: Instant, then: Instant): DurationMs {
+  return Math.max(0, at - then)
+}

@@ -1,0 +1,102 @@
+/**
+ * What a change of the settings would do: the live state is run on with and without it, in pairs that share every draw (common random numbers), so that the
+ * difference of a pair is the change's and not the draw's.
+ */
+import type {
+  ChangeForecast,
+  ClusterImage,
+  MetricChange,
+  NoForecast,
+  RecentPast,
+  SettingsChange,
+  TwinMetric,
+} from '../../controller/ports/twin.ts'
+import { affordableHorizon } from './budget.ts'
+import type { Budget } from './budget.ts'
+import { drawFuture, runFork } from './fork.ts'
+import type { ForkFigures } from './fork.ts'
+import { quantileOf, risingOf } from './quantile.ts'
+import { TOO_LARGE } from './start-forecast.ts'
+import { isModel, workloadModelOf } from './workload-model.ts'
+
+const LEAST_PAIRS = 3
+/** With fewer pairs no sign is spoken of. */
+const LEAST_PAIRS_FOR_A_SIGN = 5
+/** So many of them have to agree. */
+const AGREEMENT = 0.8
+
+/** By figure: how it is called outside. */
+const FIGURE_OF: Readonly<Record<TwinMetric, keyof ForkFigures>> = {
+  queue_wait_s: 'queueWaitS',
+  starvation_percent: 'starvationPercent',
+  utilization_percent: 'utilizationPercent',
+  swap_outs_per_hour: 'swapOutsPerHour',
+}
+
+export async function forecastChange(
+  image: ClusterImage,
+  past: RecentPast,
+  change: SettingsChange,
+  budget: Budget,
+): Promise<ChangeForecast | NoForecast> {
+  const model = workloadModelOf(image, past)
+  if (!isModel(model)) return model
+  const horizonMs = await affordableHorizon(image, model, budget)
+  if (horizonMs === null) return TOO_LARGE
+  const pairs: (readonly [before: ForkFigures, after: ForkFigures])[] = []
+  while (pairs.length < budget.maxRuns && (pairs.length < LEAST_PAIRS || budget.spent() < 1)) {
+    const draw = drawFuture(image, model, pairs.length + 1, horizonMs)
+    const before = await runFork(draw, { untilMs: horizonMs })
+    const after = await runFork(draw, { untilMs: horizonMs, change })
+    pairs.push([before.figures, after.figures])
+  }
+  return {
+    at: image.at,
+    horizonMs,
+    runs: pairs.length,
+    assumes: model.assumes,
+    metrics: mapMetrics((metric) => changeOf(pairs.map(([before, after]) => [before[FIGURE_OF[metric]], after[FIGURE_OF[metric]]]))),
+  }
+}
+
+export function figureOf(figures: ForkFigures, metric: TwinMetric): number | null {
+  return figures[FIGURE_OF[metric]]
+}
+
+export function mapMetrics<T>(of: (metric: TwinMetric) => T): Readonly<Record<TwinMetric, T>> {
+  return {
+    queue_wait_s: of('queue_wait_s'),
+    starvation_percent: of('starvation_percent'),
+    utilization_percent: of('utilization_percent'),
+    swap_outs_per_hour: of('swap_outs_per_hour'),
+  }
+}
+
+/** Of pairs in which both were measured; null: there is none. */
+export function changeOf(pairs: readonly (readonly [before: number | null, after: number | null])[]): MetricChange | null {
+  const measured = pairs.filter((pair): pair is readonly [number, number] => pair[0] !== null && pair[1] !== null)
+  if (measured.length === 0) return null
+  const at = (values: readonly number[], percent: number): number => quantileOf(risingOf(values), percent) ?? 0
+  const differences = measured.map(([before, after]) => after - before)
+  const median = at(differences, 50)
+  const agreement = differences.filter((each) => Math.sign(each) === Math.sign(median)).length / differences.length
+  return {
+    before: at(
+      measured.map(([before]) => before),
+      50,
+    ),
+    after: at(
+      measured.map(([, after]) => after),
+      50,
+    ),
+    difference: { p10: at(differences, 10), p50: median, p90: at(differences, 90) },
+    agreement,
+    verdict: verdictOf(differences, median, agreement),
+  }
+}
+
+function verdictOf(differences: readonly number[], median: number, agreement: number): MetricChange['verdict'] {
+  if (differences.every((each) => each === 0)) return 'stays'
+  if (median === 0 || differences.length < LEAST_PAIRS_FOR_A_SIGN || agreement < AGREEMENT) return 'unclear'
+  return median > 0 ? 'rises' : 'falls'
+}

@@ -1,0 +1,124 @@
+/** The live state, run on: one draw of what is not known, then the production controller in virtual time. */
+import type { ConfigFields } from '../../controller/domain/config.ts'
+import type { ClusterImage } from '../../controller/ports/twin.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { StartTask } from '../scenario/generate.ts'
+import type { ScenarioNode, SimTask, TaskItem, TaskStart } from '../scenario/scenario.ts'
+import type { Work } from '../trace/trace-format.ts'
+import { seededStream } from '../seeded-random.ts'
+import { snapshotOf } from '../snapshot/snapshot.ts'
+import { World } from '../world.ts'
+import { drawArrivals, sourceOf } from './draw-arrivals.ts'
+import { drawWorkLeft } from './draw-work.ts'
+import type { WorkloadModel } from './workload-model.ts'
+
+/** What one seed made of the unknown: the same for every arm that is compared. */
+export interface Draw {
+  readonly seed: number
+  readonly startMs: Instant
+  readonly nodes: readonly ScenarioNode[]
+  readonly config: ConfigFields
+  readonly start: readonly StartTask[]
+  readonly arrivals: readonly SimTask[]
+}
+
+/** What an arm does otherwise. */
+export interface Change {
+  readonly config?: Partial<ConfigFields>
+  /** By node id. */
+  readonly node?: { readonly id: string; readonly overcommitPercent?: number | null; readonly reserveMib?: number | null }
+}
+
+export interface ForkResult {
+  /** Since the start; of tasks that waited for their first start when it began, and had it. */
+  readonly startedAfterMs: ReadonlyMap<string, DurationMs>
+  readonly figures: ForkFigures
+  /** How far it came; less than asked when it was given up. */
+  readonly reachedMs: DurationMs
+}
+
+/** Over the time that was run. Null: nothing to measure. */
+export interface ForkFigures {
+  /** Mean over tasks that waited for their first start at some time: until then, or so far. */
+  readonly queueWaitS: number | null
+  readonly starvationPercent: number
+  readonly utilizationPercent: number
+  readonly swapOutsPerHour: number
+}
+
+export function drawFuture(image: ClusterImage, model: WorkloadModel, seed: number, untilMs: DurationMs): Draw {
+  const { startMs, nodes, config, tasks } = snapshotOf(image, {
+    workLeftOf: (record) => ({ work: drawWorkLeft(model, record, image.at, seededStream(seed, `twin/work/${record.id}`)), doneUs: 0 }),
+  })
+  return {
+    seed,
+    startMs,
+    nodes,
+    config,
+    start: tasks.map(startTaskOf),
+    arrivals: drawArrivals(model, untilMs, seededStream(seed, 'twin/arrivals')),
+  }
+}
+
+export interface ForkOptions {
+  readonly change?: Change
+  readonly untilMs: DurationMs
+  /** Asked after every step: give up now. */
+  readonly isGivenUp?: () => boolean
+  /** Ends when all that waited have started. */
+  readonly endsWhenStarted?: boolean
+}
+
+export async function runFork(
+  draw: Draw,
+  { change = {}, untilMs, isGivenUp = () => false, endsWhenStarted = false }: ForkOptions,
+): Promise<ForkResult> {
+  const waiting = new Set(
+    draw.start.filter(({ state }) => state.firstStartedAgoMs === null && !state.isHeld).map(({ request }) => request.id),
+  )
+  const startedAfterMs = new Map<string, DurationMs>()
+  const plan = {
+    clock: { startMs: draw.startMs, untilMs, drain: false },
+    nodes: draw.nodes.map((node) => nodeAfter(node, change)),
+    config: { ...draw.config, ...change.config },
+  }
+  const world = new World(plan, { seed: draw.seed, isJournalOff: true, start: draw.start })
+  world.listen((events) => {
+    for (const { kind, taskId, at } of events) {
+      if (kind === 'task_started' && taskId !== null && waiting.delete(taskId)) startedAfterMs.set(taskId, at - draw.startMs)
+    }
+  })
+  await world.start()
+  world.feed(sourceOf(draw.arrivals))
+  await world.runUntil(untilMs, () => isGivenUp() || (endsWhenStarted && waiting.size === 0))
+  return { startedAfterMs, figures: figuresOf(world), reachedMs: world.nowMs }
+}
+
+function startTaskOf(item: TaskItem): StartTask {
+  const { request, work, allocSteps, cancelAtMs, state } = item
+  return { at: 0, request, work: work as Work, allocSteps, cancelAt: cancelAtMs, state: state as TaskStart }
+}
+
+function nodeAfter(node: ScenarioNode, { node: change }: Change): ScenarioNode {
+  if (change === undefined || change.id !== node.id) return node
+  return {
+    ...node,
+    ...(change.overcommitPercent === undefined ? {} : { overcommitPercent: change.overcommitPercent }),
+    ...(change.reserveMib === undefined ? {} : { safetyReserveMib: change.reserveMib }),
+  }
+}
+
+function figuresOf(world: World): ForkFigures {
+  const { starvation_percent: starvation, utilization_percent: utilization, swaps_per_hour: swaps } = world.metrics()
+  const { collector } = world
+  let { count, sum: sumMs } = collector.queueWaitMs
+  for (const { submittedAt, startedAt } of collector.open()) {
+    if (startedAt === null) [count, sumMs] = [count + 1, sumMs + world.clock.now() - submittedAt]
+  }
+  return {
+    queueWaitS: count === 0 ? null : sumMs / count / 1000,
+    starvationPercent: starvation.total,
+    utilizationPercent: utilization ?? 0,
+    swapOutsPerHour: swaps,
+  }
+}

@@ -1,0 +1,45 @@
+/** The live cluster as a scenario for people: one guess at what nobody knows, and a description that says what it rests on. */
+import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
+import type { TaskRecord } from '../../controller/ports/store.ts'
+import { seededStream } from '../seeded-random.ts'
+import type { Snapshot } from '../snapshot/snapshot.ts'
+import { snapshotOf } from '../snapshot/snapshot.ts'
+import type { Work } from '../trace/trace-format.ts'
+import { guessWorkLeft } from './draw-work.ts'
+import { aloneMsSoFar, isModel, workloadModelOf } from './workload-model.ts'
+
+/** Stretches of one task in a file. */
+const MAX_STRETCHES = 12
+const HOUR_MS = 3_600_000
+
+export interface LiveSnapshot {
+  readonly snapshot: Snapshot
+  readonly description: string
+}
+
+export function snapshotOfLive(image: ClusterImage, past: RecentPast): LiveSnapshot {
+  const model = workloadModelOf(image, past)
+  const workOf = (task: TaskRecord): Work =>
+    isModel(model) ? guessWorkLeft(model, task, image.at, seededStream(1, `twin/work/${task.id}`), MAX_STRETCHES) : asLongAgain(task, image)
+  const snapshot = snapshotOf(image, { workLeftOf: (task) => ({ work: workOf(task), doneUs: 0 }) })
+  const { leftOut } = snapshot
+  const words = [
+    `The live cluster as of ${new Date(image.at).toISOString()}. What each task has left to do is a guess: `,
+    isModel(model)
+      ? `${model.assumes[0]}; ${model.assumes[2]}.`
+      : `it stays as long again as it has been there, an hour at least, and goes on as it does now (${model.detail}).`,
+    ' Swaps take what the stock driver takes; nothing arrives later.',
+    leftOut.nodes + leftOut.tasks > 0
+      ? ` Left out: ${leftOut.nodes} nodes that are not up, ${leftOut.tasks} tasks on them or being stopped.`
+      : '',
+    leftOut.swapsSettled > 0 ? ` ${leftOut.swapsSettled} swaps that were under way count as done.` : '',
+  ]
+  return { snapshot, description: words.join('') }
+}
+
+function asLongAgain(task: TaskRecord, { at }: ClusterImage): Work {
+  const ms = Math.max(HOUR_MS, aloneMsSoFar(task, at))
+  return task.placement?.wantsGpu === false && task.placement.startedAt !== null
+    ? { kind: 'phases', phases: [[0, ms]] }
+    : { kind: 'duration', ms }
+}

@@ -1,0 +1,120 @@
+/** What the recent past says of tasks: how long they stay, how much of that they want the GPU, what comes and how often. Pure; docs/twin.md. */
+import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
+import type { TaskRecord } from '../../controller/ports/store.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import { Residence } from './residence.ts'
+import type { Seen } from './residence.ts'
+
+/** Fewer ends say too little of how long tasks stay. */
+export const LEAST_ENDS = 10
+/** A class of tasks with fewer ends is drawn like all others. */
+const LEAST_ENDS_OF_CLASS = 20
+/** Younger tasks are expected to want the GPU as much as others did. */
+const LEAST_AGE_FOR_OWN_SHARE_MS = 600_000
+
+/** A task that came lately, as others like it may come. */
+export interface SeenTask {
+  readonly record: TaskRecord
+  /** Of the time since its first start, waits left out, the share in which it wanted the GPU; null: it has not been there for long. */
+  readonly wantsShare: number | null
+}
+
+export interface WorkloadModel {
+  readonly at: Instant
+  readonly pastMs: DurationMs
+  /** By number of GPUs where enough have ended; the others by 0. */
+  readonly residence: ReadonlyMap<number, Residence>
+  /** Submitted in that time, ended or not. */
+  readonly seen: readonly SeenTask[]
+  readonly perHour: number
+  /** Shares in which tasks wanted the GPU, of those that have been there for long enough. */
+  readonly wantsShares: readonly number[]
+  readonly wanting: Stretches
+  readonly idle: Stretches
+  readonly assumes: readonly string[]
+}
+
+/** Stretches of one kind, rising. */
+export interface Stretches {
+  readonly ms: readonly DurationMs[]
+  readonly meanMs: number
+}
+
+/** Why there is none. */
+export interface NoModel {
+  readonly reason: 'NO_HISTORY'
+  readonly detail: string
+}
+
+export function workloadModelOf(image: ClusterImage, past: RecentPast): WorkloadModel | NoModel {
+  const started = past.ended.filter(({ firstStartedAt }) => firstStartedAt !== null)
+  const pastMs = Math.max(1, past.to - past.from)
+  if (started.length < LEAST_ENDS) {
+    const detail = `only ${started.length} tasks have run and ended in the last ${hours(pastMs)}; the twin needs ${LEAST_ENDS} to know how long tasks stay`
+    return { reason: 'NO_HISTORY', detail }
+  }
+  const submitted = [...past.ended, ...image.tasks].filter(({ submittedAt }) => submittedAt >= past.from)
+  const seen = submitted.sort((a, b) => a.seq - b.seq).map((record) => ({ record, wantsShare: wantsShareOf(record, image.at) }))
+  const perHour = (submitted.length * 3_600_000) / pastMs
+  const residence = residencesOf([...started, ...image.tasks.filter(({ placement }) => placement !== null)], image.at)
+  const [wanting, idle] = [stretchesOf(past.runs.wantingMs), stretchesOf(past.runs.idleMs)]
+  const assumes = [
+    `tasks stay as the ${started.length} did that ended in the last ${hours(pastMs)}, given how long each has been there`,
+    `tasks like the ${submitted.length} of that time come at random, ${perHour.toFixed(1)} an hour`,
+    wanting.ms.length === 0 || idle.ms.length === 0
+      ? 'a task wants the GPU all the time or as it does now: no change has been seen yet'
+      : `tasks alternate as in the last ${wanting.ms.length} stretches of wanting the GPU and ${idle.ms.length} without`,
+    'swaps take what the stock driver takes, tasks share a GPU in time slices, nobody grows, nothing breaks',
+  ]
+  const wantsShares = seen.flatMap(({ wantsShare }) => (wantsShare === null ? [] : [wantsShare]))
+  return { at: image.at, pastMs, residence, seen, perHour, wantsShares, wanting, idle, assumes }
+}
+
+export function isModel(model: WorkloadModel | NoModel): model is WorkloadModel {
+  return 'residence' in model
+}
+
+/** Of a task on so many GPUs. */
+export function residenceOf({ residence }: WorkloadModel, gpuCount: number): Residence {
+  return residence.get(gpuCount) ?? (residence.get(0) as Residence)
+}
+
+/** Its time since its first start without the waits: what it would have been there alone. */
+export function aloneMsSoFar(record: TaskRecord, at: Instant): DurationMs {
+  const { firstStartedAt, finishedAt, counters, gpuCount } = record
+  if (firstStartedAt === null) return 0
+  const [, , , swapUs, computeUs] = counters
+  return Math.max(1, (finishedAt ?? at) - firstStartedAt - Math.round((swapUs + computeUs) / (1000 * gpuCount)))
+}
+
+/** What it was served is what it wanted, but for what it waited. */
+export function wantsShareOf(record: TaskRecord, at: Instant): number | null {
+  const { firstStartedAt, finishedAt, counters, gpuCount } = record
+  if (firstStartedAt === null) return null
+  const [, servedUs] = counters
+  const aloneMs = aloneMsSoFar(record, at)
+  if (finishedAt === null && aloneMs < LEAST_AGE_FOR_OWN_SHARE_MS) return null
+  return Math.min(1, servedUs / (1000 * gpuCount * aloneMs))
+}
+
+function residencesOf(records: readonly TaskRecord[], at: Instant): ReadonlyMap<number, Residence> {
+  const byGpus = new Map<number, Seen[]>([[0, []]])
+  for (const record of records) {
+    const seen: Seen = { ms: aloneMsSoFar(record, at), hasEnded: record.finishedAt !== null }
+    byGpus.get(0)?.push(seen)
+    const alike = byGpus.get(record.gpuCount)
+    if (alike === undefined) byGpus.set(record.gpuCount, [seen])
+    else alike.push(seen)
+  }
+  const residences = [...byGpus].map(([gpus, seen]) => [gpus, new Residence(seen)] as const)
+  return new Map(residences.filter(([gpus, { ends }]) => gpus === 0 || ends >= LEAST_ENDS_OF_CLASS))
+}
+
+function stretchesOf(runs: readonly DurationMs[]): Stretches {
+  const ms = [...runs].sort((a, b) => a - b)
+  return { ms, meanMs: Math.max(1, ms.reduce((sum, each) => sum + each, 0) / Math.max(1, ms.length)) }
+}
+
+function hours(ms: DurationMs): string {
+  return ms < 7_200_000 ? `${Math.round(ms / 60_000)} minutes` : `${Math.round(ms / 3_600_000)} hours`
+}
