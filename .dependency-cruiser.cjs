@@ -1,6 +1,6 @@
 /**
  * Which folder may import which. The chain, from left to right; each part may use what stands before it:
- *   protocol → controller/domain → scheduler, swap, metrics (never each other) → engine → series, wire, api → adapters → controller.ts → cli
+ *   protocol → controller/domain → scheduler, swap, metrics (never each other) → engine → series, wire, recording, api → adapters → controller.ts → cli
  * Imports of types count as well. `new URL('./worker.ts', import.meta.url)` is not seen here.
  */
 
@@ -18,9 +18,13 @@ const DECIDERS = '^controller/(scheduler|swap|metrics)/'
 const ENGINE = '^controller/engine/'
 /** How the cluster did over time: samples the engine's views. */
 const SERIES = '^controller/series/'
+/** What enters a controller, noted as it comes. */
+const RECORDING = '^controller/recording/'
 
 /** Simulator files that put a whole world together; only they see the controller, its memory store and the GPU server's core. */
 const COMPOSITION = '^simulator/(world|run|sweep|replay|live|served-fleet|start-world|faults/[a-z-]+)\\.ts$'
+/** Decides recordings again: composed as a world is. */
+const REDECISION = '^simulator/recording/'
 const COMPOSED = ['^controller/controller\\.ts$', '^controller/adapters/memory-store\\.ts$', '^gpu-server/core/']
 
 /** Files under `from` (a regular expression, without those in `except`) may import themselves and what is listed, nothing else of ours. */
@@ -51,14 +55,16 @@ module.exports = {
     mayImport('metrics', '^controller/metrics/', [PROTOCOL, DOMAIN]),
     mayImport('engine', ENGINE, [PROTOCOL, DOMAIN, PORTS, DECIDERS]),
     mayImport('series', SERIES, [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
+    mayImport('recording', RECORDING, [PROTOCOL, DOMAIN, PORTS, ENGINE]),
     mayImport('wire', '^controller/wire/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE]),
     mayImport('api', '^controller/api/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE, SERIES]),
     mayImport('adapters', '^controller/adapters/', [PROTOCOL, DOMAIN, PORTS, DECIDERS, ENGINE, '^controller/(wire|api)/']),
     mayImport('controller', '^controller/', [PROTOCOL]),
     mayImport('gpu-server-core', '^gpu-server/core/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
     mayImport('gpu-server', '^gpu-server/', [PROTOCOL, DOMAIN, OPEN_PORTS]),
-    mayImport('simulator', '^simulator/', [PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, DEVICE], COMPOSITION),
+    mayImport('simulator', '^simulator/', [PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, DEVICE], `${COMPOSITION}|${REDECISION}`),
     mayImport('simulator-composition', COMPOSITION, ['^simulator/', PROTOCOL, DOMAIN, OPEN_PORTS, METRICS, ...COMPOSED]),
+    mayImport('simulator-recording', REDECISION, ['^simulator/', PROTOCOL, DOMAIN, PORTS, RECORDING, ...COMPOSED]),
     mayImport('ui', '^ui/', ['^controller/api/schema']),
     mayImport('cli', '^cli/', [PROTOCOL, '^controller/', '^gpu-server/', '^simulator/']),
     {
@@ -84,7 +90,7 @@ module.exports = {
     },
     mayUsePackages(
       'pure-controller-packages',
-      '^(protocol|controller/(domain|scheduler|swap|metrics|engine|ports|series|wire)|gpu-server/core)/',
+      '^(protocol|controller/(domain|scheduler|swap|metrics|engine|ports|recording|series|wire)|gpu-server/core)/',
       ['typebox'],
     ),
     mayUsePackages('simulator-packages', '^simulator/', [

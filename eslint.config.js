@@ -3,7 +3,7 @@ import tseslint from 'typescript-eslint'
 /** Everything that decides or computes: the same call gives the same answer on every machine, at any time. */
 const PURE = [
   'protocol/**/*.ts',
-  'controller/{domain,scheduler,swap,metrics,engine,ports,series,wire}/**/*.ts',
+  'controller/{domain,scheduler,swap,metrics,engine,ports,recording,series,wire}/**/*.ts',
   'gpu-server/core/**/*.ts',
   'simulator/**/*.ts',
 ]

@@ -17,6 +17,7 @@ import type { Random } from './ports/random.ts'
 import type { SeriesArchive } from './ports/series-archive.ts'
 import type { Store } from './ports/store.ts'
 import type { TaskLogs } from './ports/task-logs.ts'
+import type { ControllerWatch } from './recording/input-recorder.ts'
 import { Series } from './series/series.ts'
 import { listenToClients } from './wire/client-requests.ts'
 import { Freshness } from './wire/freshness.ts'
@@ -46,6 +47,8 @@ export interface ControllerOptions {
   readonly series?: { readonly archive: SeriesArchive | null }
   /** Default: none. */
   readonly ownerLimits?: OwnerLimits
+  /** Sees everything that enters: a recording, or what repeats one. Default: nobody. */
+  readonly watch?: ControllerWatch
   /** Every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
   /** A message that was refused: which node or client it claimed to be from (null: nobody we know), and why. */
@@ -71,10 +74,12 @@ export interface Controller {
   stop(): Promise<void>
 }
 
-export function createController(ports: ControllerPorts, options: ControllerOptions = {}): Controller {
-  const { clock, bus, store } = ports
+export function createController(given: ControllerPorts, options: ControllerOptions = {}): Controller {
   const isElided = options.areHeartbeatsElided ?? false
-  const { ownerLimits = NO_OWNER_LIMITS } = options
+  const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, watch } = options
+  watch?.begins({ initialConfig, ownerLimits, areHeartbeatsElided: isElided })
+  const ports = watch?.ports(given) ?? given
+  const { clock, bus, store } = ports
   const freshness = new Freshness(isElided)
   const boot = { counter: 0, random: 'controller' }
   const envelope = numbered((seq, body) => {
@@ -83,7 +88,8 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
   const events = new DurableEvents(options.onEvents)
   const engine = new Engine({
     ...ports,
-    initialConfig: options.initialConfig ?? {},
+    ...(watch === undefined ? {} : { watch }),
+    initialConfig,
     ownerLimits,
     taskLeaseMs: isElided ? null : TASK_LEASE_MS,
     send: (effect) => outbound.send(effect),
@@ -100,7 +106,9 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
     isWanted: (effect) => isWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
-  const views = createViews(engine, clock, store.reads)
+  const commands = watch?.commands(engine) ?? engine
+  // Whoever looks decides nothing: that is not watched.
+  const views = createViews(engine, given.clock, store.reads)
   const series = new Series(views)
   const tally = new MessageTally()
   const onRefused = (senderId: string | null, reason: RefusedReason): void => {
@@ -110,25 +118,25 @@ export function createController(ports: ControllerPorts, options: ControllerOpti
   let stops: readonly (() => void)[] = []
   return {
     engine,
-    commands: engine,
+    commands,
     views,
     series,
     events,
-    logs: createTaskLogs(bus, envelope),
+    logs: createTaskLogs(given.bus, envelope),
     messages: tally,
     outboundDepth: () => outbound.depth(),
-    async start() {
-      await engine.start()
-      boot.counter = engine.epoch
-      const nodes = { engine, bus, clock, freshness, envelope, onRefused, onLate: () => (tally.late += 1) }
-      stops = [
-        listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
-        listenToClients({ commands: engine, views, bus, ownerLimits, envelope, onRefused }),
-        isElided ? () => {} : watchSilence(engine, clock),
-        () => series.stop(),
-      ]
-      if (options.series !== undefined) series.start(clock, options.series.archive)
-    },
+    start: () =>
+      engine.start(() => {
+        boot.counter = engine.epoch
+        const nodes = { engine, bus, clock, freshness, envelope, onRefused, onLate: () => (tally.late += 1) }
+        stops = [
+          listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
+          listenToClients({ commands, views, bus: given.bus, ownerLimits, envelope, onRefused }),
+          isElided ? () => {} : watchSilence(engine, clock),
+          () => series.stop(),
+        ]
+        if (options.series !== undefined) series.start(given.clock, options.series.archive)
+      }),
     async stop() {
       for (const stop of stops) stop()
       outbound.close()

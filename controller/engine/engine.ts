@@ -16,7 +16,7 @@ import type { Task } from '../domain/task.ts'
 import type { Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 import type { Random, RandomStream } from '../ports/random.ts'
-import type { Batch, Store } from '../ports/store.ts'
+import type { Batch, Store, StoredState } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
 import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
 import { AccessBook } from './access-book.ts'
@@ -38,6 +38,8 @@ import { swapInTask, swapOutTask } from './swap-commands.ts'
 import type { SubmissionKey } from './submission-keys.ts'
 import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
 import { Turn } from './turn.ts'
+import type { EngineWatch } from './watch.ts'
+import { NOBODY_WATCHES } from './watch.ts'
 
 export interface EngineOptions {
   readonly clock: Clock
@@ -55,6 +57,8 @@ export interface EngineOptions {
   readonly onEvents: (events: readonly Event[]) => void
   /** The store failed: nothing is acknowledged any more, the process must end (R10). */
   readonly onFault: (fault: unknown) => void
+  /** Default: nobody. */
+  readonly watch?: EngineWatch
 }
 
 export class Engine implements Commands {
@@ -62,7 +66,9 @@ export class Engine implements Commands {
   readonly access: AccessBook
   readonly #options: EngineOptions
   readonly #taskIds: RandomStream
+  readonly #watch: EngineWatch
   #epoch = 0
+  #commits = 0
   #isCyclePlanned = false
   #isCommitting = false
   #fault: unknown = null
@@ -78,6 +84,7 @@ export class Engine implements Commands {
   constructor(options: EngineOptions) {
     this.#options = options
     this.#taskIds = options.random.stream('task-ids')
+    this.#watch = options.watch ?? NOBODY_WATCHES
     const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
     const now = options.clock.now()
     this.cluster = new Cluster({ fields, source: 'environment', revision: 0 }, now, (at, fn) =>
@@ -90,12 +97,14 @@ export class Engine implements Commands {
         RANK_DECISION,
       ),
     )
-    this.access = new AccessBook({
-      turn: () => this.cluster.recorder.turn,
-      whenDurable: (done, failed) => this.#whenDurable(done, failed),
-      write: () => this.#write(),
-      fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
-    })
+    this.access = new AccessBook(
+      this.#watch.access({
+        turn: () => this.cluster.recorder.turn,
+        whenDurable: (done, failed) => this.#whenDurable(done, failed),
+        write: () => this.#write(),
+        fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
+      }),
+    )
     this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.limitOwners(options.ownerLimits ?? NO_OWNER_LIMITS)
     this.cluster.recorder.isForgetful = options.store.isForgetful === true
@@ -115,16 +124,29 @@ export class Engine implements Commands {
     return this.#fault !== null
   }
 
-  /** Reads what is durable and becomes the one that writes: a higher epoch. */
-  async start(): Promise<void> {
+  /** Reads what is durable and becomes the one that writes: a higher epoch. `begin` runs once that is durable. */
+  async start(begin: () => void = NOBODY): Promise<void> {
     const state = await this.#options.store.load()
+    await new Promise<void>((done, failed) => {
+      this.#watch.storeAnswered({ k: 'loaded', state }, () => this.#take(state, begin, done, failed))
+    })
+  }
+
+  #take(state: StoredState, begin: () => void, done: () => void, failed: (fault: unknown) => void): void {
     this.#epoch = state.marks.epoch + 1
-    restore(this.cluster, state, this.#options.clock.now())
+    restore(this.cluster, state, this.#now())
     this.access.restore(state)
+    const act = (): void => {
+      this.#renewedAt = this.#now()
+      this.#planCycle()
+      begin()
+      done()
+    }
     // Nothing is said with an epoch that another start could take as well.
-    await this.#options.store.commit(this.#batchOf(new Turn()))
-    this.#renewedAt = this.#now()
-    this.#planCycle()
+    const committed = this.#store(new Turn())
+    const n = this.#commits
+    if (committed === undefined) act()
+    else committed.then(() => this.#watch.storeAnswered({ k: 'durable', n }, act)).catch(failed)
   }
 
   /** Writes the epoch again, unless a commit has just done so or is about to (R9). Faults when the store has not answered in a long while. */
@@ -373,20 +395,28 @@ export class Engine implements Commands {
       return
     }
     this.#isCommitting = true
+    const n = this.#commits
     committed.then(
-      () => {
-        if (this.#fault !== null) return
-        this.#isCommitting = false
-        this.#complete(turn)
-        this.#flush()
-      },
-      (fault: unknown) => this.#fail(turn, fault),
+      () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(turn)),
+      (fault: unknown) => this.#watch.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () => this.#fail(turn, fault)),
     )
+  }
+
+  #committed(turn: Turn): void {
+    if (this.#fault !== null) return
+    this.#isCommitting = false
+    this.#complete(turn)
+    this.#flush()
   }
 
   #commit(turn: Turn): Promise<void> | undefined {
     for (const task of turn.dirtyTasks) task.isDirty = false
     for (const node of turn.dirtyNodes) node.isDirty = false
+    return this.#store(turn)
+  }
+
+  #store(turn: Turn): Promise<void> | undefined {
+    this.#commits += 1
     return this.#options.store.commit(this.#batchOf(turn))
   }
 

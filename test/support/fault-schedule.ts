@@ -1,7 +1,7 @@
 /** A random schedule of faults, drawn from one seed: losses, duplicates, delays past every timeout, partitions, deaths; then all is healed. */
 import type { OnNodeLoss } from '../../protocol/units.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
-import { FaultWorld } from './fault-world.ts'
+import { FaultWorld, type FaultWorldOptions } from './fault-world.ts'
 import { NO_FAULTS } from './faulty-network.ts'
 
 const POLICIES: readonly OnNodeLoss[] = ['wait', 'fail', 'requeue', 'requeue']
@@ -12,11 +12,11 @@ const SLOWEST_MS = 60_000
 const HEALED_WITHIN_MS = 900_000
 
 /** What went wrong in the world of this seed; nothing, as it should be. */
-export async function violationsOf(seed: number): Promise<readonly string[]> {
+export async function violationsOf(seed: number, options: FaultWorldOptions = {}): Promise<readonly string[]> {
   const random = seededStream(seed, 'schedule')
   const below = (n: number): number => Math.floor(random() * n)
   const nodes = 2 + below(4)
-  const world = new FaultWorld({ seed, nodes, commitMs: below(2) * 30 })
+  const world = new FaultWorld({ ...options, seed, nodes, commitMs: below(2) * 30 })
   await world.startAll()
   const names = [...world.hosts.keys()]
   const oneOf = (): string => names[below(names.length)] as string

@@ -5,6 +5,7 @@
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Controller } from '../../controller/controller.ts'
+import type { ControllerWatch } from '../../controller/recording/input-recorder.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type { TaskState } from '../../controller/domain/task.ts'
@@ -20,6 +21,7 @@ import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, Instant, OnNodeLoss } from '../../protocol/units.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { OpenWorkload } from '../../simulator/fleet/workload.ts'
+import type { SimTask } from '../../simulator/scenario/scenario.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 import type { Endpoint } from './faulty-network.ts'
@@ -33,6 +35,8 @@ export interface FaultWorldOptions {
   readonly config?: Partial<ConfigFields>
   /** A commit is durable after so many milliseconds at most, and known to be after as many again; 0: at once. */
   readonly commitMs?: DurationMs
+  /** Sees everything that enters a controller; asked for at each start. */
+  readonly watch?: (clock: Clock) => ControllerWatch
 }
 
 /** Short leases, so that an hour of virtual time holds many of them. */
@@ -45,6 +49,8 @@ export interface TaskPlan {
   readonly vramMib?: number
   /** A lease, if null. */
   readonly command?: readonly string[] | null
+  /** In place of work from start to end. */
+  readonly work?: SimTask['work']
 }
 
 interface Host {
@@ -123,6 +129,7 @@ export class FaultWorld {
       { clock, random, bus: endpoint, store: this.#storeFor(() => life.isOver) },
       {
         initialConfig: { ...SHORT, ...this.#o.config },
+        ...(this.#o.watch === undefined ? {} : { watch: this.#o.watch(clock) }),
         onEvents: (events) => this.#onEvents(events),
         onFault: (fault) => {
           this.faults.push(fault)
@@ -233,8 +240,8 @@ export class FaultWorld {
 
   // ── tasks ───────────────────────────────────────────────────────────────────
 
-  submit({ id, ms, onNodeLoss = 'wait', vramMib = 400, command = ['run'] }: TaskPlan): void {
-    const plan = task({ id, vramMib, work: { kind: 'duration', ms } })
+  submit({ id, ms, onNodeLoss = 'wait', vramMib = 400, command = ['run'], work = { kind: 'duration', ms } }: TaskPlan): void {
+    const plan = task({ id, vramMib, work })
     this.#workload.add(id, plan.work, [])
     const request: TaskRequest = { ...plan.request, id, command, onNodeLoss }
     this.controller.commands.submitTask(request, (answer) => {

@@ -1,0 +1,108 @@
+/**
+ * Notes what comes to a controller: each input with the instant at which it was taken and the random numbers drawn meanwhile. Same inputs in
+ * the same order, same decisions; so while one is taken time stands still.
+ */
+import type { Instant } from '../../protocol/units.ts'
+import type { AccessTurn } from '../engine/access-book.ts'
+import type { Commands } from '../engine/commands.ts'
+import type { EngineWatch, StoreAnswer } from '../engine/watch.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Draw, InputEntry, RecordingLog, StartEntry } from '../ports/recording-log.ts'
+import type { Batch } from '../ports/store.ts'
+import { recordedCommands } from './recorded-commands.ts'
+import { recordedBus, recordedClock, recordedRandom, recordedStore, type RecordablePorts } from './recorded-ports.ts'
+import { withoutSecrets } from './without-secrets.ts'
+
+/** Who sees everything that enters a controller: a recording, or what repeats one. */
+export interface ControllerWatch extends EngineWatch {
+  begins(options: Omit<StartEntry, 'k' | 'at' | 'version'>): void
+  ports<P extends RecordablePorts>(ports: P): P
+  commands(commands: Commands): Commands
+}
+
+/** An input, without the instant and the numbers that are drawn while it is taken. */
+export type Input = InputEntry extends infer E ? (E extends InputEntry ? Omit<E, 'at' | 'draws'> : never) : never
+
+export class InputRecorder implements ControllerWatch {
+  readonly #clock: Clock
+  readonly #log: RecordingLog
+  readonly #version: string
+  readonly #onNested: () => void
+  #takenAt: Instant | null = null
+  #draws: Draw[] = []
+  #commits = 0
+
+  /** @param onNested an input came while another was taken, which cannot be repeated: a broken invariant, told once for each. */
+  constructor(clock: Clock, log: RecordingLog, version: string, onNested: () => void) {
+    this.#clock = clock
+    this.#log = log
+    this.#version = version
+    this.#onNested = onNested
+  }
+
+  begins(options: Omit<StartEntry, 'k' | 'at' | 'version'>): void {
+    this.#log.append({ k: 'start', at: this.#clock.now(), version: this.#version, ...options })
+  }
+
+  ports<P extends RecordablePorts>(ports: P): P {
+    return {
+      ...ports,
+      clock: recordedClock(ports.clock, this),
+      random: recordedRandom(ports.random, this),
+      bus: recordedBus(ports.bus, this),
+      store: recordedStore(ports.store, this),
+    }
+  }
+
+  commands(commands: Commands): Commands {
+    return recordedCommands(commands, this)
+  }
+
+  storeAnswered(answer: StoreAnswer, act: () => void): void {
+    this.take(answer.k === 'loaded' ? { k: 'loaded', state: withoutSecrets(answer.state) } : answer, act)
+  }
+
+  access(turn: AccessTurn): AccessTurn {
+    return {
+      turn: () => {
+        const now = turn.turn()
+        if (now.access === null) this.take({ k: 'access', what: 'touch' }, () => {})
+        return now
+      },
+      whenDurable: (done, failed) => this.take({ k: 'access', what: 'answer' }, () => turn.whenDurable(done, failed)),
+      write: () => this.take({ k: 'access', what: 'write' }, () => turn.write()),
+      fault: () => turn.fault(),
+    }
+  }
+
+  /** The instant of the input that is being taken; between inputs the clock's. */
+  now(): Instant {
+    return this.#takenAt ?? this.#clock.now()
+  }
+
+  drew(stream: string, value: number): void {
+    this.#draws.push([stream, value])
+  }
+
+  committed({ events, decisions }: Batch, isDurable: boolean): void {
+    this.#commits += 1
+    this.#log.append({ k: 'commit', n: this.#commits, isDurable, events, decisions })
+  }
+
+  take(input: Input, act: () => void): void {
+    if (this.#takenAt !== null) {
+      this.#onNested()
+      return act()
+    }
+    const at = this.#clock.now()
+    this.#takenAt = at
+    try {
+      act()
+    } finally {
+      this.#takenAt = null
+      const draws = this.#draws
+      if (draws.length > 0) this.#draws = []
+      this.#log.append({ ...input, at, ...(draws.length === 0 ? {} : { draws }) })
+    }
+  }
+}

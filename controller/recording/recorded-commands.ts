@@ -1,0 +1,43 @@
+import type { Commands } from '../engine/commands.ts'
+import type { InputRecorder } from './input-recorder.ts'
+import { withoutCommandLine } from './without-secrets.ts'
+
+/** Every command there is; a test that forgets one does not compile. */
+export const COMMAND_NAMES = [
+  'submitTask',
+  'submitOnce',
+  'updateTask',
+  'cancelTask',
+  'requeueTask',
+  'holdTask',
+  'releaseTask',
+  'swapOutTask',
+  'swapInTask',
+  'keepalive',
+  'putConfig',
+  'putNodeConfig',
+  'putGroup',
+  'deleteGroup',
+  'setCordon',
+  'drainNode',
+  'forgetNode',
+  'releaseRequeueFreeze',
+] as const satisfies readonly (keyof Commands)[]
+
+/** Does not compile while a command is missing above. */
+type Known = (typeof COMMAND_NAMES)[number]
+const ALL: Exclude<keyof Commands, Known> extends never ? true : never = true
+
+/** Calls any of them by its name; the last argument is the answer. */
+export type AnyCommand = (...args: readonly unknown[]) => void
+
+/** The same commands, each call noted; of a command line nothing is. */
+export function recordedCommands(commands: Commands, recorder: InputRecorder): Commands {
+  const entries = COMMAND_NAMES.map((name) => {
+    const call = (commands[name] as AnyCommand).bind(commands)
+    const noted: AnyCommand = (...args) =>
+      recorder.take({ k: 'command', name, args: args.slice(0, -1).map(withoutCommandLine) }, () => call(...args))
+    return [name, noted] as const
+  })
+  return ALL && (Object.fromEntries(entries) as unknown as Commands)
+}

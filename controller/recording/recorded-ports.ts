@@ -1,0 +1,74 @@
+/** The ports of a controller, so that what comes through them is noted. What goes out passes as it is. */
+import type { Bus } from '../ports/bus.ts'
+import type { Clock } from '../ports/clock.ts'
+import { RANK_DECISION } from '../ports/clock.ts'
+import type { Random } from '../ports/random.ts'
+import type { Store } from '../ports/store.ts'
+import type { InputRecorder } from './input-recorder.ts'
+
+export interface RecordablePorts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly bus: Bus
+  readonly store: Store
+}
+
+/** A timer is known by the instant and rank for which it was asked; of those that are alike the first runs first. */
+export function recordedClock(clock: Clock, recorder: InputRecorder): Clock {
+  return {
+    now: () => recorder.now(),
+    at(instant, fn, rank = RANK_DECISION) {
+      const due = Math.max(instant, recorder.now())
+      return clock.at(instant, () => recorder.take({ k: 'timer', due, rank }, fn), rank)
+    },
+    soon(fn, rank) {
+      const due = recorder.now()
+      clock.soon(() => recorder.take({ k: 'timer', due, rank }, fn), rank)
+    },
+  }
+}
+
+export function recordedRandom(random: Random, recorder: InputRecorder): Random {
+  return {
+    stream(name) {
+      const next = random.stream(name)
+      return () => {
+        const value = next()
+        recorder.drew(name, value)
+        return value
+      }
+    },
+  }
+}
+
+export function recordedBus(bus: Bus, recorder: InputRecorder): Bus {
+  let requests = 0
+  return {
+    publish: (subject, message) => bus.publish(subject, message),
+    request(subject, message, timeoutMs, done) {
+      const n = (requests += 1)
+      bus.request(subject, message, timeoutMs, (outcome) => recorder.take({ k: 'outcome', n, outcome }, () => done(outcome)))
+    },
+    subscribe: (pattern, handler) =>
+      bus.subscribe(pattern, (message, subject, reply) =>
+        recorder.take({ k: 'message', pattern, subject, message }, () => handler(message, subject, reply)),
+      ),
+    drain: () => bus.drain(),
+  }
+}
+
+/** Decisions are written down for the recording also where the store keeps none. What the store answers the engine tells itself. */
+export function recordedStore(store: Store, recorder: InputRecorder): Store {
+  return {
+    ...(store.isForgetful === undefined ? {} : { isForgetful: store.isForgetful }),
+    keepsDecisions: true,
+    load: () => store.load(),
+    commit(batch) {
+      const committed = store.commit(store.keepsDecisions === true ? batch : { ...batch, decisions: [] })
+      recorder.committed(batch, committed === undefined)
+      return committed
+    },
+    reads: store.reads,
+    close: () => store.close(),
+  }
+}

@@ -1,0 +1,99 @@
+/** The production controller over a recording: it takes the recorded inputs one by one, as they were taken then. */
+import { createController, type Controller } from '../../controller/controller.ts'
+import type { InputEntry, StartEntry } from '../../controller/ports/recording-log.ts'
+import type { Batch, StoredState } from '../../controller/ports/store.ts'
+import type { ControllerWatch } from '../../controller/recording/input-recorder.ts'
+import { COMMAND_NAMES, type AnyCommand } from '../../controller/recording/recorded-commands.ts'
+import { OtherCourse, ReplayedBus, ReplayedClock, ReplayedRandom, ReplayedStore } from './replayed-ports.ts'
+
+type AccessTurn = Parameters<ControllerWatch['access']>[0]
+
+/** What a store's answer leads to is there after so many turns of the microtask queue at most. */
+const SETTLED_AFTER_TURNS = 100
+
+export class ReplayedController {
+  readonly controller: Controller
+  readonly #clock: ReplayedClock
+  readonly #random = new ReplayedRandom()
+  readonly #bus = new ReplayedBus()
+  readonly #store: ReplayedStore
+  #access: AccessTurn | null = null
+  /** What is to be done once the store's answer is recorded. */
+  #waiting: (() => void)[] = []
+  #fault: unknown = null
+
+  constructor(start: StartEntry, state: StoredState, onCommit: (batch: Batch, n: number) => { readonly isDurable: boolean }) {
+    this.#clock = new ReplayedClock(start.at)
+    this.#store = new ReplayedStore(state, onCommit)
+    const { initialConfig, ownerLimits, areHeartbeatsElided } = start
+    const watch: ControllerWatch = {
+      begins: () => {},
+      ports: (ports) => ports,
+      commands: (commands) => commands,
+      storeAnswered: (_, act) => void this.#waiting.push(act),
+      access: (turn) => (this.#access = turn),
+    }
+    this.controller = createController(
+      { clock: this.#clock, random: this.#random, bus: this.#bus, store: this.#store },
+      { initialConfig, ownerLimits, areHeartbeatsElided, watch },
+    )
+    // A start that is refused by the store is recorded as such; nothing follows.
+    this.controller.start().catch((fault: unknown) => (this.#fault = fault))
+  }
+
+  /** @throws OtherCourse when the controller does not take it any more, or what the controller itself throws. */
+  async take(entry: InputEntry): Promise<void> {
+    this.#clock.setNow(entry.at)
+    this.#random.give(entry.draws ?? [])
+    switch (entry.k) {
+      case 'loaded':
+        await this.#afterStore()
+        break
+      case 'durable':
+      case 'failed':
+        this.#store.settle(entry.n, entry.k === 'failed' ? entry.message : null)
+        await this.#afterStore()
+        break
+      case 'timer':
+        this.#clock.run(entry.due, entry.rank)
+        break
+      case 'message':
+        this.#bus.hear(entry.pattern, entry.message, entry.subject, () => {})
+        break
+      case 'outcome':
+        this.#bus.answer(entry.n, entry.outcome)
+        break
+      case 'command':
+        this.#command(entry.name, entry.args)
+        break
+      case 'access':
+        this.#touchAccess(entry.what)
+    }
+    this.#random.settle()
+  }
+
+  async #afterStore(): Promise<void> {
+    for (let turn = 0; turn < SETTLED_AFTER_TURNS && this.#waiting.length === 0; turn++) await Promise.resolve()
+    const act = this.#waiting.shift()
+    if (act === undefined) throw this.#fault instanceof Error ? this.#fault : new OtherCourse('it does not wait for the store')
+    act()
+  }
+
+  #command(name: string, args: readonly unknown[]): void {
+    const known = COMMAND_NAMES.find((each) => each === name)
+    if (known === undefined) throw new OtherCourse(`it has no command ${JSON.stringify(name)}`)
+    ;(this.controller.commands[known] as AnyCommand).call(this.controller.commands, ...args, () => {})
+  }
+
+  #touchAccess(what: 'touch' | 'answer' | 'write'): void {
+    const access = this.#access
+    if (access === null) throw new Error('broken invariant: an engine without a book of tokens')
+    if (what === 'touch') access.turn().access ??= { tokens: [], revokedTokenIds: [], audits: [] }
+    else if (what === 'write') access.write()
+    else
+      access.whenDurable(
+        () => {},
+        () => {},
+      )
+  }
+}
