@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { ROLES } from '../controller/domain/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../controller/domain/config.ts'
 import { OIDC_VARIABLES } from './env-oidc.ts'
-import { aPath, integerIn, ONE_LINE, WORD, type EnvironmentVariable } from './env-variable.ts'
+import { aPath, integerIn, ONE_LINE, trueOrFalse, WORD, type EnvironmentVariable } from './env-variable.ts'
 
 export type { EnvironmentVariable } from './env-variable.ts'
 
@@ -113,12 +113,33 @@ export const ENVIRONMENT = {
     meaning: 'How much of the store they take, MiB, about',
     read: (text) => integerIn(text, 1, 1_048_576),
   },
+  record: {
+    name: 'CONTROLLER_RECORDING',
+    range: 'true or false',
+    byDefault: 'true',
+    meaning: 'Whether what the controller is told is recorded beside the store, so that its decisions can be decided again',
+    read: trueOrFalse,
+  },
+  recordingFileMib: {
+    name: 'CONTROLLER_RECORDING_FILE_MIB',
+    range: 'an integer from 1 to 4096',
+    byDefault: '16',
+    meaning: 'How large a file of the recording grows, MiB, about',
+    read: (text) => integerIn(text, 1, 4_096),
+  },
+  recordingFiles: {
+    name: 'CONTROLLER_RECORDING_FILES',
+    range: 'an integer from 2 to 10000',
+    byDefault: '16',
+    meaning: 'How many of these files are kept, the newest',
+    read: (text) => integerIn(text, 2, 10_000),
+  },
   expectStore: {
     name: 'CONTROLLER_EXPECT_STORE',
     range: 'true or false',
     byDefault: 'false',
     meaning: 'There must be a store in that folder: a volume that was not mounted does not look like a fresh installation',
-    read: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+    read: trueOrFalse,
   },
   natsUrls: {
     name: 'CONTROLLER_NATS_URL',

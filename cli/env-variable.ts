@@ -24,3 +24,7 @@ export function integerIn(text: string, min: number, max: number): number | unde
   const value = /^(?:0|[1-9]\d{0,8})$/.test(text) ? Number(text) : NaN
   return value >= min && value <= max ? value : undefined
 }
+
+export function trueOrFalse(text: string): boolean | undefined {
+  return text === 'true' ? true : text === 'false' ? false : undefined
+}

@@ -15,7 +15,7 @@ export async function startLiveFleet(
   nats: NatsSettings,
   store: Store,
   log: Logger,
-  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused'>,
+  options: Pick<ControllerOptions, 'initialConfig' | 'onFault' | 'onEvents' | 'series' | 'onRefused' | 'watch'>,
 ): Promise<ServedFleet> {
   const clock = createSystemClock()
   const refusals = createRepeatedLog(log, () => clock.now())

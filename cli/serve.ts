@@ -25,6 +25,7 @@ import { browserSignIn } from './browser-sign-in.ts'
 import { createLog } from './log.ts'
 import { natsSettings } from './nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from './package-info.ts'
+import { startRecording } from './recording.ts'
 import { ownChecks } from './readiness.ts'
 import { REAL_TIME } from './real-time.ts'
 import type { ServedFleet } from './served-fleet.ts'
@@ -54,6 +55,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     throw fault
   })
   let access: Access | null = null
+  const recording = startRecording(settings, log)
   const logEvents = createEventLog(log, nats === null ? 'simulated' : 'live')
   const options: ControllerOptions = {
     series: { archive: createSeriesFiles({ dir: join(settings.dataDir, 'series'), log: (line) => log.warn(line) }) },
@@ -61,7 +63,9 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
       measured.onEvents(events)
       logEvents(events)
     },
-    onRefused: (senderId, reason) => access?.trail?.messageRefused(senderId, reason),
+    // What is told inside an input is written down after it: an audit entry is an input of its own.
+    onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
+    ...(recording === null ? {} : { watch: recording.watch }),
     ownerLimits: settings.ownerLimits,
     initialConfig: { default_vram_overcommit_percent: settings.defaultOvercommitPercent },
     onFault: (fault) => {
@@ -81,7 +85,8 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const { commands, views, events, logs, series } = controller
   access = httpAccess(settings, token, signIn, controller)
   const disk = watchDisk(settings.dataDir)
-  measured.watch({ controller, dropped: fleet.dropped, commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() })
+  const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
+  measured.watch({ ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null }, ...depths })
   const beside = await openBeside({ controller, dataDir: settings.dataDir, log: (line) => log.warn(line) })
   const app = createApi({
     ...{ commands, views, events, logs, series, simulation: beside.simulation, twin: beside.twin },
@@ -108,6 +113,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   await beside.close()
   await app.close()
   await fleet.stop()
+  await recording?.files.close()
   disk.stop()
   measured.process.stop()
 }

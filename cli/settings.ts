@@ -20,6 +20,8 @@ export interface Settings {
   readonly eventsMaxCount: number
   readonly eventsMaxDays: number
   readonly eventsMaxMib: number
+  /** Of the recording beside the store; null: nothing is recorded. */
+  readonly recording: { readonly fileMib: number; readonly files: number } | null
   /** There must be a store there. */
   readonly isStoreExpected: boolean
   /** Empty: no broker. */
@@ -73,6 +75,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
     eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),
     eventsMaxMib: valueOf(env, ENVIRONMENT.eventsMaxMib),
+    recording: valueOf(env, ENVIRONMENT.record)
+      ? { fileMib: valueOf(env, ENVIRONMENT.recordingFileMib), files: valueOf(env, ENVIRONMENT.recordingFiles) }
+      : null,
     isStoreExpected: valueOf(env, ENVIRONMENT.expectStore),
     natsUrls: listOf(env, ENVIRONMENT.natsUrls),
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),

@@ -1,6 +1,7 @@
 /** The `sim` commands: their options. What they do is loaded when one is called. */
 import { Option } from 'commander'
 import type { Command } from 'commander'
+import { addRecordingCommands } from './recording-commands.ts'
 import { addScenarioCommands } from './scenario-commands.ts'
 import { withExamples } from './command-shape.ts'
 import { decimal, integerRange, MAX_SEED, mib, time, whole } from './option-values.ts'
@@ -34,6 +35,7 @@ export function addSimCommands(program: Command, setExit: (code: number) => void
   addCheck(sim, setExit)
   addServe(sim, setExit)
   addScenarioCommands(sim, setExit)
+  addRecordingCommands(sim, setExit)
 }
 
 function addRun(sim: Command, setExit: (code: number) => void): void {

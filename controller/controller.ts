@@ -77,7 +77,7 @@ export interface Controller {
 export function createController(given: ControllerPorts, options: ControllerOptions = {}): Controller {
   const isElided = options.areHeartbeatsElided ?? false
   const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, watch } = options
-  watch?.begins({ initialConfig, ownerLimits, areHeartbeatsElided: isElided })
+  watch?.begins(given.clock, { initialConfig, ownerLimits, areHeartbeatsElided: isElided })
   const ports = watch?.ports(given) ?? given
   const { clock, bus, store } = ports
   const freshness = new Freshness(isElided)

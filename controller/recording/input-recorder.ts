@@ -13,9 +13,10 @@ import { recordedCommands } from './recorded-commands.ts'
 import { recordedBus, recordedClock, recordedRandom, recordedStore, type RecordablePorts } from './recorded-ports.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
-/** Who sees everything that enters a controller: a recording, or what repeats one. */
+/** Who sees everything that enters a controller: a recording, or what repeats one. One for each controller. */
 export interface ControllerWatch extends EngineWatch {
-  begins(options: Omit<StartEntry, 'k' | 'at' | 'version'>): void
+  /** Called once, before all else. */
+  begins(clock: Clock, options: Omit<StartEntry, 'k' | 'at' | 'version'>): void
   ports<P extends RecordablePorts>(ports: P): P
   commands(commands: Commands): Commands
 }
@@ -24,7 +25,7 @@ export interface ControllerWatch extends EngineWatch {
 export type Input = InputEntry extends infer E ? (E extends InputEntry ? Omit<E, 'at' | 'draws'> : never) : never
 
 export class InputRecorder implements ControllerWatch {
-  readonly #clock: Clock
+  #clock: Clock = NO_TIME_YET
   readonly #log: RecordingLog
   readonly #version: string
   readonly #onNested: () => void
@@ -33,15 +34,15 @@ export class InputRecorder implements ControllerWatch {
   #commits = 0
 
   /** @param onNested an input came while another was taken, which cannot be repeated: a broken invariant, told once for each. */
-  constructor(clock: Clock, log: RecordingLog, version: string, onNested: () => void) {
-    this.#clock = clock
+  constructor(log: RecordingLog, version: string, onNested: () => void) {
     this.#log = log
     this.#version = version
     this.#onNested = onNested
   }
 
-  begins(options: Omit<StartEntry, 'k' | 'at' | 'version'>): void {
-    this.#log.append({ k: 'start', at: this.#clock.now(), version: this.#version, ...options })
+  begins(clock: Clock, options: Omit<StartEntry, 'k' | 'at' | 'version'>): void {
+    this.#clock = clock
+    this.#log.append({ k: 'start', at: clock.now(), version: this.#version, ...options })
   }
 
   ports<P extends RecordablePorts>(ports: P): P {
@@ -105,4 +106,12 @@ export class InputRecorder implements ControllerWatch {
       this.#log.append({ ...input, at, ...(draws.length === 0 ? {} : { draws }) })
     }
   }
+}
+
+const NO_TIME_YET: Clock = {
+  now: () => {
+    throw new Error('broken invariant: an input before the controller began')
+  },
+  at: () => () => {},
+  soon: () => {},
 }

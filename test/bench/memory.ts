@@ -80,7 +80,7 @@ const server = new ServerCore({
   areHeartbeatsElided: false,
 })
 await controller.start()
-measured.watch({ controller, dropped: new Map(), commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => null })
+measured.watch({ controller, dropped: new Map(), commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => null, recording: null })
 server.start()
 clock.begin()
 

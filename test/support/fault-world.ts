@@ -36,7 +36,7 @@ export interface FaultWorldOptions {
   /** A commit is durable after so many milliseconds at most, and known to be after as many again; 0: at once. */
   readonly commitMs?: DurationMs
   /** Sees everything that enters a controller; asked for at each start. */
-  readonly watch?: (clock: Clock) => ControllerWatch
+  readonly watch?: () => ControllerWatch
 }
 
 /** Short leases, so that an hour of virtual time holds many of them. */
@@ -129,7 +129,7 @@ export class FaultWorld {
       { clock, random, bus: endpoint, store: this.#storeFor(() => life.isOver) },
       {
         initialConfig: { ...SHORT, ...this.#o.config },
-        ...(this.#o.watch === undefined ? {} : { watch: this.#o.watch(clock) }),
+        ...(this.#o.watch === undefined ? {} : { watch: this.#o.watch() }),
         onEvents: (events) => this.#onEvents(events),
         onFault: (fault) => {
           this.faults.push(fault)

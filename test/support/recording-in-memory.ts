@@ -1,5 +1,4 @@
 /** A recording that is kept as lines of JSON, as a file would be. */
-import type { Clock } from '../../controller/ports/clock.ts'
 import type { RecordedEntry, RecordingLog } from '../../controller/ports/recording-log.ts'
 import { InputRecorder } from '../../controller/recording/input-recorder.ts'
 
@@ -13,7 +12,7 @@ export class RecordingInMemory implements RecordingLog {
   }
 
   /** For one start of a controller. */
-  readonly recorder = (clock: Clock): InputRecorder => new InputRecorder(clock, this, 'test', () => (this.nested += 1))
+  readonly recorder = (): InputRecorder => new InputRecorder(this, 'test', () => (this.nested += 1))
 
   entries(): RecordedEntry[] {
     return this.lines.map((line) => JSON.parse(line) as RecordedEntry)

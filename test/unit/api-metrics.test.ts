@@ -32,7 +32,8 @@ async function exposition(world = new FakeController(), fleet: 'live' | 'simulat
   const clock = new VirtualClock(0)
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const controller = createController({ clock, bus, store: createMemoryStore(), random: createSeededRandom('metrics') })
-  served.watch({ controller, dropped: new Map([['bad_message', 3]]), commitQueueDepth: () => 2, diskFreeBytes: () => 5e9 })
+  const recording = { isOpen: true, entries: 7, writtenBytes: 70 }
+  served.watch({ controller, dropped: new Map([['bad_message', 3]]), commitQueueDepth: () => 2, diskFreeBytes: () => 5e9, recording })
   const api = await apiClient(world, { metrics: served.metrics, inVirtualTime: false, fleet })
   const read = async (): Promise<ReadonlyMap<string, ParsedFamily>> => parseExposition((await api.send('GET', '//metrics')).body)
   return { api, read, served }
