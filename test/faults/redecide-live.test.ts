@@ -47,7 +47,8 @@ it.skipIf(whyNoNatsServer() !== null)(
     // The last words are lost with the process, as in any incident.
     await live.controller.end('SIGKILL')
 
-    if (process.env['REDECIDE_KEEP'] !== undefined) cpSync(live.path('controller/recording'), process.env['REDECIDE_KEEP'], { recursive: true })
+    if (process.env['REDECIDE_KEEP'] !== undefined)
+      cpSync(live.path('controller/recording'), process.env['REDECIDE_KEEP'], { recursive: true })
     const { code, stdout, stderr } = await run(['sim', 'redecide', live.path('controller/recording'), '--json'])
     const again = JSON.parse(stdout) as Readonly<Record<'starts' | 'inputs' | 'decisions' | 'events' | 'bytes', number>> & {
       readonly difference: unknown
@@ -115,7 +116,10 @@ async function torment(live: LiveCluster, fleets: readonly Member[], endsAt: num
       'controller kill',
       async () => {
         await live.controller.end('SIGKILL')
-        await live.startController()
+        await live.startController().catch(async (error: unknown) => {
+          const ready = await fetch(`${live.url}/readyz`).then((answer) => answer.text(), String)
+          throw new Error(`${String(error)}: ${ready}\n${live.controller.output.slice(-2_000)}`)
+        })
       },
     ],
     [

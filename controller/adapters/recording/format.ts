@@ -39,9 +39,14 @@ export function fileName(number: number): string {
 export function encodeHeader(header: FileHeader): Buffer {
   const { gap } = header
   const short = { ...header, gap: gap === null ? null : { ...gap, reason: gap.reason.slice(0, MAX_REASON_LENGTH) } }
-  const text = JSON.stringify(short)
+  const text = JSON.stringify({ ...short, crc32: checkOf(header) })
   if (Buffer.byteLength(text) >= HEADER_BYTES) throw new Error('broken invariant: the header of a recording is too long')
   return Buffer.from(`${text.padEnd(HEADER_BYTES - 1 - (Buffer.byteLength(text) - text.length))}\n`)
+}
+
+/** Of all but the gap. */
+function checkOf(header: FileHeader): number {
+  return crc32(JSON.stringify({ ...header, gap: null }))
 }
 
 /** What the first block of a file hangs on: its header, but for the gap, which is written later. */
@@ -52,8 +57,8 @@ export function chainStart(header: FileHeader): string {
 /** Null: it is none. */
 export function decodeHeader(bytes: Buffer): FileHeader | null {
   try {
-    const header = JSON.parse(bytes.toString('utf8')) as FileHeader
-    return typeof header.headroom_recording === 'number' && typeof header.run === 'string' ? header : null
+    const { crc32: check, ...header } = JSON.parse(bytes.toString('utf8')) as FileHeader & { readonly crc32: number }
+    return check === checkOf(header) ? header : null
   } catch {
     return null
   }

@@ -29,12 +29,15 @@ export function newReadNotes(): ReadNotes {
 export function* readRecording(path: string, notes: ReadNotes): Generator<RecordedEntry> {
   let previous: { readonly header: FileHeader; readonly hash: string; readonly isTorn: boolean } | null = null
   let hasBegun = false
+  let leftOut: string | null = null
   for (const file of filesOf(path)) {
     const header = headerOf(file)
     const follows: boolean = previous !== null && header.run === previous.header.run && header.part === previous.header.part + 1
     if (!follows) {
       hasBegun = header.part === 0
-      if (!hasBegun) notes.notes.push(`${file} begins in the middle of a run whose first file is gone: it is left out`)
+      if (!hasBegun && header.run !== leftOut)
+        notes.notes.push(`${file} begins in the middle of a run whose first file is gone: it is left out`)
+      if (!hasBegun) leftOut = header.run
     } else if (previous !== null && previous.hash !== header.previous) {
       throw new RecordingError(`${file}: it does not go on where the file before it ends${previous.isTorn ? ', whose end is missing' : ''}`)
     }

@@ -3,13 +3,23 @@
  * writing happen some hundred milliseconds later and beside the controller. What cannot be written ends the recording, never the controller.
  */
 import { randomUUID } from 'node:crypto'
-import { closeSync, writeSync } from 'node:fs'
+import { writeSync } from 'node:fs'
 import { mkdir, open, readdir, rm, statfs, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { deflateRaw, deflateRawSync } from 'node:zlib'
 import type { RecordedEntry, RecordingLog } from '../../ports/recording-log.ts'
-import { chainStart, encodeBlock, encodeHeader, FILE_NAME, fileName, FORMAT_VERSION, GENESIS, type FileHeader } from './format.ts'
+import {
+  chainStart,
+  encodeBlock,
+  encodeHeader,
+  FILE_NAME,
+  fileName,
+  FORMAT_VERSION,
+  GENESIS,
+  HEADER_BYTES,
+  type FileHeader,
+} from './format.ts'
 
 export interface RecordingFilesOptions {
   /** Made with mode 0700 when it is missing. */
@@ -113,7 +123,6 @@ class Files implements RecordingFiles {
     try {
       const { bytes } = encodeBlock(this.#hash, deflateRawSync(this.#lines.join(''), DEFLATE), this.#lines.length)
       writeSync(file.handle.fd, bytes, 0, bytes.length, file.size)
-      closeSync(file.handle.fd)
     } catch {
       // The process ends, and nobody listens any more.
     }
@@ -144,8 +153,8 @@ class Files implements RecordingFiles {
     const { bytesWritten } = await file.handle.write(bytes, 0, bytes.length, file.size)
     if (bytesWritten < bytes.length) throw new Error('ENOSPC: no space left on device, write')
     this.#hash = hash
+    this.writtenBytes += bytes.length + (file.size === HEADER_BYTES ? HEADER_BYTES : 0)
     file.size += bytes.length
-    this.writtenBytes += bytes.length
     if (file.size < this.#o.fileBytes) return
     this.#file = null
     await file.handle.close()
@@ -176,7 +185,6 @@ class Files implements RecordingFiles {
     const bytes = encodeHeader(header)
     await handle.write(bytes, 0, bytes.length, 0)
     this.#hash = chainStart(header)
-    this.writtenBytes += bytes.length
     this.#file = { handle, header, size: bytes.length }
     return this.#file
   }
