@@ -14,6 +14,7 @@ const PAGES = [
   'docs/operating.md',
   'docs/security.md',
   'docs/metrics.md',
+  'docs/recording.md',
   'docs/upgrade.md',
   'deploy/kubernetes/README.md',
   'deploy/grafana/README.md',
