@@ -68,12 +68,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     ...(recording === null ? {} : { watch: recording.watch }),
     ownerLimits: settings.ownerLimits,
     initialConfig: { default_vram_overcommit_percent: settings.defaultOvercommitPercent },
-    onFault: (fault) => {
-      log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
-      process.stderr.write(`headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`)
-      setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
-      void store.close().finally(() => process.exit(1))
-    },
+    onFault: (fault) => endWithStore(fault, store, log),
   }
   const starting = nats === null ? startSimulatedFleet(store, log, options) : startLiveFleet(nats, store, log, options)
   const fleet = await starting.catch(async (error: unknown) => {
@@ -121,6 +116,14 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
 function whoMayAsk({ authenticator }: Access, signIn: SignIn | null): string {
   if (!authenticator.isRequired) return 'open to this host'
   return signIn === null ? 'asks for a token' : `asks for a token or for a sign-in at ${signIn.provider}`
+}
+
+/** Nothing that is not durable was acknowledged, and nothing will be (R10). */
+function endWithStore(fault: unknown, store: Store, log: Logger): void {
+  log.fatal({ err: fault }, 'the store failed: nothing is acknowledged any more')
+  process.stderr.write(`headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`)
+  setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
+  void store.close().finally(() => process.exit(1))
 }
 
 function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions['onCommit']>, log: Logger): SqliteStore {

@@ -14,6 +14,7 @@ import type { Instant } from '../protocol/units.ts'
 import { SimulatedDevice } from './fleet/simulated-device.ts'
 import { tellReserve } from './fleet/tell-reserve.ts'
 import { OpenWorkload } from './fleet/workload.ts'
+import { laterBus } from './later-bus.ts'
 import { PacedClock } from './paced-clock.ts'
 import type { RealTime } from './paced-clock.ts'
 import type { ArrivalSource } from './scenario/arrivals.ts'
@@ -52,8 +53,10 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
   )
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const workload = new OpenWorkload()
+  // Inputs of a recording come one after the other.
+  const ownBus = o.controller.watch === undefined ? bus : laterBus(bus, clock)
   const controller = createController(
-    { clock, random, bus, store: o.store },
+    { clock, random, bus: ownBus, store: o.store },
     {
       ...o.controller,
       areHeartbeatsElided: true,
