@@ -10,7 +10,7 @@ export const EXIT_NO_CONNECTION = 3
 export const EXIT_NOT_FOUND = 4
 /** The state of the cluster does not allow it; nothing was done. */
 export const EXIT_CONFLICT = 5
-/** A run came out other than its recorded digest says. */
+/** A run came out other than its recorded digest says; two results that were compared are not the same. */
 export const EXIT_DIGEST_MISMATCH = 6
 
 /** The controller does not know who asks, or he may not do it; nothing was done. */

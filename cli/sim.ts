@@ -7,6 +7,7 @@ import { withExamples } from './command-shape.ts'
 import { decimal, integerRange, MAX_SEED, mib, time, whole } from './option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep/option-values.ts'
 import type { SimCheckOptions } from './sim-check.ts'
+import type { SimCompareOptions } from './sim-compare.ts'
 import type { SimReplayOptions } from './sim-replay.ts'
 import type { SimServeOptions } from './sim-serve.ts'
 import type { SimRunOptions } from './sim-run.ts'
@@ -31,6 +32,7 @@ export function addSimCommands(program: Command, setExit: (code: number) => void
   const sim = program.command('sim').description('the production controller in virtual time, on a modelled fleet')
   addRun(sim, setExit)
   addSweep(sim, setExit)
+  addCompare(sim, setExit)
   addReplay(sim, setExit)
   addCheck(sim, setExit)
   addServe(sim, setExit)
@@ -81,6 +83,19 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
   ).action(async (file: string, options: SimSweepOptions) => {
     const { simSweep } = await import('./sim-sweep.ts')
     setExit(await simSweep(file, options))
+  })
+}
+
+function addCompare(sim: Command, setExit: (code: number) => void): void {
+  const compare = sim
+    .command('compare')
+    .description('in what two runs or two sweeps differ, seed by seed; ends with 0 when in nothing, with 6 otherwise')
+    .argument('<a>', 'a folder of `sim run --out` or `sim sweep --out`, or what `--json` printed')
+    .argument('<b>', 'another one')
+    .option('--json', 'as JSON on stdout')
+  withExamples(compare, 'headroom sim compare before after').action(async (a: string, b: string, options: SimCompareOptions) => {
+    const { simCompare } = await import('./sim-compare.ts')
+    setExit(simCompare(a, b, options))
   })
 }
 
