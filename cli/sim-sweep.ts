@@ -2,10 +2,13 @@
 import { availableParallelism } from 'node:os'
 import { DEFAULT_OBJECTIVES } from '../simulator/plan/objective.ts'
 import type { Objective } from '../simulator/plan/objective.ts'
+import type { DurationMs } from '../protocol/units.ts'
 import { settingsText, sweepRunOf } from '../simulator/sweep.ts'
+import type { SweepJob } from '../simulator/sweep.ts'
 import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
-import { packageCommit } from './package-info.ts'
+import { packageCommit, packageVersion } from './package-info.ts'
 import { withProgress } from './progress.ts'
+import type { OnProgress } from './progress.ts'
 import type { OutputOptions } from './run-report.ts'
 import { onInterrupt } from './run/interrupts.ts'
 import type { SweepAnswer, SweepRunStore, SweepTask } from './sweep-run.ts'
@@ -21,6 +24,10 @@ export interface SimSweepOptions extends OutputOptions, SweepRequest {
   readonly jobs?: number
   /** False: no journal.jsonl is kept. */
   readonly journal: boolean
+  /** A broker: the runs are made by `headroom sim worker` on any machines. */
+  readonly workers?: string
+  /** Of such a worker: silent for so long it counts as gone. */
+  readonly redeliver: DurationMs
 }
 
 export async function simSweep(file: string, options: SimSweepOptions): Promise<number> {
@@ -31,7 +38,7 @@ export async function simSweep(file: string, options: SimSweepOptions): Promise<
     const store = out === undefined ? null : { folder: out, commit: packageCommit(), hasJournal: options.journal }
     const answers = new Map<number, SweepAnswer>()
     if (store !== null) takeDone(plan, store, answers)
-    const stopped = await runRest(plan, store, options, answers)
+    const stopped = await runRest(file, plan, store, options, answers)
     return await finish(plan, answers, options, stopped)
   } finally {
     folder?.close()
@@ -49,6 +56,7 @@ function takeDone(plan: SweepPlan, store: SweepRunStore, answers: Map<number, Sw
 
 /** Fills in the answers that are missing. @returns the exit code of the signal that stopped it, or null */
 async function runRest(
+  file: string,
   plan: SweepPlan,
   store: SweepRunStore | null,
   options: SimSweepOptions,
@@ -56,17 +64,12 @@ async function runRest(
 ): Promise<number | null> {
   const rest = [...plan.jobs.keys()].filter((index) => !answers.has(index))
   if (rest.length === 0) return null
-  const tasks = rest.map((index): SweepTask => {
-    const job = plan.jobs[index] as SweepPlan['jobs'][number]
-    return { ...plan.pointOf(job).input, job, store }
-  })
   const stop = new AbortController()
   const interrupts = onInterrupt(() => stop.abort())
-  const threads = options.jobs ?? availableParallelism()
-  const onAnswer = (answer: SweepAnswer, index: number): void => void answers.set(rest[index] as number, answer)
+  const made: Rest = { file, plan, store, indexes: rest, signal: stop.signal, onAnswer: (answer, index) => void answers.set(index, answer) }
   try {
-    await withProgress(`${plan.name}, ${tasks.length} runs`, (onProgress) =>
-      runInWorkers<SweepTask, SweepAnswer>(workerUrl('sweep-worker'), tasks, { threads, onProgress, onAnswer, signal: stop.signal }),
+    await withProgress(`${plan.name}, ${rest.length} runs`, (onProgress) =>
+      options.workers === undefined ? inThreads(made, options, onProgress) : overBroker(made, options.workers, options, onProgress),
     )
   } catch (error) {
     if (!stop.signal.aborted) throw error
@@ -74,6 +77,50 @@ async function runRest(
     interrupts.end()
   }
   return stop.signal.aborted ? interrupts.exitCode : null
+}
+
+interface Rest {
+  readonly file: string
+  readonly plan: SweepPlan
+  readonly store: SweepRunStore | null
+  /** Of the plan's jobs. */
+  readonly indexes: readonly number[]
+  readonly signal: AbortSignal
+  readonly onAnswer: (answer: SweepAnswer, index: number) => void
+}
+
+async function inThreads(
+  { plan, store, indexes, signal, onAnswer }: Rest,
+  { jobs }: SimSweepOptions,
+  onProgress: OnProgress,
+): Promise<void> {
+  const tasks = indexes.map((index): SweepTask => {
+    const job = plan.jobs[index] as SweepJob
+    return { ...plan.pointOf(job).input, job, store }
+  })
+  await runInWorkers<SweepTask, SweepAnswer>(workerUrl('sweep-worker'), tasks, {
+    threads: jobs ?? availableParallelism(),
+    onProgress,
+    onAnswer: (answer, i) => onAnswer(answer, indexes[i] as number),
+    signal,
+  })
+}
+
+async function overBroker(rest: Rest, url: string, { redeliver }: SimSweepOptions, onProgress: OnProgress): Promise<void> {
+  const { runRemotely } = await import('./sweep/nats/remote-sweep.ts')
+  let done = 0
+  await runRemotely({
+    ...rest,
+    url,
+    build: { version: packageVersion(), commit: packageCommit() },
+    silentMs: redeliver,
+    tell: (line) => void process.stderr.write(`${line}\n`),
+    onAnswer: (answer, index) => {
+      rest.onAnswer(answer, index)
+      done += 1
+      onProgress(done / rest.indexes.length)
+    },
+  })
 }
 
 async function finish(

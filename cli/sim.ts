@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { addRecordingCommands } from './recording-commands.ts'
 import { addScenarioCommands } from './scenario-commands.ts'
 import { withExamples } from './command-shape.ts'
-import { decimal, integerRange, MAX_SEED, mib, time, whole } from './option-values.ts'
+import { decimal, integerRange, MAX_SEED, mib, time, timeWithin, whole } from './option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep/option-values.ts'
 import type { SimCheckOptions } from './sim-check.ts'
 import type { SimCompareOptions } from './sim-compare.ts'
@@ -12,6 +12,7 @@ import type { SimReplayOptions } from './sim-replay.ts'
 import type { SimServeOptions } from './sim-serve.ts'
 import type { SimRunOptions } from './sim-run.ts'
 import type { SimSweepOptions } from './sim-sweep.ts'
+import type { SimWorkerOptions } from './sim-worker.ts'
 
 const MAX_PERCENT = 1000
 const MAX_JOBS = 1024
@@ -32,6 +33,7 @@ export function addSimCommands(program: Command, setExit: (code: number) => void
   const sim = program.command('sim').description('the production controller in virtual time, on a modelled fleet')
   addRun(sim, setExit)
   addSweep(sim, setExit)
+  addWorker(sim, setExit)
   addCompare(sim, setExit)
   addReplay(sim, setExit)
   addCheck(sim, setExit)
@@ -73,17 +75,36 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
       '--out <folder>',
       'report.html, result.json, runs.csv, summary.csv, timing.json and each run; what is done there is not run again',
     )
+    .option('--workers <url>', 'a NATS broker with JetStream: the runs are made by every `headroom sim worker` there, not here')
+    .addOption(
+      new Option('--redeliver <time>', 'a worker that is silent for so long is given up, and its run given to another')
+        .argParser(timeWithin(1_000, 3_600_000))
+        .default(30_000, '30s'),
+    )
     .option('--no-journal', 'keep no journal.jsonl of each run')
     .option('--json', 'every run, the summary and the advice as JSON on stdout')
   withExamples(
     sweep,
     'headroom sim sweep scenarios/two-week-serving.scenario.yaml --overcommit 0..100:20 --seeds 1..5',
     "headroom sim sweep plan.scenario.yaml --overcommit 0..200:20 --seeds 1..10 --objective 'queue_wait.p95<=10m' --out plan",
+    'headroom sim sweep plan.scenario.yaml --overcommit 0..200:20 --seeds 1..50 --workers nats://broker:4222 --out plan',
     'headroom sim sweep plan.scenario.yaml --overcommit 40 --set config.idle_swap_out_seconds=60,300 --set fleet.0.count=2..4',
   ).action(async (file: string, options: SimSweepOptions) => {
     const { simSweep } = await import('./sim-sweep.ts')
     setExit(await simSweep(file, options))
   })
+}
+
+function addWorker(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('worker')
+    .description('makes runs for `sim sweep --workers` until it is stopped; it may be killed at any time')
+    .option('--nats <url>', 'the broker; else CONTROLLER_NATS_URL')
+    .option('--jobs <n>', 'runs at a time; else one for each core', whole(1, MAX_JOBS))
+    .action(async (options: SimWorkerOptions) => {
+      const { simWorker } = await import('./sim-worker.ts')
+      setExit(await simWorker(options))
+    })
 }
 
 function addCompare(sim: Command, setExit: (code: number) => void): void {

@@ -58,7 +58,8 @@ function reasonOf(signal: AbortSignal | undefined): Error {
   return signal?.reason instanceof Error ? signal.reason : new Error('stopped')
 }
 
-function askWorker<Job, Answer>(worker: Worker, job: Job, onProgress: (fraction: number) => void): Promise<Answer> {
+/** One job for one thread, which does no other meanwhile. */
+export function askWorker<Job, Answer>(worker: Worker, job: Job, onProgress: (fraction: number) => void): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const settle = (end: () => void): void => {
       worker.off('message', onMessage).off('error', onError).off('exit', onExit)

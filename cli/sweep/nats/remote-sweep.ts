@@ -1,0 +1,197 @@
+/**
+ * A sweep whose runs are made by workers on any machines: `headroom sim sweep --workers URL`. Puts the runs into the work queue and takes what comes of
+ * them. Workers, and this command, may die at any time: a run whose worker falls silent is given to another, and what is done stays on the broker
+ * until a command with the same sweep has taken it.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { sweepRunOf } from '../../../simulator/sweep.ts'
+import { errorOf } from '../../worker-pool.ts'
+import type { SweepAnswer, SweepRunStore } from '../../sweep-run.ts'
+import { writeJson } from '../../run-folder.ts'
+import { filesOf, keepRun, partialFolder, runName, sha256 } from '../run-store.ts'
+import type { SweepPlan, SweepPoint } from '../sweep-plan.ts'
+import { type BlobRef, getBlob, putBlob } from './blobs.ts'
+import { JetStream, JetStreamError } from './jetstream.ts'
+import { connectForSweep } from './sweep-connection.ts'
+import {
+  type BuildIdentity,
+  DATA,
+  dataOf,
+  FORMAT,
+  jobsOf,
+  jobSubject,
+  JOBS,
+  type JobMessage,
+  type PointBlob,
+  prepareBroker,
+  type ResultMessage,
+  resultsOf,
+  WORKERS,
+} from './sweep-subjects.ts'
+
+export interface RemoteSweep {
+  readonly url: string
+  /** The scenario. */
+  readonly file: string
+  readonly plan: SweepPlan
+  /** Of the plan's jobs, those that are wanted. */
+  readonly indexes: readonly number[]
+  readonly store: SweepRunStore | null
+  readonly build: BuildIdentity
+  readonly silentMs: number
+  readonly onAnswer: (answer: SweepAnswer, index: number) => void
+  readonly signal: AbortSignal
+  /** A line for whoever waits. */
+  readonly tell: (line: string) => void
+}
+
+const POLL_MS = 1_000
+const RETRY_MS = 500
+/** So long nobody asks for work before that is told. */
+const LONELY_MS = 2_000
+
+/** Resolves when every run is there, or the signal has come; rejects with what a run failed with. */
+export async function runRemotely(sweep: RemoteSweep): Promise<void> {
+  const connection = await connectForSweep(sweep.url, 'headroom sweep')
+  try {
+    const stream = new JetStream(connection)
+    await prepareBroker(stream, sweep.silentMs)
+    const id = idOf(sweep)
+    // What an earlier command has put there and nobody has begun would be done twice.
+    await stream.purge(JOBS, jobsOf(id))
+    const waiting = new Map(sweep.indexes.map((index) => [runName(sweep.plan.jobs[index] as SweepPlan['jobs'][number]), index]))
+    await collect(stream, id, sweep, waiting, async () => putJobs(stream, id, sweep, waiting))
+    await stream.purge(JOBS, jobsOf(id))
+    if (waiting.size === 0) await stream.purge(DATA, dataOf(id))
+  } finally {
+    await connection.close()
+  }
+}
+
+/** The same sweep of the same build has the same id, so that a command that was stopped finds what is done. */
+function idOf({ plan, store, build }: RemoteSweep): string {
+  const points = plan.points.map(({ settings, input }) => [settings, input.identity])
+  return sha256(JSON.stringify([FORMAT, build, points, store === null ? null : store.hasJournal])).slice(0, 24)
+}
+
+async function putJobs(stream: JetStream, id: string, sweep: RemoteSweep, waiting: ReadonlyMap<string, number>): Promise<void> {
+  const points = new Map<SweepPoint, BlobRef>()
+  const traces = new Map<string, BlobRef>()
+  for (const [run, index] of waiting) {
+    if (sweep.signal.aborted) return
+    const job = sweep.plan.jobs[index] as SweepPlan['jobs'][number]
+    const point = sweep.plan.pointOf(job)
+    const ref = points.get(point) ?? (await putPoint(stream, id, sweep.file, point, traces))
+    points.set(point, ref)
+    const message: JobMessage = {
+      format: FORMAT,
+      ...sweep.build,
+      sweep: id,
+      run,
+      overcommit_percent: job.overcommitPercent,
+      seed: job.seed,
+      point: ref,
+      files: sweep.store === null ? 'none' : sweep.store.hasJournal ? 'all' : 'without_journal',
+      silent_ms: sweep.silentMs,
+    }
+    await stream.publish(jobSubject(id, run), JSON.stringify(message))
+  }
+}
+
+async function putPoint(
+  stream: JetStream,
+  id: string,
+  file: string,
+  { settings, input }: SweepPoint,
+  known: Map<string, BlobRef>,
+): Promise<BlobRef> {
+  const baseDir = dirname(resolve(file))
+  const traces: Record<string, PointBlob['traces'][string]> = {}
+  for (const item of input.scenario.workload) {
+    if (item.kind !== 'trace') continue
+    const ref = known.get(item.file) ?? (await putBlob(stream, id, readFileSync(item.file)))
+    known.set(item.file, ref)
+    traces[relative(baseDir, item.file)] = { ...ref, suffix: /\.gz$/.exec(item.file)?.[0] ?? '' }
+  }
+  const text = readFileSync(file, 'utf8')
+  const blob: PointBlob = { text, file, base_dir: baseDir, settings, identity: input.identity, traces }
+  return putBlob(stream, id, Buffer.from(JSON.stringify(blob)))
+}
+
+/** First what is there already, then `putJobs` for the rest, then what comes. */
+async function collect(
+  stream: JetStream,
+  id: string,
+  sweep: RemoteSweep,
+  waiting: Map<string, number>,
+  begin: () => Promise<void>,
+): Promise<void> {
+  let consumer: string | null = null
+  let hasBegun = false
+  let idleMs = 0
+  while (waiting.size > 0 && !sweep.signal.aborted) {
+    try {
+      consumer ??= await stream.ensureConsumer({ stream: DATA, durable: null, filter: resultsOf(id), ackWaitMs: 60_000 })
+      const delivery = await stream.next(DATA, consumer, hasBegun ? POLL_MS : 100)
+      if (delivery !== null) {
+        await take(stream, id, sweep, waiting, JSON.parse(Buffer.from(delivery.data).toString('utf8')) as ResultMessage)
+        await delivery.ack()
+        idleMs = 0
+      } else if (!hasBegun) {
+        await begin()
+        hasBegun = true
+      } else {
+        idleMs += POLL_MS
+        if (idleMs === LONELY_MS && (await stream.isUnattended(JOBS, WORKERS)))
+          sweep.tell(`no worker is there: start \`headroom sim worker --nats ${sweep.url}\` on any machine`)
+      }
+    } catch (error) {
+      if (!isPassing(error)) throw error
+      // The broker is away for a while; the consumer may not outlive that.
+      consumer = null
+      await wait(RETRY_MS)
+    }
+  }
+}
+
+/** Names of the client's errors for a broker that is away or does not answer now. */
+const PASSING: ReadonlySet<string> = new Set([
+  'TimeoutError',
+  'RequestError',
+  'ConnectionError',
+  'ClosedConnectionError',
+  'NoRespondersError',
+  'DrainingConnectionError',
+])
+
+function isPassing(error: unknown): boolean {
+  if (error instanceof JetStreamError) return error.code === 404 || error.code === 503
+  return error instanceof Error && PASSING.has(error.name)
+}
+
+async function take(
+  stream: JetStream,
+  id: string,
+  { plan, store, onAnswer }: RemoteSweep,
+  waiting: Map<string, number>,
+  message: ResultMessage,
+): Promise<void> {
+  const index = waiting.get(message.run)
+  if (message.format !== FORMAT || index === undefined) return
+  if (message.kind === 'failed') throw errorOf({ kind: 'failed', name: message.name, message: message.message, stack: undefined })
+  const job = plan.jobs[index] as SweepPlan['jobs'][number]
+  if (store !== null) {
+    const partial = partialFolder(store.folder, job)
+    for (const name of filesOf(store)) {
+      const ref = message.files[name]
+      if (ref === undefined) throw new Error(`a worker sent no ${name} of run ${message.run}`)
+      writeFileSync(join(partial, name), await getBlob(stream, id, ref))
+    }
+    writeJson(join(partial, 'timing.json'), message.timing)
+    keepRun(store.folder, partial, { ...plan.pointOf(job).input.identity, ...store, job }, message.operator_faults)
+  }
+  waiting.delete(message.run)
+  onAnswer({ run: sweepRunOf(job, message.result), timing: message.timing, operatorFaults: message.operator_faults }, index)
+}

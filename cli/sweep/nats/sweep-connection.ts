@@ -1,0 +1,31 @@
+/** A connection for a sweep over machines: where to is said by an option, who we are by the environment. It comes back by itself. */
+import { connect } from '@nats-io/transport-node'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { loginOptions } from '../../../controller/adapters/nats/login.ts'
+import { ENVIRONMENT } from '../../env-table.ts'
+import { EXIT_NO_CONNECTION, CommandFailure, UsageError } from '../../exit-codes.ts'
+import { natsSettings } from '../../nats-settings.ts'
+
+const CONNECT_WITHIN_MS = 5_000
+const AGAIN_AFTER_MS = 250
+
+/** Throws UsageError without an address, CommandFailure when no broker answers there. */
+export async function connectForSweep(url: string | undefined, name: string): Promise<NatsConnection> {
+  const settings = natsSettings(url === undefined ? process.env : { ...process.env, [ENVIRONMENT.natsUrls.name]: url })
+  if (settings === null) throw new UsageError(`which broker? Say --nats nats://host:4222, or set ${ENVIRONMENT.natsUrls.name}`)
+  const { urls, auth, tls, inboxPrefix } = settings
+  try {
+    return await connect({
+      ...loginOptions(urls, auth, tls),
+      servers: [...urls],
+      name,
+      inboxPrefix,
+      timeout: CONNECT_WITHIN_MS,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: AGAIN_AFTER_MS,
+      ignoreClusterUpdates: true,
+    })
+  } catch (error) {
+    throw new CommandFailure(`no broker at ${urls.join(', ')}: ${(error as Error).message}`, EXIT_NO_CONNECTION)
+  }
+}
