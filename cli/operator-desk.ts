@@ -1,8 +1,8 @@
 /** The REST interface inside a simulated world: what an operator of a scenario asks goes through the real routes, while virtual time stands still. */
 import { setImmediate } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, InjectOptions } from 'fastify'
 import type { Controller } from '../controller/controller.ts'
-import { createApi } from '../controller/api/server.ts'
+import { createApi, type ApiOptions } from '../controller/api/server.ts'
 import type { Commands } from '../controller/engine/commands.ts'
 import type { DeskAnswer, OperatorDesk } from '../simulator/operator-agenda.ts'
 import type { OpenDesk } from '../simulator/run.ts'
@@ -13,16 +13,19 @@ import { packageVersion } from './package-info.ts'
 /** Turns of the event loop that an answer may take. */
 const MAX_TURNS = 100_000
 
-export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> => Promise.resolve(new Desk(world, pump))
+export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> => Promise.resolve(new RestDesk(world, pump))
 
 type Pump = Parameters<OpenDesk>[1]
-type Headers = Readonly<Record<string, string>>
 
-interface Question {
-  readonly method: OperatorMethod
-  readonly path: string
-  readonly body: unknown
-  readonly headers: Headers
+/** What of the interface depends on whose it is. */
+export type DeskOptions = (controller: Controller) => Partial<ApiOptions>
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly body: Buffer
+  /** It has reached the controller, and may have changed something. */
+  readonly isCommand: boolean
 }
 
 /** The interface of one controller, and how many of the commands that came through it are not answered. */
@@ -33,23 +36,37 @@ interface Front {
   unanswered: number
 }
 
-class Desk implements OperatorDesk {
+export class RestDesk implements OperatorDesk {
   readonly #world: World
   readonly #pump: Pump
+  readonly #optionsOf: DeskOptions
   #front: Front | null = null
 
-  constructor(world: World, pump: Pump) {
+  constructor(world: World, pump: Pump, optionsOf: DeskOptions = () => ({})) {
     this.#world = world
     this.#pump = pump
+    this.#optionsOf = optionsOf
   }
 
   /** A controller that dies over it has cut the connection: the operator asks again when there is one. */
-  async ask(method: OperatorMethod, path: string, body: unknown, headers: Headers = {}): Promise<DeskAnswer> {
+  async ask(method: OperatorMethod, path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<DeskAnswer> {
+    const type = { 'content-type': 'application/json' }
+    const withBody = body === null ? { headers } : { payload: JSON.stringify(body), headers: { ...type, ...headers } }
     for (;;) {
       await this.#untilControllerUp()
-      const answer = await this.#askOnce(await this.#frontOf(this.#world.controller), { method, path, body, headers })
-      if (answer !== null) return answer
+      const answer = await this.put({ method, url: path, ...withBody })
+      if (answer !== null) return { status: answer.status, text: answer.body.toString() }
     }
+  }
+
+  /** Carries a request out in this instant. Null: nobody is there to answer, or no more. */
+  async put(request: InjectOptions): Promise<Answered | null> {
+    return this.#world.isControllerUp ? this.#askOnce(await this.#frontOf(this.#world.controller), request) : null
+  }
+
+  /** The interface as it is now, for reading; null: no controller runs. */
+  async interface(): Promise<FastifyInstance | null> {
+    return this.#world.isControllerUp ? (await this.#frontOf(this.#world.controller)).app : null
   }
 
   async close(): Promise<void> {
@@ -65,12 +82,10 @@ class Desk implements OperatorDesk {
   }
 
   /** Null: nobody is there to answer any more. */
-  async #askOnce(front: Front, { method, path, body, headers }: Question): Promise<DeskAnswer | null> {
+  async #askOnce(front: Front, request: InjectOptions): Promise<Answered | null> {
     front.isCommanded = false
     let isAnswered = false
-    const withBody =
-      body === null ? { headers } : { payload: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } }
-    const answer = front.app.inject({ method, url: path, ...withBody }).finally(() => {
+    const answer = front.app.inject(request).finally(() => {
       isAnswered = true
     })
     const isOver = (): boolean => isAnswered || this.#isGone(front)
@@ -85,10 +100,10 @@ class Desk implements OperatorDesk {
       answer.catch(() => {})
       return null
     }
-    if (!isAnswered) throw new Error(`${method.toUpperCase()} ${path} is not answered in virtual time`)
-    const { statusCode, body: text } = await answer
+    if (!isAnswered) throw new Error(`${String(request.method).toUpperCase()} ${String(request.url)} is not answered in virtual time`)
+    const { statusCode, headers, rawPayload } = await answer
     if (statusCode >= 500 && this.#isGone(front)) return null
-    return { status: statusCode, text }
+    return { status: statusCode, headers, body: rawPayload, isCommand: front.isCommanded }
   }
 
   #isGone({ controller }: Front): boolean {
@@ -106,7 +121,14 @@ class Desk implements OperatorDesk {
       },
       answered: () => (front.unanswered -= 1),
     }
-    const app = createApi({ commands: watched(commands, watch), views, version: packageVersion(), fleet: 'simulated', inVirtualTime: true })
+    const app = createApi({
+      commands: watched(commands, watch),
+      views,
+      version: packageVersion(),
+      fleet: 'simulated',
+      inVirtualTime: true,
+      ...this.#optionsOf(controller),
+    })
     const front: Front = { controller, app, isCommanded: false, unanswered: 0 }
     this.#front = front
     await app.ready()

@@ -108,7 +108,10 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
 }
 
 /** Whoever generates up to the old end goes on, or stops, with the new one. */
-function planOf(scenario: RunPlan, { seed, untilMs, overcommitPercent }: RunOptions): RunPlan {
+export function planOf(
+  scenario: RunPlan,
+  { seed, untilMs, overcommitPercent }: Pick<RunOptions, 'seed' | 'untilMs' | 'overcommitPercent'>,
+): RunPlan {
   const { clock, config, workload } = scenario
   const until = untilMs ?? clock.untilMs
   return {
@@ -120,7 +123,8 @@ function planOf(scenario: RunPlan, { seed, untilMs, overcommitPercent }: RunOpti
   }
 }
 
-function nodeIdIn({ nodes }: RunPlan, name: string): string {
+/** Of the node with that name. */
+export function nodeIdIn({ nodes }: RunPlan, name: string): string {
   return idOfNode(nodes.find((node) => node.name === name) ?? { name })
 }
 

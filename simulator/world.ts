@@ -54,6 +54,8 @@ export interface WorldOptions {
   readonly store?: Store
   /** Tasks that are there when it begins. */
   readonly start?: readonly StartTask[]
+  /** Something may be made to break that the plan does not speak of: every heartbeat is sent. */
+  readonly mayBreak?: boolean
 }
 
 /** What a world is made of: a scenario's fleet and configuration, and what breaks in it. */
@@ -256,9 +258,9 @@ export class World {
     if (cancelAt !== null) this.#planCancel(request.id, cancelAt)
   }
 
-  #faultStage(plan: WorldPlan, { seed, busMode = 'reference' }: WorldOptions): FaultStage | null {
+  #faultStage(plan: WorldPlan, { seed, busMode = 'reference', mayBreak = false, store }: WorldOptions): FaultStage | null {
     const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
-    if (faults.length === 0) return null
+    if (faults.length === 0 && !mayBreak) return null
     if (this.#start !== null) throw new Error('faults do not go with tasks that are there at the start')
     const { clock, random } = this
     return new FaultStage({
@@ -271,6 +273,7 @@ export class World {
       clock,
       busMode,
       workload: this.workload,
+      ...(store === undefined ? {} : { store }),
       onDurable: (events) => this.#onEvents(events),
       onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),
     })

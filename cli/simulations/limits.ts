@@ -16,6 +16,10 @@ export const LIMITS = {
   heapMib: 2_048,
   /** A run, or all of a sweep. */
   runWithinMs: 30 * 60_000,
+  /** Sessions that are open at a time, a thread each. */
+  sessions: 4,
+  /** One that nobody has asked anything for so long is ended. */
+  sessionIdleMs: 60 * 60_000,
   /** Simulations that run at a time; the others wait in the queue. */
   running: 2,
   /** Simulations that wait. */

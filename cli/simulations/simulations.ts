@@ -2,24 +2,19 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type {
-  RunChoices,
-  RunRequest,
-  ScenarioFacts,
-  Simulation,
-  SimulationKind,
-  SimulationRecord,
-} from '../../controller/ports/simulation.ts'
+import type { RunChoices, RunRequest, ScenarioFacts, Simulation, SimulationKind } from '../../controller/ports/simulation.ts'
 import { isOver, type SimulationSeries } from '../../controller/ports/simulation.ts'
 import { packageRoot } from '../package-info.ts'
 import { workerUrl } from '../worker-url.ts'
 import { SimulationBook } from './book.ts'
 import { ScenarioLibrary } from './library.ts'
 import { SimulationQueue, type Work } from './queue.ts'
+import { newRecord } from './new-record.ts'
 import { RecordStore } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
 import { refused, scenarioGate } from './scenario-gate.ts'
 import { ScenarioReader } from './scenario-reader.ts'
+import { Sessions } from './sessions.ts'
 import { SimulationThread } from './thread.ts'
 
 export interface SimulationsOptions {
@@ -52,6 +47,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
   const store = new RecordStore(join(folder, 'runs'), now)
   const book = new SimulationBook(store, now, (error) => log(`a simulation could not be written down: ${String(error)}`))
   const queue = new SimulationQueue(book, now)
+  const sessions = new Sessions(book, now)
 
   const enqueue = (kind: SimulationKind, facts: ScenarioFacts, choices: RunChoices, by: string | null, work: (id: string) => Work) => {
     const retryAfterSeconds = queue.retryAfterSeconds
@@ -65,7 +61,8 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
   return {
     open: () => book.load(),
     async close() {
-      await queue.close('The controller was stopped.')
+      await sessions.close(STOPPED)
+      await queue.close(STOPPED)
       book.close()
       await reader.close()
       await book.settled()
@@ -77,6 +74,13 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
       const choices = { seed, untilMs, overcommitPercent }
       return enqueue('run', facts, choices, by, (id) => runWork({ source, choices }, id, store))
     },
+    async openSession(request) {
+      const read = await readScenario(request.scenario)
+      return read.ok ? sessions.start(read.value, request) : read
+    },
+    control: (id, command) => sessions.control(id, command),
+    fork: (id, snapshot, by) => sessions.fork(id, snapshot, by),
+    ask: (id, request) => sessions.ask(id, request),
     list: () => book.list(),
     get: (id) => book.get(id),
     changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
@@ -89,7 +93,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
         await book.remove(id)
         return record
       }
-      await queue.cancel(id, reason)
+      await (sessions.has(id) ? sessions.end(id, reason) : queue.cancel(id, reason))
       return book.get(id)
     },
     scenarios: () => library.list(),
@@ -109,6 +113,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
   }
 }
 
+const STOPPED = 'The controller was stopped.'
 const REPORT = 'report.json'
 const SERIES = 'series.json'
 
@@ -126,33 +131,6 @@ function runWork(job: RunJob, id: string, store: RecordStore): Work {
       signal.removeEventListener('abort', end)
       await thread.end()
     }
-  }
-}
-
-interface NewRecord {
-  readonly id: string
-  readonly kind: SimulationKind
-  readonly facts: ScenarioFacts
-  readonly choices: RunChoices
-  readonly by: string | null
-  readonly now: number
-}
-
-function newRecord({ id, kind, facts, choices, by, now }: NewRecord): SimulationRecord {
-  return {
-    id,
-    kind,
-    state: 'queued',
-    revision: 1,
-    scenario: facts.name,
-    scenarioSha256: facts.sha256,
-    choices,
-    createdBy: by,
-    createdAt: now,
-    startedAt: null,
-    endedAt: null,
-    progress: 0,
-    reason: null,
   }
 }
 

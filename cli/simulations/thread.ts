@@ -53,7 +53,7 @@ export class SimulationThread<Job, Answer> {
   }
 }
 
-function faultOf(error: unknown): ThreadFault {
+export function faultOf(error: unknown): ThreadFault {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ERR_WORKER_OUT_OF_MEMORY') return new ThreadFault('it needed more memory than a simulation may have')
   return new ThreadFault(`its thread failed: ${message}`, { cause: error })

@@ -85,6 +85,17 @@ export function isRoutine({ schema }: { readonly schema?: object }): boolean {
   return (schema as { [ROUTINE]?: true } | undefined)?.[ROUTINE] === true
 }
 
+const FORWARDED = 'x-forwarded'
+
+/** A route that hands requests on: what they may hold is for whoever answers them to say. */
+export function forwarded<S extends object>(schema: S): S {
+  return Object.assign(schema, { [FORWARDED]: true })
+}
+
+export function isForwarded(schema: FastifySchema | undefined): boolean {
+  return (schema as { [FORWARDED]?: true } | undefined)?.[FORWARDED] === true
+}
+
 /** A route that is no operation: a file of the page. */
 export function openToAll(schema: FastifySchema | undefined): FastifySchema {
   return Object.assign({ ...schema }, { [ROLE_OF]: 'public' })

@@ -30,6 +30,7 @@ import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
 import { KnownPaths } from './known-paths.ts'
 import { BODY_LIMIT_BYTES, HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
 import { openApiOptions } from './openapi.ts'
+import { isForwarded } from './operation.ts'
 import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
 import { gauges, Metrics } from './prometheus/metrics.ts'
@@ -51,6 +52,8 @@ import { metricsRoutes } from './routes/metrics.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
 import { seriesRoutes } from './routes/series.ts'
+import { sessionInterfaceRoutes } from './routes/session-interface.ts'
+import { sessionRoutes } from './routes/sessions.ts'
 import { scenarioRoutes } from './routes/scenarios.ts'
 import { snapshotRoutes } from './routes/snapshot.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
@@ -249,6 +252,8 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   signInRoutes(app, api)
   auditRoutes(app, api)
   simulationRoutes(app, api)
+  sessionRoutes(app, api)
+  sessionInterfaceRoutes(app, api)
   scenarioRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')
@@ -268,6 +273,7 @@ function prepareRequests(app: ApiApp): void {
   })
   app.addHook('preValidation', (request, _reply, done) => {
     const schema = request.routeOptions.schema
+    if (isForwarded(schema)) return done()
     readQueryValues(request.query as Record<string, unknown>, schema?.querystring ?? {})
     if (schema?.body === undefined) requireNoBody(request.body)
     else requireBody(request.body)

@@ -2,6 +2,7 @@
  * What the controller asks of a simulator that it does not know: runs and sweeps of scenarios, the library they come from. Whoever puts the process together
  * fills it; runs happen outside the controller's thread.
  */
+import type { Role } from '../domain/role.ts'
 import type { DurationMs, Instant, Percent } from '../../protocol/units.ts'
 
 export const SIMULATION_KINDS = ['run', 'sweep', 'session'] as const
@@ -97,9 +98,84 @@ export interface SimulationSeries {
   readonly columns: readonly { readonly name: string; readonly values: readonly number[] }[]
 }
 
+// ── sessions ─────────────────────────────────────────────────────────────────
+
+/** Where a session stands, and how it goes on. */
+export interface SessionView {
+  /** What the virtual clock said at the start, and says now. */
+  readonly startAt: Instant
+  readonly nowAt: Instant
+  readonly virtualMs: DurationMs
+  /** It stops by itself then; null: never. */
+  readonly endMs: DurationMs | null
+  readonly isPaused: boolean
+  /** Virtual time per real time while it goes on; null: as fast as it can. */
+  readonly speed: number | null
+  readonly isSeeking: boolean
+  /** Entries of the event queue that were taken: `step` takes one more. */
+  readonly events: number
+  /** Seq of the newest event in its log. */
+  readonly lastSeq: number
+  /** What was done to it so far, and what lies ahead since it went back. */
+  readonly inputs: number
+  readonly inputsAhead: number
+  /** Equal when it has come to the same point in the same way. */
+  readonly stateHash: string
+  readonly snapshots: readonly SessionSnapshot[]
+}
+
+export interface SessionSnapshot {
+  readonly id: string
+  readonly name: string
+  readonly virtualMs: DurationMs
+  readonly events: number
+  readonly stateHash: string
+}
+
+export type SessionCommand =
+  | { readonly kind: 'state' }
+  | { readonly kind: 'pause' }
+  /** Pauses it. */
+  | { readonly kind: 'step'; readonly count: number }
+  | { readonly kind: 'speed'; readonly factor: number | null }
+  | { readonly kind: 'seek'; readonly virtualMs: DurationMs }
+  | { readonly kind: 'restore'; readonly snapshot: string }
+  | { readonly kind: 'snapshot'; readonly name: string }
+
+export interface SessionRequest extends Omit<RunRequest, 'overcommitPercent'> {
+  readonly overcommitPercent: Percent | null
+  readonly speed: number | null
+  readonly isPaused: boolean
+}
+
+/** A request to the REST interface of a session's own controller, as it came. */
+export interface ForwardedRequest {
+  readonly method: string
+  /** From `/api/v1/` on, with the query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | null
+  /** Who asks: the roles of the session's routes hold for him. */
+  readonly by: string | null
+  readonly role: Role
+}
+
+export interface ForwardedAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Ends when the answer does; whoever stops reading ends it. */
+  readonly body: AsyncIterable<Uint8Array>
+}
+
 export interface Simulation {
   /** The scenario is read and found right before it is queued. */
   run(request: RunRequest): Promise<Outcome<SimulationRecord>>
+  /** A world that is driven by hand. */
+  openSession(request: SessionRequest): Promise<Outcome<SimulationRecord>>
+  control(id: string, command: SessionCommand): Promise<Outcome<SessionView>>
+  /** Another session that goes on from where this one is, or was when that snapshot was made. */
+  fork(id: string, snapshot: string | null, by: string | null): Promise<Outcome<SimulationRecord>>
+  ask(id: string, request: ForwardedRequest): Promise<Outcome<ForwardedAnswer>>
   /** Newest first. */
   list(): readonly SimulationRecord[]
   get(id: string): SimulationRecord | undefined

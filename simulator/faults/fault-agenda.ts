@@ -46,6 +46,12 @@ export class FaultAgenda {
     for (const fault of faults) clock.at(startedAt + fault.atMs, () => this.#begin(fault), RANK_DEVICE)
   }
 
+  /** One more, now. */
+  add(fault: Fault): void {
+    this.#left += 1
+    this.#o.clock.soon(() => this.#begin(fault), RANK_DEVICE)
+  }
+
   /** Something that a fault has ended is there again. */
   recovered(): void {
     this.#lastHealedAt = this.#o.clock.now()

@@ -11,6 +11,7 @@ import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Counters } from '../../controller/metrics/counters.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
+import type { Store } from '../../controller/ports/store.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { SimulatedDevice } from '../fleet/simulated-device.ts'
@@ -46,6 +47,8 @@ export interface FaultStageOptions {
   readonly clock: SimClock
   readonly busMode: BusMode
   readonly workload: Workload
+  /** Outlives every controller; left out: one that keeps nothing of what is over. */
+  readonly store?: Store
   readonly onDurable: (events: readonly Event[]) => void
   readonly onNote: FaultNote
 }
@@ -78,7 +81,7 @@ export class FaultStage implements FaultStageHand {
     const tally = this.#tally
     this.#links = new LinkFaults(random.stream('faults/links'), tally)
     this.bus = new FaultyBus({ clock, mode: options.busMode, weather: this.#links })
-    const store = createMemoryStore({ retainFinished: false, retainEvents: 0 })
+    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0 })
     this.#host = new ControllerHost({
       clock,
       bus: this.bus,
@@ -214,6 +217,11 @@ export class FaultStage implements FaultStageHand {
       this.#mayHaveMicrotasks = false
       for (let i = 0; i < MICROTASKS; i++) await Promise.resolve()
     }
+  }
+
+  /** Something more breaks, before anything else of this instant. */
+  inject(fault: Fault): void {
+    this.#agenda.add(fault)
   }
 
   // ── faults ──────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ import type { Authenticator } from './authenticator.ts'
 /** How long after a token is revoked or has expired its streams may go on. */
 const LOOK_EVERY_MS = 5_000
 
-export function endStreamsWithTheirTokens(app: FastifyInstance, authenticator: Authenticator): void {
+export function endStreamsWithTheirTokens(app: FastifyInstance, authenticator: Pick<Authenticator, 'isGood'>): void {
   const tokenOf = new Map<ServerResponse, string>()
   app.addHook('onSend', (request, reply, payload, done) => {
     const { tokenId } = callerOf(request)

@@ -30,8 +30,9 @@ const startSimulation = operation(
   {
     operationId: 'startSimulation',
     role: 'submitter',
-    summary: 'Run a scenario',
-    description: 'It is found right at once and runs in its turn, beside the live cluster, of which it knows nothing.',
+    summary: 'Run a scenario, or open a session on it',
+    description:
+      'It is found right at once and runs in its turn, beside the live cluster, of which it knows nothing. A session is open when this is answered.',
     tags: ['simulations'],
     body: NewSimulationSchema,
     response: { 202: SimulationRef },
@@ -120,7 +121,9 @@ export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void 
   app.post('/simulations', { schema: startSimulation, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
     const { body } = request
     const asked = { scenario: scenarioOf(body), ...choicesOf(body), by: callerOf(request).name }
-    const record = valueOf(await simulator().run(asked))
+    const record = valueOf(
+      await (body.mode === 'session' ? simulator().openSession({ ...asked, ...paceOf(body) }) : simulator().run(asked)),
+    )
     reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
     return presentSimulation(record)
   })
@@ -169,4 +172,9 @@ export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void 
     if (record === undefined) return noSimulation(id)
     return new ApiProblem('conflict', `The simulation is ${record.state} and has no ${what}.`)
   }
+}
+
+/** Real time unless it says otherwise, and standing still. */
+function paceOf({ speed = 1, is_paused: isPaused = true }: { readonly speed?: number | null; readonly is_paused?: boolean }) {
+  return { speed, isPaused }
 }

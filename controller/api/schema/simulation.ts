@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox'
 import { SIMULATION_KINDS, SIMULATION_STATES } from '../../ports/simulation.ts'
 import { closed, instant, instantOrNull, integer, list, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
 import { MEDIA_TYPE } from './service.ts'
+import { SESSION_SPEED } from './session.ts'
 
 export const MAX_SEED = 4_294_967_295
 const MAX_UNTIL_SECONDS = 315_360_000
@@ -35,11 +36,18 @@ export const choiceFields = {
 }
 
 export const NewSimulationSchema = closed(
-  { ...scenarioFields, ...choiceFields },
+  {
+    ...scenarioFields,
+    ...choiceFields,
+    mode: Type.Optional(oneOf(['run', 'session'], { default: 'run', description: 'run: to its end. session: driven by hand' })),
+    ...SESSION_SPEED,
+    is_paused: Type.Optional(Type.Boolean({ default: true, description: 'A session begins standing still' })),
+  },
   {
     examples: [
       { scenario: 'swap-fairness-basic', overcommit_percent: 40 },
       { scenario_text: exampleScenario(), seed: 7 },
+      { scenario: 'thrash-guard', mode: 'session', speed: 60 },
     ],
   },
 )

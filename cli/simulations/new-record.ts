@@ -1,0 +1,29 @@
+/** A simulation as it begins. */
+import type { RunChoices, ScenarioFacts, SimulationKind, SimulationRecord } from '../../controller/ports/simulation.ts'
+
+export interface NewRecord {
+  readonly id: string
+  readonly kind: SimulationKind
+  readonly facts: ScenarioFacts
+  readonly choices: RunChoices
+  readonly by: string | null
+  readonly now: number
+}
+
+export function newRecord({ id, kind, facts, choices, by, now }: NewRecord): SimulationRecord {
+  return {
+    id,
+    kind,
+    state: 'queued',
+    revision: 1,
+    scenario: facts.name,
+    scenarioSha256: facts.sha256,
+    choices,
+    createdBy: by,
+    createdAt: now,
+    startedAt: null,
+    endedAt: null,
+    progress: 0,
+    reason: null,
+  }
+}

@@ -1,0 +1,267 @@
+/** A session in its thread: keeps pace with real time, does what it is told one after the other, and lets readers look on meanwhile. */
+import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import type { SessionCommand, SessionSnapshot, SessionView } from '../../controller/ports/simulation.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { RunPlan } from '../../simulator/run.ts'
+import { Session } from '../../simulator/session/session.ts'
+import type { Position } from '../../simulator/session/stage.ts'
+import type { Fault } from '../../simulator/scenario/fault.ts'
+import type { FaultInput, Input, RequestInput, Unplaced } from './session-input.ts'
+import { openStage, type RestStage, type SessionAnswer } from './session-stage.ts'
+
+/** How often virtual time follows real time. */
+const PACE_MS = 40
+/** Events that are taken before others get their turn. */
+const SLICE_EVENTS = 4_000
+const MAX_SNAPSHOTS = 100
+const MAX_INPUTS = 100_000
+
+/** What a session may not do; its message is for people. */
+export class SessionConflict extends Error {
+  override readonly name = 'SessionConflict'
+}
+
+/** Where another session goes on from. */
+export interface Branch {
+  readonly position: Position
+  readonly inputs: readonly Input[]
+}
+
+export interface SessionHostOptions {
+  readonly plan: RunPlan
+  readonly branch: Branch | null
+  readonly speed: number | null
+  readonly isPaused: boolean
+}
+
+interface Kept extends SessionSnapshot, Branch {}
+
+export class SessionHost {
+  readonly #plan: RunPlan
+  readonly #session: Session<Input>
+  readonly #snapshots: Kept[] = []
+  /** Virtual per real; null: as fast as it can. */
+  #speed: number | null
+  #isPaused: boolean
+  #seekMs: DurationMs | null = null
+  /** Where virtual and real time were when the pace was set. */
+  #anchor = { real: 0, virtualMs: 0 }
+  #isClosed = false
+  #last: Promise<unknown> = Promise.resolve()
+
+  static async open({ plan, branch, speed, isPaused }: SessionHostOptions): Promise<SessionHost> {
+    const session = await Session.open<Input>({ open: () => openStage(plan) })
+    if (branch !== null) await session.restore(branch.position, branch.inputs)
+    const host = new SessionHost(plan, session, speed, isPaused)
+    host.#setAnchor()
+    void host.#goOn()
+    return host
+  }
+
+  private constructor(plan: RunPlan, session: Session<Input>, speed: number | null, isPaused: boolean) {
+    this.#plan = plan
+    this.#session = session
+    this.#speed = speed
+    this.#isPaused = isPaused
+  }
+
+  get stage(): RestStage {
+    return this.#session.stage as RestStage
+  }
+
+  get inputs(): readonly Input[] {
+    return this.#session.inputs
+  }
+
+  view(): SessionView {
+    const { clock } = this.#plan
+    const { world } = this.stage
+    return {
+      startAt: clock.startMs,
+      nowAt: clock.startMs + world.nowMs,
+      virtualMs: world.nowMs,
+      endMs: clock.untilMs,
+      isPaused: this.#isPaused,
+      speed: this.#speed,
+      isSeeking: this.#seekMs !== null,
+      events: world.clock.steps,
+      lastSeq: world.controller.views.lastEventSeq(),
+      inputs: this.#session.inputs.length,
+      inputsAhead: this.#session.inputsAhead,
+      stateHash: this.#session.stateHash(),
+      snapshots: this.#snapshots.map(({ id, name, virtualMs, events, stateHash }) => ({ id, name, virtualMs, events, stateHash })),
+    }
+  }
+
+  /** How far it is, for little. */
+  get pulse(): { readonly virtualMs: DurationMs; readonly endMs: DurationMs | null } {
+    return { virtualMs: this.stage.world.nowMs, endMs: this.#plan.clock.untilMs }
+  }
+
+  /** Throws SessionConflict. */
+  async control(command: SessionCommand): Promise<SessionView> {
+    switch (command.kind) {
+      case 'state':
+        return this.view()
+      case 'pause':
+        return this.#alone(() => this.#pause())
+      case 'step':
+        return this.#alone(() => this.#step(command.count))
+      case 'speed':
+        return this.#alone(() => this.#setSpeed(command.factor))
+      case 'seek':
+        return this.#seek(command.virtualMs)
+      case 'restore':
+        return this.#alone(() => this.#restore(this.#kept(command.snapshot)))
+      case 'snapshot':
+        return this.#alone(() => this.#keep(command.name))
+    }
+  }
+
+  /** A request that may change something: its instant stands still until it is answered. */
+  put(request: Unplaced<RequestInput>): Promise<SessionAnswer> {
+    return this.#alone(async () => {
+      const answered = (await this.#put(request)) as SessionAnswer
+      if (!answered.isCommand) this.#session.forgetLast()
+      return answered
+    })
+  }
+
+  /** Something breaks, from now on; `fault.atMs` is not looked at. */
+  breakNow(fault: Fault, isHidden: boolean, by: string | null): Promise<SessionView> {
+    return this.#alone(async () => {
+      await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.stage.world.nowMs }, isHidden, by })
+      return this.view()
+    })
+  }
+
+  /** What was injected, in order. */
+  faults(): readonly FaultInput[] {
+    return this.#session.inputs.filter((input) => input.kind === 'fault')
+  }
+
+  async branch(snapshot: string | null): Promise<Branch> {
+    return this.#alone(() => {
+      const { position, inputs } = snapshot === null ? this.#session : this.#kept(snapshot)
+      return { position, inputs: [...inputs] }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#alone(() => this.#session.close())
+  }
+
+  /** Nothing else happens to the session meanwhile. */
+  #alone<T>(act: () => T | Promise<T>): Promise<T> {
+    const acted = this.#last.then(act)
+    this.#last = acted.catch(() => {})
+    return acted
+  }
+
+  async #goOn(): Promise<void> {
+    while (!this.#isClosed) {
+      const isBehind = await this.#alone(() => this.#slice())
+      if (isBehind) await setImmediate()
+      else await new Promise((resolve) => setTimeout(resolve, PACE_MS))
+    }
+  }
+
+  /** Some of what is due. @returns whether there is more */
+  async #slice(): Promise<boolean> {
+    const goalMs = this.#goalMs()
+    if (goalMs === null || this.#isClosed) return false
+    const { clock } = this.stage.world
+    const limit = clock.steps + SLICE_EVENTS
+    const isThere = await this.#session.advanceTo(goalMs, () => clock.steps < limit)
+    if (isThere && this.#seekMs === goalMs) {
+      this.#seekMs = null
+      this.#setAnchor()
+    }
+    if (isThere && goalMs === this.#plan.clock.untilMs) this.#isPaused = true
+    return !isThere
+  }
+
+  /** Null: it stands still. */
+  #goalMs(): DurationMs | null {
+    if (this.#seekMs !== null) return this.#seekMs
+    if (this.#isPaused) return null
+    const end = this.#plan.clock.untilMs ?? Infinity
+    if (this.#speed !== null)
+      return Math.min(end, this.#anchor.virtualMs + Math.floor((performance.now() - this.#anchor.real) * this.#speed))
+    // As fast as it can: to the next thing that is due, with a look at the others after each slice.
+    const { clock, nowMs } = this.stage.world
+    const next = clock.nextAt()
+    return next === null ? null : Math.min(end, Math.max(nowMs, next - this.#plan.clock.startMs) + FAST_STRETCH_MS)
+  }
+
+  #setAnchor(): void {
+    this.#anchor = { real: performance.now(), virtualMs: this.stage.world.nowMs }
+  }
+
+  async #put(input: Unplaced): Promise<unknown> {
+    if (this.#session.inputs.length >= MAX_INPUTS) throw new SessionConflict(`A session takes at most ${MAX_INPUTS} inputs.`)
+    return this.#session.put(input)
+  }
+
+  #pause(): SessionView {
+    this.#isPaused = true
+    this.#seekMs = null
+    return this.view()
+  }
+
+  async #step(count: number): Promise<SessionView> {
+    this.#pause()
+    for (let taken = 0; taken < count; taken++) if (!(await this.#session.step())) break
+    return this.view()
+  }
+
+  #setSpeed(factor: number | null): SessionView {
+    if (this.stage.world.nowMs >= (this.#plan.clock.untilMs ?? Infinity))
+      throw new SessionConflict('The session is at its end; seek back first.')
+    this.#speed = factor
+    this.#isPaused = false
+    this.#setAnchor()
+    return this.view()
+  }
+
+  /** Answers when it is there, or it takes its time. */
+  async #seek(virtualMs: DurationMs): Promise<SessionView> {
+    if (virtualMs > (this.#plan.clock.untilMs ?? Infinity))
+      throw new SessionConflict(`The session ends at ${(this.#plan.clock.untilMs as number) / 1000} s.`)
+    await this.#alone(async () => {
+      await this.#session.seek(virtualMs, () => false)
+      this.#seekMs = virtualMs
+    })
+    const until = performance.now() + SEEK_WITHIN_MS
+    while (this.#seekMs === virtualMs && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 5))
+    return this.view()
+  }
+
+  async #restore(snapshot: Kept): Promise<SessionView> {
+    this.#pause()
+    await this.#session.restore(snapshot.position, snapshot.inputs)
+    return this.view()
+  }
+
+  #kept(id: string): Kept {
+    const kept = this.#snapshots.find((each) => each.id === id)
+    if (kept === undefined) throw new SessionConflict(`The session has no snapshot ${JSON.stringify(id)}.`)
+    return kept
+  }
+
+  #keep(name: string): SessionView {
+    if (this.#snapshots.length >= MAX_SNAPSHOTS) throw new SessionConflict(`A session keeps at most ${MAX_SNAPSHOTS} snapshots.`)
+    const { position, inputs } = this.#session
+    const stateHash = this.#session.stateHash()
+    const id = randomUUID()
+    this.#snapshots.push({ id, name, virtualMs: position.atMs, events: position.events, stateHash, position, inputs: [...inputs] })
+    return this.view()
+  }
+}
+
+/** So much virtual time at a time when nothing holds it back. */
+const FAST_STRETCH_MS = 60_000
+/** A seek that takes longer goes on after its answer. */
+const SEEK_WITHIN_MS = 20_000

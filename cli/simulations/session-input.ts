@@ -1,0 +1,29 @@
+/** What is done to a session from outside, as it is kept and done again. */
+import type { Role } from '../../controller/domain/role.ts'
+import type { Fault } from '../../simulator/scenario/fault.ts'
+import type { SessionInput } from '../../simulator/session/stage.ts'
+
+export interface AskedBy {
+  readonly by: string | null
+  readonly role: Role
+}
+
+export interface RequestInput extends SessionInput, AskedBy {
+  readonly kind: 'request'
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | null
+}
+
+export interface FaultInput extends SessionInput {
+  readonly kind: 'fault'
+  readonly fault: Fault
+  /** Only who has injected it and his like may read of it. */
+  readonly isHidden: boolean
+  readonly by: string | null
+}
+
+export type Input = RequestInput | FaultInput
+/** Before it has a place. */
+export type Unplaced<I extends Input = Input> = I extends unknown ? Omit<I, 'position'> : never

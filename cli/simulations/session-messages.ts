@@ -1,0 +1,30 @@
+/** What goes between the controller's thread and that of a session. `n` names a conversation. */
+import type { ForwardedRequest, RunChoices, SessionCommand, SessionView } from '../../controller/ports/simulation.ts'
+import type { ScenarioSource } from '../../simulator/scenario/load.ts'
+import type { Branch } from './session-host.ts'
+
+export interface SessionJob {
+  readonly source: ScenarioSource
+  readonly choices: RunChoices
+  readonly branch: Branch | null
+  readonly speed: number | null
+  readonly isPaused: boolean
+}
+
+export type ToSession =
+  | { readonly n: number; readonly kind: 'open'; readonly job: SessionJob }
+  | { readonly n: number; readonly kind: 'control'; readonly command: SessionCommand }
+  | { readonly n: number; readonly kind: 'branch'; readonly snapshot: string | null }
+  | { readonly n: number; readonly kind: 'ask'; readonly request: ForwardedRequest }
+  /** The reader of an answer takes one more piece, or nothing any more. */
+  | { readonly n: number; readonly kind: 'more' | 'enough' }
+
+export type FromSession =
+  | { readonly n: number; readonly kind: 'view'; readonly view: SessionView }
+  | { readonly n: number; readonly kind: 'branch'; readonly branch: Branch }
+  | { readonly n: number; readonly kind: 'failed'; readonly name: string; readonly message: string; readonly stack: string | undefined }
+  | { readonly n: number; readonly kind: 'head'; readonly status: number; readonly headers: Readonly<Record<string, string>> }
+  | { readonly n: number; readonly kind: 'piece'; readonly bytes: Uint8Array }
+  | { readonly n: number; readonly kind: 'end' }
+  /** It goes on by itself; how far it is. */
+  | { readonly n: 0; readonly kind: 'pulse'; readonly virtualMs: number; readonly endMs: number | null }

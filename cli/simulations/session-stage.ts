@@ -1,0 +1,152 @@
+/** The world of a session, with the REST interface of its own controller before it. Anything may be made to break in it, so every heartbeat is sent. */
+import { createHash } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import type { Controller } from '../../controller/controller.ts'
+import { Series } from '../../controller/series/series.ts'
+import { arrivalsUntil } from '../../simulator/arrivals-until.ts'
+import { OperatorAgenda } from '../../simulator/operator-agenda.ts'
+import { nodeIdIn, type RunPlan } from '../../simulator/run.ts'
+import { startTasksOf, workloadOf } from '../../simulator/scenario/generate.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import type { Position, SessionStage } from '../../simulator/session/stage.ts'
+import { World } from '../../simulator/world.ts'
+import { RestDesk } from '../operator-desk.ts'
+import type { Input, RequestInput, Unplaced } from './session-input.ts'
+import { sessionAccess, signed } from './session-access.ts'
+
+/** What its pages can look back on. */
+const RETAIN_EVENTS = 200_000
+const RETAIN_DECISIONS = 20_000
+
+export interface RestStage extends SessionStage<Input> {
+  /** For reading; null: no controller runs. */
+  interface(): Promise<FastifyInstance | null>
+}
+
+export interface SessionAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  /** It has reached the controller and may have changed something. */
+  readonly isCommand: boolean
+}
+
+export async function openStage(plan: RunPlan): Promise<RestStage> {
+  const store = createMemoryStore({ retainFinished: true, retainEvents: RETAIN_EVENTS, retainDecisions: RETAIN_DECISIONS })
+  const start = startTasksOf(plan, createSeededRandom(plan.seed))
+  // A world that begins with tasks has a cast that is there to stay.
+  const world = new World(plan, { seed: plan.seed, store, start, mayBreak: start.length === 0 })
+  const charts = sampleEveryController(world)
+  await world.start()
+  charts.of(world.controller)
+  const pump = (isAnswered: () => boolean): Promise<void> => world.runUntil(world.faults === null ? world.nowMs : null, isAnswered)
+  const desk = new RestDesk(world, pump, (controller) => ({
+    series: charts.of(controller),
+    events: controller.events,
+    access: sessionAccess(() => world.clock.now()),
+  }))
+  const agenda = new OperatorAgenda(plan.operator, plan.operator.length === 0 ? null : asOperator(desk), world.clock, plan.clock.startMs, (name) =>
+    nodeIdIn(plan, name),
+  )
+  const isOpen = (id: string): boolean => world.controller.views.openTask(id) !== undefined
+  const arrivals = arrivalsUntil(workloadOf(plan, world.random), plan.clock.untilMs, isOpen)
+  world.feed(arrivals)
+  return {
+    world,
+    agenda,
+    interface: () => desk.interface(),
+    async apply(input) {
+      if (input.kind === 'fault') {
+        world.faults?.inject(input.fault)
+        return NOTHING
+      }
+      const answered = await desk.put(injected(input))
+      return answered === null ? NO_CONTROLLER : { ...answered, headers: textHeaders(answered.headers) }
+    },
+    stateHash: (position) => stateHashOf(world, position),
+    async close() {
+      charts.stop()
+      await arrivals.close()
+      await agenda.close()
+      await desk.close()
+    },
+  }
+}
+
+/** As the request goes to the REST interface. */
+export function injected({ method, path, headers, body, by, role }: Unplaced<RequestInput>) {
+  return {
+    method: method as 'GET',
+    url: path,
+    headers: { ...headers, host: 'localhost', authorization: signed({ by, role }) },
+    ...(body === null ? {} : { payload: Buffer.from(body) }),
+  }
+}
+
+export function textHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])))
+}
+
+const NOTHING: SessionAnswer = { status: 204, headers: {}, body: Buffer.alloc(0), isCommand: true }
+
+/** What a proxy says of a controller that is away. */
+export const NO_CONTROLLER: SessionAnswer = {
+  status: 503,
+  headers: { 'content-type': 'application/problem+json', 'retry-after': '1' },
+  body: Buffer.from(
+    JSON.stringify({
+      type: 'urn:headroom:problem:store_failed',
+      title: 'The store does not answer',
+      status: 503,
+      detail: 'The controller of this session does not run at this instant.',
+      code: 'store_failed',
+      errors: [],
+      request_id: '',
+    }),
+  ),
+  isCommand: false,
+}
+
+/** What the scenario's own operator asks, with all rights. */
+function asOperator(desk: RestDesk) {
+  const headers = { authorization: signed({ by: 'operator', role: 'admin' }), 'content-type': 'application/json' }
+  return {
+    ask: (method: Parameters<RestDesk['ask']>[0], path: string, body: unknown) => desk.ask(method, path, body, headers),
+    close: () => Promise.resolve(),
+  }
+}
+
+/** Charts of a controller begin when it does. */
+function sampleEveryController(world: World): { of(controller: Controller): Series; stop(): void } {
+  let known: { readonly controller: Controller; readonly series: Series } | null = null
+  const begin = (): void => {
+    known?.series.stop()
+    const { controller } = world
+    const series = new Series(controller.views)
+    series.start(world.clock, null)
+    known = { controller, series }
+  }
+  world.faults?.onControllerBegun(begin)
+  return {
+    of(controller) {
+      if (known?.controller !== controller) begin()
+      return (known as { readonly series: Series }).series
+    },
+    stop: () => known?.series.stop(),
+  }
+}
+
+/** Of all that was told, where every open task and every node stands, and the time. */
+function stateHashOf(world: World, { events, atMs }: Position): string {
+  const { views } = world.controller
+  const hash = createHash('sha256')
+  const add = (value: unknown): void => void hash.update(`${JSON.stringify(value)}\n`)
+  add([world.digest(), events, atMs, views.config().fields])
+  for (const { spec, state, placement } of views.openTasks())
+    add([spec.id, state, placement?.residency ?? null, placement?.node.id ?? null])
+  for (const { id, isCordoned, overcommitOverride, reserveOverrideMib } of views.nodes()) {
+    add([id, isCordoned, overcommitOverride, reserveOverrideMib])
+  }
+  return hash.digest('hex')
+}

@@ -1,0 +1,151 @@
+/** A session as the controller's thread sees it: conversations with its worker thread. */
+import { Worker } from 'node:worker_threads'
+import type { ForwardedAnswer, ForwardedRequest, SessionCommand, SessionView } from '../../controller/ports/simulation.ts'
+import { workerUrl } from '../worker-url.ts'
+import { LIMITS } from './limits.ts'
+import type { Branch } from './session-host.ts'
+import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
+import { faultOf, ThreadFault } from './thread.ts'
+
+type Heard = (message: FromSession) => void
+type Unnumbered<T> = T extends unknown ? Omit<T, 'n'> : never
+
+export class SessionThread {
+  readonly #worker: Worker
+  readonly #heard = new Map<number, Heard>()
+  readonly #onOver: (fault: ThreadFault) => void
+  #n = 0
+  #fault: ThreadFault | null = null
+
+  /** @param onOver the thread has ended, by itself or by `end` */
+  constructor(onPulse: (virtualMs: number, endMs: number | null) => void, onOver: (fault: ThreadFault) => void) {
+    this.#onOver = onOver
+    this.#worker = new Worker(workerUrl('simulations/session-worker'), { resourceLimits: { maxOldGenerationSizeMb: LIMITS.heapMib } })
+    this.#worker.on('message', (message: FromSession) => {
+      if (message.kind === 'pulse') onPulse(message.virtualMs, message.endMs)
+      else this.#heard.get(message.n)?.(message)
+    })
+    this.#worker.once('error', (error) => this.#over(faultOf(error)))
+    this.#worker.once('exit', () => this.#over(new ThreadFault('The session has ended.')))
+  }
+
+  /** Rejects with what the session threw, by its name, or with ThreadFault. */
+  open(job: SessionJob): Promise<SessionView> {
+    return this.#view({ kind: 'open', job })
+  }
+
+  control(command: SessionCommand): Promise<SessionView> {
+    return this.#view({ kind: 'control', command })
+  }
+
+  async branch(snapshot: string | null): Promise<Branch> {
+    const answer = await this.#once({ kind: 'branch', snapshot })
+    if (answer.kind !== 'branch') throw new Error('the session answered something else')
+    return answer.branch
+  }
+
+  async ask(request: ForwardedRequest): Promise<ForwardedAnswer> {
+    const n = this.#number()
+    const pieces = new Pieces((kind) => this.#post({ n, kind }))
+    return new Promise((resolve, reject) => {
+      this.#heard.set(n, (message) => {
+        if (message.kind === 'head') resolve({ status: message.status, headers: message.headers, body: pieces })
+        else if (message.kind === 'piece') pieces.add(message.bytes)
+        else {
+          this.#heard.delete(n)
+          pieces.end()
+          if (message.kind === 'failed') reject(errorOf(message))
+        }
+      })
+      this.#post({ n, kind: 'ask', request })
+    })
+  }
+
+  async end(): Promise<void> {
+    await this.#worker.terminate()
+  }
+
+  async #view(message: Unnumbered<ToSession>): Promise<SessionView> {
+    const answer = await this.#once(message)
+    if (answer.kind !== 'view') throw new Error('the session answered something else')
+    return answer.view
+  }
+
+  #once(message: Unnumbered<ToSession>): Promise<FromSession> {
+    const n = this.#number()
+    return new Promise((resolve, reject) => {
+      this.#heard.set(n, (answer) => {
+        this.#heard.delete(n)
+        if (answer.kind === 'failed') reject(errorOf(answer))
+        else resolve(answer)
+      })
+      this.#post({ ...message, n } as ToSession)
+    })
+  }
+
+  #number(): number {
+    if (this.#fault !== null) throw this.#fault
+    return (this.#n += 1)
+  }
+
+  #post(message: ToSession): void {
+    if (this.#fault === null) this.#worker.postMessage(message)
+  }
+
+  /** Whoever waits for an answer is told that there will be none. */
+  #over(fault: ThreadFault): void {
+    if (this.#fault !== null) return
+    this.#fault = fault
+    const { name, message, stack } = fault
+    for (const [n, heard] of this.#heard) heard({ n, kind: 'failed', name, message, stack })
+    this.#onOver(fault)
+  }
+}
+
+/** The body of an answer: each piece is asked for when somebody takes it. */
+class Pieces implements AsyncIterable<Uint8Array> {
+  readonly #tell: (kind: 'more' | 'enough') => void
+  readonly #waiting: Uint8Array[] = []
+  #isEnded = false
+  #wake: () => void = () => {}
+
+  constructor(tell: (kind: 'more' | 'enough') => void) {
+    this.#tell = tell
+  }
+
+  add(bytes: Uint8Array): void {
+    this.#waiting.push(bytes)
+    this.#wake()
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#wake()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for (;;) {
+        if (this.#waiting.length === 0 && !this.#isEnded) {
+          this.#tell('more')
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+        }
+        const next = this.#waiting.shift()
+        if (next !== undefined) yield next
+        else if (this.#isEnded) return
+      }
+    } finally {
+      if (!this.#isEnded) this.#tell('enough')
+    }
+  }
+}
+
+function errorOf({ name, message, stack }: { readonly name: string; readonly message: string; readonly stack: string | undefined }): Error {
+  if (name === 'ThreadFault') return new ThreadFault(message)
+  const error = new Error(message)
+  error.name = name
+  if (stack !== undefined) error.stack = stack
+  return error
+}

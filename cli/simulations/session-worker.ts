@@ -1,0 +1,122 @@
+/** The thread of one session. */
+import { parentPort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+import type { Readable } from 'node:stream'
+import type { ForwardedRequest } from '../../controller/ports/simulation.ts'
+import { planOf, type RunPlan } from '../../simulator/run.ts'
+import { readRunInput } from '../run-input.ts'
+import { givesWay, NICE_ASKED } from './low-priority.ts'
+import { LimitReached } from './run-job.ts'
+import { whyTooLarge } from './scenario-facts.ts'
+import { SessionHost } from './session-host.ts'
+import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
+import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-stage.ts'
+
+/** How often the controller's thread hears how far it is. */
+const PULSE_MS = 250
+
+const SAFE = new Set(['GET', 'HEAD'])
+
+givesWay(NICE_ASKED)
+const port = parentPort as MessagePort
+const post = (message: FromSession): void => port.postMessage(message)
+const readers = new Map<number, { more(): void; enough(): void }>()
+let host: SessionHost | null = null
+
+port.on('message', (message: ToSession) => {
+  answer(message).catch((error: unknown) => {
+    const { name, message: text, stack } = error instanceof Error ? error : new Error(String(error))
+    post({ n: message.n, kind: 'failed', name, message: text, stack })
+  })
+})
+
+async function answer(message: ToSession): Promise<void> {
+  const { n } = message
+  switch (message.kind) {
+    case 'open':
+      host = await SessionHost.open({ ...message.job, plan: await readPlan(message.job) })
+      setInterval(pulse, PULSE_MS)
+      return post({ n, kind: 'view', view: host.view() })
+    case 'control':
+      return post({ n, kind: 'view', view: await opened().control(message.command) })
+    case 'branch':
+      return post({ n, kind: 'branch', branch: await opened().branch(message.snapshot) })
+    case 'ask':
+      return SAFE.has(message.request.method) ? read(n, message.request) : write(n, message.request)
+    case 'more':
+    case 'enough':
+      return readers.get(n)?.[message.kind]()
+  }
+}
+
+function opened(): SessionHost {
+  if (host === null) throw new Error('the session was not opened')
+  return host
+}
+
+async function readPlan({ source, choices }: SessionJob): Promise<RunPlan> {
+  const { scenario, expectedTasks } = await readRunInput(source)
+  const tooLarge = whyTooLarge({ nodes: 0, gpus: 0, expectedTasks: Math.ceil(expectedTasks) })
+  if (tooLarge !== null) throw new LimitReached(tooLarge)
+  return planOf(scenario, {
+    ...(choices.seed === null ? {} : { seed: choices.seed }),
+    ...(choices.untilMs === null ? {} : { untilMs: choices.untilMs }),
+    ...(choices.overcommitPercent === null ? {} : { overcommitPercent: choices.overcommitPercent }),
+  })
+}
+
+function pulse(): void {
+  const { virtualMs, endMs } = opened().pulse
+  post({ n: 0, kind: 'pulse', virtualMs, endMs })
+}
+
+async function write(n: number, { method, path, headers, body, by, role }: ForwardedRequest): Promise<void> {
+  tell(n, await opened().put({ kind: 'request', method, path, headers, body, by, role }))
+}
+
+function tell(n: number, { status, headers, body }: SessionAnswer): void {
+  post({ n, kind: 'head', status, headers })
+  post({ n, kind: 'piece', bytes: body })
+  post({ n, kind: 'end' })
+}
+
+/** Reads go beside everything else, and some go on for ever. */
+async function read(n: number, request: ForwardedRequest): Promise<void> {
+  const app = await opened().stage.interface()
+  if (app === null) return tell(n, NO_CONTROLLER)
+  const answered = await app.inject({ ...injected({ kind: 'request', ...request }), payloadAsStream: true })
+  post({ n, kind: 'head', status: answered.statusCode, headers: textHeaders(answered.headers) })
+  sendPieces(n, answered.stream())
+}
+
+/** One piece for each that was asked for: whoever reads slowly is not sent more than he takes. */
+function sendPieces(n: number, stream: Readable): void {
+  stream.pause()
+  let wanted = 0
+  let isEnded = false
+  const end = (): void => {
+    if (isEnded) return
+    isEnded = true
+    readers.delete(n)
+    post({ n, kind: 'end' })
+  }
+  const send = (): void => {
+    while (wanted > 0 && !isEnded) {
+      const bytes = stream.read() as Buffer | null
+      if (bytes === null) return
+      wanted -= 1
+      post({ n, kind: 'piece', bytes })
+    }
+  }
+  readers.set(n, {
+    more: () => {
+      wanted += 1
+      send()
+    },
+    enough: () => {
+      stream.destroy()
+      end()
+    },
+  })
+  stream.on('readable', send).once('end', end).once('close', end).once('error', end)
+}

@@ -1,0 +1,132 @@
+/** The sessions that are open: a thread each, so many at a time, ended when nobody has asked for a while. */
+import { randomUUID } from 'node:crypto'
+import type {
+  ForwardedAnswer,
+  ForwardedRequest,
+  Outcome,
+  SessionCommand,
+  SessionRequest,
+  SessionView,
+  SimulationRecord,
+} from '../../controller/ports/simulation.ts'
+import type { SimulationBook } from './book.ts'
+import { LIMITS } from './limits.ts'
+import { newRecord } from './new-record.ts'
+import { refused, type Found } from './scenario-gate.ts'
+import type { SessionJob } from './session-messages.ts'
+import { SessionThread } from './session-thread.ts'
+import { ThreadFault } from './thread.ts'
+
+interface Open {
+  readonly thread: SessionThread
+  readonly job: SessionJob
+  readonly found: Found
+  askedAt: number
+}
+
+const LOOK_EVERY_MS = 30_000
+const RETRY_AFTER_SECONDS = 60
+
+export class Sessions {
+  readonly #book: SimulationBook
+  readonly #now: () => number
+  readonly #open = new Map<string, Open>()
+  readonly #timer: NodeJS.Timeout
+
+  constructor(book: SimulationBook, now: () => number) {
+    this.#book = book
+    this.#now = now
+    this.#timer = setInterval(() => this.#endIdle(), LOOK_EVERY_MS).unref()
+  }
+
+  has(id: string): boolean {
+    return this.#open.has(id)
+  }
+
+  start(found: Found, { seed, untilMs, overcommitPercent, speed, isPaused, by }: SessionRequest): Promise<Outcome<SimulationRecord>> {
+    const choices = { seed, untilMs, overcommitPercent }
+    return this.#start(found, { source: found.source, choices, branch: null, speed, isPaused }, by)
+  }
+
+  async fork(id: string, snapshot: string | null, by: string | null): Promise<Outcome<SimulationRecord>> {
+    const branch = await this.#with(id, ({ thread }) => thread.branch(snapshot))
+    if (!branch.ok) return branch
+    const { job, found } = this.#open.get(id) as Open
+    return this.#start(found, { ...job, branch: branch.value, isPaused: true }, by)
+  }
+
+  control(id: string, command: SessionCommand): Promise<Outcome<SessionView>> {
+    return this.#with(id, ({ thread }) => thread.control(command))
+  }
+
+  ask(id: string, request: ForwardedRequest): Promise<Outcome<ForwardedAnswer>> {
+    return this.#with(id, ({ thread }) => thread.ask(request))
+  }
+
+  async end(id: string, reason: string): Promise<void> {
+    const open = this.#open.get(id)
+    this.#open.delete(id)
+    this.#book.change(id, { state: 'cancelled', endedAt: this.#now(), reason })
+    await open?.thread.end()
+  }
+
+  async close(reason: string): Promise<void> {
+    clearInterval(this.#timer)
+    await Promise.all([...this.#open.keys()].map((id) => this.end(id, reason)))
+  }
+
+  async #start(found: Found, job: SessionJob, by: string | null): Promise<Outcome<SimulationRecord>> {
+    if (this.#open.size >= LIMITS.sessions) {
+      const detail = `${LIMITS.sessions} sessions are open already; delete one.`
+      return refused({ code: 'too_many', detail, retryAfterSeconds: RETRY_AFTER_SECONDS })
+    }
+    const now = this.#now()
+    const record = newRecord({ id: randomUUID(), kind: 'session', facts: found.facts, choices: job.choices, by, now })
+    const { id } = record
+    const thread = new SessionThread(
+      (virtualMs, endMs) => this.#book.progressed(id, endMs === null ? 0 : Math.min(1, virtualMs / endMs)),
+      (fault) => this.#failed(id, fault),
+    )
+    this.#open.set(id, { thread, job, found, askedAt: now })
+    this.#book.add({ ...record, state: 'running', startedAt: now })
+    try {
+      await thread.open(job)
+    } catch (error) {
+      this.#failed(id, error as Error)
+      await thread.end()
+    }
+    return { ok: true, value: this.#book.get(id) ?? record }
+  }
+
+  #failed(id: string, error: Error): void {
+    if (!this.#open.delete(id)) return
+    this.#book.change(id, { state: 'failed', endedAt: this.#now(), reason: error.message })
+  }
+
+  async #with<T>(id: string, act: (open: Open) => Promise<T>): Promise<Outcome<T>> {
+    const open = this.#open.get(id)
+    if (open === undefined) return this.#closed(id)
+    open.askedAt = this.#now()
+    try {
+      return { ok: true, value: await act(open) }
+    } catch (error) {
+      if (error instanceof ThreadFault) return refused({ code: 'conflict', detail: error.message })
+      if (error instanceof Error && error.name === 'SessionConflict') return refused({ code: 'conflict', detail: error.message })
+      throw error
+    }
+  }
+
+  #closed(id: string): Outcome<never> {
+    const record = this.#book.get(id)
+    if (record === undefined) return refused({ code: 'not_found', what: 'simulation', id })
+    const detail = record.kind === 'session' ? `The session is ${record.state}: ${record.reason ?? ''}` : 'The simulation is no session.'
+    return refused({ code: 'conflict', detail })
+  }
+
+  #endIdle(): void {
+    const before = this.#now() - LIMITS.sessionIdleMs
+    for (const [id, { askedAt }] of this.#open) {
+      if (askedAt < before) void this.end(id, `Nobody asked for ${LIMITS.sessionIdleMs / 60_000} min.`)
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The production interface of a session's own controller, below its id: what a page shows of the live cluster it can show of a simulated one. Requests go there as
+ * they come, and answers come back as they are, streams too. Nothing of the live cluster can be reached that way.
+ */
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
+import { mayCall, type Role } from '../../domain/role.ts'
+import type { ForwardedRequest, Simulation } from '../../ports/simulation.ts'
+import { callerOf } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { BODY_LIMIT_BYTES } from '../limits.ts'
+import { forwarded, operation } from '../operation.ts'
+import { ForwardedSchema } from '../schema/session.ts'
+import { SimulationPathSchema } from '../schema/simulation.ts'
+import { ownSimulation, noSimulation, simulatorOf, valueOf } from '../simulation-request.ts'
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+/** What of a request means something to the interface that it goes to. */
+const PASSED_ON = ['content-type', 'content-encoding', 'if-match', 'idempotency-key', 'last-event-id', 'accept']
+/** Of its answer: the rest is about a connection that is not this one. */
+const KEPT_BACK = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date', 'x-request-id'])
+
+export function sessionInterfaceRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES }, (_request, body, done) => done(null, body))
+    const handler = forward(() => simulatorOf(simulation))
+    for (const method of METHODS) {
+      const route = { method, url: '/simulations/:simulation_id/api/v1/*', schema: schemaOf(method), exposeHeadRoute: false, handler }
+      scope.route(route as never)
+    }
+  })
+}
+
+function schemaOf(method: (typeof METHODS)[number]) {
+  return forwarded(
+    operation(
+      {
+        operationId: `${method.toLowerCase()}InSession`,
+        role: method === 'GET' ? 'viewer' : 'submitter',
+        summary: `${method} of the production interface of a session’s own controller`,
+        description: 'The same routes, roles and answers. In a session of one’s own one has at least the role operator.',
+        tags: ['simulations'],
+        params: SimulationPathSchema,
+        querystring: {},
+        response: { 200: ForwardedSchema },
+      },
+      ['not_found', 'conflict', 'route_not_found'],
+    ),
+  )
+}
+
+function forward(simulator: () => Simulation): RouteHandlerMethod {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const { simulation_id: id } = request.params as { readonly simulation_id: string }
+    const asked = requestOf(request, roleIn(simulator(), id, request))
+    const { status, headers, body } = valueOf(await simulator().ask(id, asked))
+    for (const [name, value] of Object.entries(headers)) if (!KEPT_BACK.has(name)) reply.header(name, value)
+    return reply.code(status).send(Readable.from(body, { objectMode: false }))
+  }
+}
+
+/** Whoever has opened it runs it; others have the role that they have everywhere, and change nothing in it below operator. */
+function roleIn(simulation: Simulation, id: string, request: FastifyRequest): Role {
+  const { name, role } = callerOf(request)
+  const record = simulation.get(id)
+  if (record === undefined) throw noSimulation(id)
+  if (request.method !== 'GET') ownSimulation(simulation, id, request)
+  const isOwn = record.createdBy === name && mayCall(role, 'submitter')
+  return isOwn && !mayCall(role, 'operator') ? 'operator' : role
+}
+
+function requestOf(request: FastifyRequest, role: Role): ForwardedRequest {
+  const { raw, method, headers, body } = request
+  const prefix = raw.url?.indexOf('/api/v1/', '/api/v1/'.length) ?? 0
+  const passed = PASSED_ON.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]))
+  return {
+    method,
+    path: (raw.url ?? '').slice(prefix),
+    headers: Object.fromEntries(passed) as Record<string, string>,
+    body: Buffer.isBuffer(body) && body.length > 0 ? body : null,
+    by: callerOf(request).name,
+    role,
+  }
+}
