@@ -70,6 +70,14 @@ export class SimulationBook {
     this.#tell(id)
   }
 
+  /** A session: where it is now, which may be before where it was. */
+  advanced(id: string, fraction: number): void {
+    const record = this.#records.get(id)
+    if (record === undefined || isOver(record.state)) return
+    this.#records.set(id, { ...record, progress: fraction, revision: record.revision + 1 })
+    this.#tell(id)
+  }
+
   async remove(id: string): Promise<void> {
     this.#records.delete(id)
     this.#tell(id)

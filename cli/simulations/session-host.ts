@@ -1,13 +1,13 @@
 /** A session in its thread: keeps pace with real time, does what it is told one after the other, and lets readers look on meanwhile. */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import type { SessionCommand, SessionSnapshot, SessionView } from '../../controller/ports/simulation.ts'
+import type { SessionCommand, SessionFault, SessionSnapshot, SessionView } from '../../controller/ports/simulation.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { RunPlan } from '../../simulator/run.ts'
 import { Session } from '../../simulator/session/session.ts'
 import type { Position } from '../../simulator/session/stage.ts'
-import type { Fault } from '../../simulator/scenario/fault.ts'
-import type { FaultInput, Input, RequestInput, Unplaced } from './session-input.ts'
+import { readFaults } from '../../simulator/session/read-faults.ts'
+import type { Input, RequestInput, Unplaced } from './session-input.ts'
 import { openStage, type RestStage, type SessionAnswer } from './session-stage.ts'
 
 /** How often virtual time follows real time. */
@@ -33,6 +33,8 @@ export interface SessionHostOptions {
   readonly branch: Branch | null
   readonly speed: number | null
   readonly isPaused: boolean
+  /** What breaks in it by its plan is nothing that who learns from it may read. */
+  readonly areFaultsHidden?: boolean
 }
 
 interface Kept extends SessionSnapshot, Branch {}
@@ -40,6 +42,7 @@ interface Kept extends SessionSnapshot, Branch {}
 export class SessionHost {
   readonly #plan: RunPlan
   readonly #session: Session<Input>
+  readonly #areFaultsHidden: boolean
   readonly #snapshots: Kept[] = []
   /** Virtual per real; null: as fast as it can. */
   #speed: number | null
@@ -50,20 +53,22 @@ export class SessionHost {
   #isClosed = false
   #last: Promise<unknown> = Promise.resolve()
 
-  static async open({ plan, branch, speed, isPaused }: SessionHostOptions): Promise<SessionHost> {
+  static async open(options: SessionHostOptions): Promise<SessionHost> {
+    const { plan, branch } = options
     const session = await Session.open<Input>({ open: () => openStage(plan) })
     if (branch !== null) await session.restore(branch.position, branch.inputs)
-    const host = new SessionHost(plan, session, speed, isPaused)
+    const host = new SessionHost(session, options)
     host.#setAnchor()
     void host.#goOn()
     return host
   }
 
-  private constructor(plan: RunPlan, session: Session<Input>, speed: number | null, isPaused: boolean) {
+  private constructor(session: Session<Input>, { plan, speed, isPaused, areFaultsHidden = false }: SessionHostOptions) {
     this.#plan = plan
     this.#session = session
     this.#speed = speed
     this.#isPaused = isPaused
+    this.#areFaultsHidden = areFaultsHidden
   }
 
   get stage(): RestStage {
@@ -128,17 +133,30 @@ export class SessionHost {
     })
   }
 
-  /** Something breaks, from now on; `fault.atMs` is not looked at. */
-  breakNow(fault: Fault, isHidden: boolean, by: string | null): Promise<SessionView> {
+  /** @param entry a list of one fault, as text. It begins now. Throws ScenarioError. */
+  breakNow(entry: string, isHidden: boolean, by: string | null): Promise<void> {
     return this.#alone(async () => {
+      const [fault] = readFaults(entry, this.#plan.nodes, 'fault')
+      if (fault === undefined || fault.kind === 'swarm') throw new SessionConflict('One fault at a time is injected, and no swarm.')
       await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.stage.world.nowMs }, isHidden, by })
-      return this.view()
     })
   }
 
-  /** What was injected, in order. */
-  faults(): readonly FaultInput[] {
-    return this.#session.inputs.filter((input) => input.kind === 'fault')
+  /** Of the scenario and injected, in that order. */
+  faults(): readonly SessionFault[] {
+    const ofScenario = (this.#plan.faults ?? []).map((fault): SessionFault => ({
+      atMs: fault.kind === 'swarm' ? fault.fromMs : fault.atMs,
+      isHidden: this.#areFaultsHidden,
+      origin: 'scenario',
+      by: null,
+      fault: { ...fault },
+    }))
+    const injected = this.#session.inputs.flatMap((input): SessionFault[] =>
+      input.kind !== 'fault'
+        ? []
+        : [{ atMs: input.position.atMs, isHidden: input.isHidden, origin: 'injected', by: input.by, fault: { ...input.fault } }],
+    )
+    return [...ofScenario, ...injected]
   }
 
   async branch(snapshot: string | null): Promise<Branch> {

@@ -1,5 +1,12 @@
 /** What goes between the controller's thread and that of a session. `n` names a conversation. */
-import type { ForwardedRequest, RunChoices, SessionCommand, SessionView } from '../../controller/ports/simulation.ts'
+import type {
+  ForwardedRequest,
+  RunChoices,
+  ScenarioProblem,
+  SessionCommand,
+  SessionFault,
+  SessionView,
+} from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import type { Branch } from './session-host.ts'
 
@@ -15,6 +22,8 @@ export type ToSession =
   | { readonly n: number; readonly kind: 'open'; readonly job: SessionJob }
   | { readonly n: number; readonly kind: 'control'; readonly command: SessionCommand }
   | { readonly n: number; readonly kind: 'branch'; readonly snapshot: string | null }
+  | { readonly n: number; readonly kind: 'break'; readonly entry: string; readonly isHidden: boolean; readonly by: string | null }
+  | { readonly n: number; readonly kind: 'faults' }
   | { readonly n: number; readonly kind: 'ask'; readonly request: ForwardedRequest }
   /** The reader of an answer takes one more piece, or nothing any more. */
   | { readonly n: number; readonly kind: 'more' | 'enough' }
@@ -22,6 +31,8 @@ export type ToSession =
 export type FromSession =
   | { readonly n: number; readonly kind: 'view'; readonly view: SessionView }
   | { readonly n: number; readonly kind: 'branch'; readonly branch: Branch }
+  | { readonly n: number; readonly kind: 'faults'; readonly faults: readonly SessionFault[] }
+  | { readonly n: number; readonly kind: 'problems'; readonly problems: readonly ScenarioProblem[] }
   | { readonly n: number; readonly kind: 'failed'; readonly name: string; readonly message: string; readonly stack: string | undefined }
   | { readonly n: number; readonly kind: 'head'; readonly status: number; readonly headers: Readonly<Record<string, string>> }
   | { readonly n: number; readonly kind: 'piece'; readonly bytes: Uint8Array }

@@ -1,6 +1,13 @@
 /** A session as the controller's thread sees it: conversations with its worker thread. */
 import { Worker } from 'node:worker_threads'
-import type { ForwardedAnswer, ForwardedRequest, SessionCommand, SessionView } from '../../controller/ports/simulation.ts'
+import type {
+  ForwardedAnswer,
+  ForwardedRequest,
+  ScenarioProblem,
+  SessionCommand,
+  SessionFault,
+  SessionView,
+} from '../../controller/ports/simulation.ts'
 import { workerUrl } from '../worker-url.ts'
 import { LIMITS } from './limits.ts'
 import type { Branch } from './session-host.ts'
@@ -42,6 +49,24 @@ export class SessionThread {
     const answer = await this.#once({ kind: 'branch', snapshot })
     if (answer.kind !== 'branch') throw new Error('the session answered something else')
     return answer.branch
+  }
+
+  /** @param entry a list of one fault, as text */
+  async breakIn(
+    entry: string,
+    isHidden: boolean,
+    by: string | null,
+  ): Promise<readonly SessionFault[] | { readonly problems: readonly ScenarioProblem[] }> {
+    const answer = await this.#once({ kind: 'break', entry, isHidden, by })
+    if (answer.kind === 'problems') return { problems: answer.problems }
+    if (answer.kind !== 'faults') throw new Error('the session answered something else')
+    return answer.faults
+  }
+
+  async faults(): Promise<readonly SessionFault[]> {
+    const answer = await this.#once({ kind: 'faults' })
+    if (answer.kind !== 'faults') throw new Error('the session answered something else')
+    return answer.faults
   }
 
   async ask(request: ForwardedRequest): Promise<ForwardedAnswer> {

@@ -4,6 +4,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Readable } from 'node:stream'
 import type { ForwardedRequest } from '../../controller/ports/simulation.ts'
 import { planOf, type RunPlan } from '../../simulator/run.ts'
+import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import { readRunInput } from '../run-input.ts'
 import { givesWay, NICE_ASKED } from './low-priority.ts'
 import { LimitReached } from './run-job.ts'
@@ -22,6 +23,8 @@ const port = parentPort as MessagePort
 const post = (message: FromSession): void => port.postMessage(message)
 const readers = new Map<number, { more(): void; enough(): void }>()
 let host: SessionHost | null = null
+/** Where it was when the controller's thread last heard of it. */
+let told = -1
 
 port.on('message', (message: ToSession) => {
   answer(message).catch((error: unknown) => {
@@ -41,11 +44,25 @@ async function answer(message: ToSession): Promise<void> {
       return post({ n, kind: 'view', view: await opened().control(message.command) })
     case 'branch':
       return post({ n, kind: 'branch', branch: await opened().branch(message.snapshot) })
+    case 'break':
+      return breakIn(message)
+    case 'faults':
+      return post({ n, kind: 'faults', faults: opened().faults() })
     case 'ask':
       return SAFE.has(message.request.method) ? read(n, message.request) : write(n, message.request)
     case 'more':
     case 'enough':
       return readers.get(n)?.[message.kind]()
+  }
+}
+
+async function breakIn({ n, entry, isHidden, by }: Extract<ToSession, { readonly kind: 'break' }>): Promise<void> {
+  try {
+    await opened().breakNow(entry, isHidden, by)
+    post({ n, kind: 'faults', faults: opened().faults() })
+  } catch (error) {
+    if (!(error instanceof ScenarioError)) throw error
+    post({ n, kind: 'problems', problems: error.problems })
   }
 }
 
@@ -67,6 +84,8 @@ async function readPlan({ source, choices }: SessionJob): Promise<RunPlan> {
 
 function pulse(): void {
   const { virtualMs, endMs } = opened().pulse
+  if (virtualMs === told) return
+  told = virtualMs
   post({ n: 0, kind: 'pulse', virtualMs, endMs })
 }
 

@@ -5,6 +5,7 @@ import type {
   ForwardedRequest,
   Outcome,
   SessionCommand,
+  SessionFault,
   SessionRequest,
   SessionView,
   SimulationRecord,
@@ -59,6 +60,19 @@ export class Sessions {
     return this.#with(id, ({ thread }) => thread.control(command))
   }
 
+  async injectFault(id: string, fault: object, isHidden: boolean, by: string | null): Promise<Outcome<readonly SessionFault[]>> {
+    const entry = JSON.stringify([{ at: '0s', ...fault }], null, 2)
+    const answer = await this.#with(id, ({ thread }) => thread.breakIn(entry, isHidden, by))
+    if (!answer.ok) return answer
+    return 'problems' in answer.value
+      ? refused({ code: 'invalid_fault', problems: answer.value.problems })
+      : { ok: true, value: answer.value }
+  }
+
+  faults(id: string): Promise<Outcome<readonly SessionFault[]>> {
+    return this.#with(id, ({ thread }) => thread.faults())
+  }
+
   ask(id: string, request: ForwardedRequest): Promise<Outcome<ForwardedAnswer>> {
     return this.#with(id, ({ thread }) => thread.ask(request))
   }
@@ -84,7 +98,7 @@ export class Sessions {
     const record = newRecord({ id: randomUUID(), kind: 'session', facts: found.facts, choices: job.choices, by, now })
     const { id } = record
     const thread = new SessionThread(
-      (virtualMs, endMs) => this.#book.progressed(id, endMs === null ? 0 : Math.min(1, virtualMs / endMs)),
+      (virtualMs, endMs) => this.#book.advanced(id, endMs === null ? 0 : Math.min(1, virtualMs / endMs)),
       (fault) => this.#failed(id, fault),
     )
     this.#open.set(id, { thread, job, found, askedAt: now })

@@ -12,7 +12,7 @@ import { SimulationQueue, type Work } from './queue.ts'
 import { newRecord } from './new-record.ts'
 import { RecordStore } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
-import { refused, scenarioGate } from './scenario-gate.ts'
+import { refused, scenarioGate, type ScenarioGate } from './scenario-gate.ts'
 import { ScenarioReader } from './scenario-reader.ts'
 import { Sessions } from './sessions.ts'
 import { SimulationThread } from './thread.ts'
@@ -74,13 +74,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
       const choices = { seed, untilMs, overcommitPercent }
       return enqueue('run', facts, choices, by, (id) => runWork({ source, choices }, id, store))
     },
-    async openSession(request) {
-      const read = await readScenario(request.scenario)
-      return read.ok ? sessions.start(read.value, request) : read
-    },
-    control: (id, command) => sessions.control(id, command),
-    fork: (id, snapshot, by) => sessions.fork(id, snapshot, by),
-    ask: (id, request) => sessions.ask(id, request),
+    ...sessionsPort(sessions, readScenario),
     list: () => book.list(),
     get: (id) => book.get(id),
     changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
@@ -96,6 +90,34 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
       await (sessions.has(id) ? sessions.end(id, reason) : queue.cancel(id, reason))
       return book.get(id)
     },
+    ...libraryPort(library, readScenario),
+  }
+}
+
+/** What of the port is about sessions. */
+function sessionsPort(
+  sessions: Sessions,
+  readScenario: ScenarioGate,
+): Pick<Simulation, 'openSession' | 'control' | 'fork' | 'injectFault' | 'faults' | 'ask'> {
+  return {
+    async openSession(request) {
+      const read = await readScenario(request.scenario)
+      return read.ok ? sessions.start(read.value, request) : read
+    },
+    control: (id, command) => sessions.control(id, command),
+    fork: (id, snapshot, by) => sessions.fork(id, snapshot, by),
+    injectFault: (id, fault, isHidden, by) => sessions.injectFault(id, fault, isHidden, by),
+    faults: (id) => sessions.faults(id),
+    ask: (id, request) => sessions.ask(id, request),
+  }
+}
+
+/** What of the port is about the library. */
+function libraryPort(
+  library: ScenarioLibrary,
+  readScenario: ScenarioGate,
+): Pick<Simulation, 'scenarios' | 'scenario' | 'putScenario' | 'removeScenario' | 'validate'> {
+  return {
     scenarios: () => library.list(),
     scenario: (name) => library.get(name),
     async putScenario(text) {

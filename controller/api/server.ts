@@ -52,6 +52,7 @@ import { metricsRoutes } from './routes/metrics.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
 import { seriesRoutes } from './routes/series.ts'
+import { sessionFaultRoutes } from './routes/session-faults.ts'
 import { sessionInterfaceRoutes } from './routes/session-interface.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { scenarioRoutes } from './routes/scenarios.ts'
@@ -253,6 +254,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   auditRoutes(app, api)
   simulationRoutes(app, api)
   sessionRoutes(app, api)
+  sessionFaultRoutes(app, api)
   sessionInterfaceRoutes(app, api)
   scenarioRoutes(app, api)
   healthRoutes(app, api, '')

@@ -73,6 +73,10 @@ export function problemOf(refusal: SimulationRefusal): ApiProblem {
           detail: `the scenario, line ${line}, column ${column}: ${path === '' ? '' : `${path}: `}${detail}`,
         })),
       )
+    case 'invalid_fault':
+      return invalidFields(
+        refusal.problems.map(({ path, detail }) => ({ pointer: '/fault', detail: `fault${path.replace(/^\[0\]/, '')}: ${detail}` })),
+      )
     case 'too_large':
       return invalidField('/scenario', refusal.detail)
     case 'not_found':

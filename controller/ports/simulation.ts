@@ -63,6 +63,7 @@ export interface ScenarioProblem {
 
 export type SimulationRefusal =
   | { readonly code: 'invalid_scenario'; readonly problems: readonly ScenarioProblem[] }
+  | { readonly code: 'invalid_fault'; readonly problems: readonly ScenarioProblem[] }
   /** It is right, and more than is run here. */
   | { readonly code: 'too_large'; readonly detail: string }
   | { readonly code: 'not_found'; readonly what: 'simulation' | 'scenario'; readonly id: string }
@@ -142,6 +143,18 @@ export type SessionCommand =
   | { readonly kind: 'restore'; readonly snapshot: string }
   | { readonly kind: 'snapshot'; readonly name: string }
 
+/** Something that breaks in a session: of its scenario, or injected. */
+export interface SessionFault {
+  /** Since the start. */
+  readonly atMs: DurationMs
+  /** Whoever learns from it is not told. */
+  readonly isHidden: boolean
+  readonly origin: 'scenario' | 'injected'
+  readonly by: string | null
+  /** As the scenario language means it: `kind` and its figures. */
+  readonly fault: Readonly<Record<string, unknown>>
+}
+
 export interface SessionRequest extends Omit<RunRequest, 'overcommitPercent'> {
   readonly overcommitPercent: Percent | null
   readonly speed: number | null
@@ -175,6 +188,15 @@ export interface Simulation {
   control(id: string, command: SessionCommand): Promise<Outcome<SessionView>>
   /** Another session that goes on from where this one is, or was when that snapshot was made. */
   fork(id: string, snapshot: string | null, by: string | null): Promise<Outcome<SimulationRecord>>
+  /** @param fault as an entry of `faults` in a scenario, without its `at`: it begins now. Answers all there are. */
+  injectFault(
+    id: string,
+    fault: Readonly<Record<string, unknown>>,
+    isHidden: boolean,
+    by: string | null,
+  ): Promise<Outcome<readonly SessionFault[]>>
+  /** The hidden ones, too. */
+  faults(id: string): Promise<Outcome<readonly SessionFault[]>>
   ask(id: string, request: ForwardedRequest): Promise<Outcome<ForwardedAnswer>>
   /** Newest first. */
   list(): readonly SimulationRecord[]

@@ -24,7 +24,7 @@ const STARTED_WITHIN_MS = 60_000
 /** Every request carries it: without any token the API would be open, and the example that makes one would close it. */
 const SECRET = 'an-admin-secret-of-more-than-32-characters'
 /** Followers of something that goes on for ever, and output that a simulated fleet has none of. */
-const NOT_ASKED = ['streamEvents', 'getTaskLogs']
+const NOT_ASKED = ['streamEvents', 'getTaskLogs', 'streamSimulation']
 
 let url = ''
 let operations: readonly { readonly method: string; readonly path: string; readonly operation: Operation }[] = []
@@ -102,6 +102,8 @@ async function filled(path: string, { operationId }: Operation): Promise<string>
     node_id: () => first('/nodes'),
     task_id: () => (operationId === 'requeueTask' ? first('/tasks?state=running') : newTask()),
     group_id: () => 'training',
+    simulation_id: () => (session ??= newSession()),
+    scenario: () => 'thrash-guard',
   }
   let filledPath = path
   for (const [, name = ''] of path.matchAll(/\{(\w+)\}/g)) {
@@ -109,6 +111,15 @@ async function filled(path: string, { operationId }: Operation): Promise<string>
     filledPath = filledPath.replace(`{${name}}`, encodeURIComponent(known === undefined ? '1' : await known()))
   }
   return filledPath
+}
+
+/** Every example of a session is sent to this one. */
+let session: Promise<string> | null = null
+
+async function newSession(): Promise<string> {
+  const body = JSON.stringify({ scenario: 'thrash-guard', mode: 'session' })
+  const answer = await ask('/api/v1/simulations', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
+  return ((await answer.json()) as { readonly id: string }).id
 }
 
 /** A lease too large for any GPU: it stays pending, and may be kept alive, changed, held and everything else. */

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { closed, count, instant, integer, list, numberOrNull } from './fields.ts'
+import { closed, count, instant, integer, list, numberOrNull, oneOf, textOrNull } from './fields.ts'
 
 const MAX_STEPS = 10_000
 const MAX_SECONDS = 315_360_000
@@ -75,3 +75,27 @@ export const ForkBodySchema = closed(
 )
 
 export const ForwardedSchema = Type.Unsafe<unknown>({ description: 'As the same route of the production interface' })
+
+export const FaultBodySchema = closed(
+  {
+    fault: Type.Unsafe<Readonly<Record<string, unknown>>>({
+      type: 'object',
+      additionalProperties: true,
+      description: 'As an entry of `faults` in a scenario (docs/scenario-format.md), without `at`: it begins now',
+    }),
+    is_hidden: Type.Optional(Type.Boolean({ default: false, description: 'No role below admin can read of it; takes the role admin' })),
+  },
+  { examples: [{ fault: { drop: 'all', probability: 0.05, for: '10m' } }] },
+)
+
+export const FaultListSchema = Type.Object({
+  items: list(
+    Type.Object({
+      virtual_seconds: Type.Number({ description: 'When it begins, since the start' }),
+      is_hidden: Type.Boolean(),
+      origin: oneOf(['scenario', 'injected']),
+      by: textOrNull('Who injected it'),
+      fault: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: '`kind` and its figures' }),
+    }),
+  ),
+})

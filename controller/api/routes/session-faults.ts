@@ -1,0 +1,60 @@
+/** What breaks in a session. Hidden faults are for instructors, who have the role admin: no other route, and no other role, ever reads of one. */
+import { mayCall } from '../../domain/role.ts'
+import type { SessionFault } from '../../ports/simulation.ts'
+import { callerOf, type Caller } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { FaultBodySchema, FaultListSchema } from '../schema/session.ts'
+import { SimulationPathSchema } from '../schema/simulation.ts'
+import { ownSimulation, simulatorOf, valueOf } from '../simulation-request.ts'
+
+const listFaults = operation(
+  {
+    operationId: 'listSessionFaults',
+    role: 'viewer',
+    summary: 'What breaks in a session: of its scenario, and injected',
+    description: 'Hidden ones are shown to admins only.',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    response: { 200: FaultListSchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+const injectFault = operation(
+  {
+    operationId: 'injectSessionFault',
+    role: 'submitter',
+    summary: 'Break something in a session, now',
+    description: 'Openly: by who has opened it, and operators. Hidden: by an admin.',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    body: FaultBodySchema,
+    response: { 200: FaultListSchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+/** GET and POST /simulations/{simulation_id}/faults. */
+export function sessionFaultRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  app.get('/simulations/:simulation_id/faults', { schema: listFaults }, async (request) =>
+    shownTo(request, valueOf(await simulatorOf(simulation).faults(request.params.simulation_id))),
+  )
+
+  app.post('/simulations/:simulation_id/faults', { schema: injectFault }, async (request) => {
+    const { fault, is_hidden: isHidden = false } = request.body
+    const { name, role } = callerOf(request)
+    const { id } = ownSimulation(simulatorOf(simulation), request.params.simulation_id, request)
+    if (isHidden && !mayCall(role, 'admin')) throw new ApiProblem('forbidden', 'A hidden fault takes the role admin.')
+    return shownTo(request, valueOf(await simulatorOf(simulation).injectFault(id, fault, isHidden, name)))
+  })
+}
+
+function shownTo(request: { readonly caller: Caller | null }, faults: readonly SessionFault[]) {
+  const isInstructor = mayCall(callerOf(request).role, 'admin')
+  const shown = faults.filter(({ isHidden }) => isInstructor || !isHidden)
+  return {
+    items: shown.map(({ atMs, isHidden, origin, by, fault }) => ({ virtual_seconds: atMs / 1000, is_hidden: isHidden, origin, by, fault })),
+  }
+}
