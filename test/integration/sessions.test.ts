@@ -10,17 +10,13 @@ let world: SimulationsWorld
 
 /** `Bearer NAME ROLE`, so that a test says who asks. */
 function namedAccess() {
+  const callerOf = ({ authorization = '' }: { readonly authorization?: string | undefined }): Caller => {
+    const [, name = 'root', role = 'admin'] = authorization.split(' ')
+    return { name, role: role as Role, tokenId: name }
+  }
   return {
     ...createAccess({ book: null, now: () => 0, requestsPerSecond: 0 }),
-    authenticator: {
-      isRequired: true,
-      callerOf: (authorization: string | undefined): Caller => {
-        const [, name = 'root', role = 'admin'] = (authorization ?? '').split(' ')
-        return { name, role: role as Role, tokenId: name }
-      },
-      isGood: () => true,
-      hasAdmin: () => true,
-    },
+    authenticator: { isRequired: true, callerOf, knownCaller: callerOf, isGood: () => true, hasAdmin: () => true },
   }
 }
 

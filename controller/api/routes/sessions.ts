@@ -14,7 +14,7 @@ const OF_CONTROL = ['not_found', 'conflict'] as const
 
 const getSession = operation(
   {
-    operationId: 'getSession',
+    operationId: 'getSimulationSession',
     role: 'viewer',
     summary: 'Where a session stands, and how it goes on',
     tags: ['simulations'],
