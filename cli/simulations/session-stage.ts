@@ -46,8 +46,12 @@ export async function openStage(plan: RunPlan): Promise<RestStage> {
     events: controller.events,
     access: sessionAccess(() => world.clock.now()),
   }))
-  const agenda = new OperatorAgenda(plan.operator, plan.operator.length === 0 ? null : asOperator(desk), world.clock, plan.clock.startMs, (name) =>
-    nodeIdIn(plan, name),
+  const agenda = new OperatorAgenda(
+    plan.operator,
+    plan.operator.length === 0 ? null : asOperator(desk),
+    world.clock,
+    plan.clock.startMs,
+    (name) => nodeIdIn(plan, name),
   )
   const isOpen = (id: string): boolean => world.controller.views.openTask(id) !== undefined
   const arrivals = arrivalsUntil(workloadOf(plan, world.random), plan.clock.untilMs, isOpen)
