@@ -5,45 +5,33 @@ import { RecordSorter } from './record-sorter.ts'
 import type { SpillFile } from './spill-file.ts'
 
 export interface ArrivalOrder {
-  /** Without the duplicates. */
-  readonly count: number
   readonly duplicates: number
-  /** The model of activity makes the work of some of them. */
-  readonly hasResidence: boolean
   /** 1. Arrival. 2. Order in the source. May be gone through again. */
   tasks(): AsyncGenerator<ImportedTask>
   close(): Promise<void>
 }
 
-/** Of tasks with the same id the first in the source counts. @param runBytes what is held in memory, for tests */
+/** Of tasks with the same id the first in the source counts. @param runCharacters what is held in memory, for tests */
 export async function inArrivalOrder(
   tasks: AsyncIterable<ImportedTask>,
   openSpill: () => Promise<SpillFile>,
-  runBytes?: number,
+  runCharacters?: number,
 ): Promise<ArrivalOrder> {
-  const byArrival = new RecordSorter(openSpill, runBytes)
-  const byId = new RecordSorter(openSpill, runBytes)
+  const byArrival = new RecordSorter(openSpill, runCharacters)
+  const byId = new RecordSorter(openSpill, runCharacters)
   const close = async (): Promise<void> => void (await Promise.all([byArrival.close(), byId.close()]))
   try {
     let number = 0
-    let hasResidence = false
     for await (const task of tasks) {
       const isSpilling = byArrival.add({ key: task.at, tie: number, text: textOf(task) })
       if (isSpilling !== undefined) await isSpilling
       const isSpillingIds = byId.add({ key: hashOf(task.id), tie: number, text: JSON.stringify(task.id) })
       if (isSpillingIds !== undefined) await isSpillingIds
       number += 1
-      hasResidence ||= task.work.kind === 'residence'
     }
     const repeated = await repetitions(byId)
     await byId.close()
-    return {
-      count: number - repeated.count,
-      duplicates: repeated.count,
-      hasResidence,
-      tasks: () => tasksIn(byArrival, repeated),
-      close,
-    }
+    return { duplicates: repeated.count, tasks: () => tasksIn(byArrival, repeated), close }
   } catch (error) {
     await close()
     throw error

@@ -82,7 +82,7 @@ async function* records(source: FileBytes, { delimiter = ',', hasQuotes = true }
     on_record: ((record: string[], { lines }: InfoRecord): NumberedRecord => ({ line: lines, record })) as never,
   })
   // Its errors arrive at the reader of the parser.
-  pipeline(Readable.from(pieces(source), { objectMode: true, highWaterMark: 2 }), parser, () => {})
+  pipeline(Readable.from(source.chunks, { objectMode: true }), parser, () => {})
   try {
     for await (const record of parser as AsyncIterable<NumberedRecord>) yield record
   } catch (error) {
@@ -91,15 +91,6 @@ async function* records(source: FileBytes, { delimiter = ',', hasQuotes = true }
     throw new TraceError(typeof line === 'number' ? { file: source.file, line } : { file: source.file }, `is not CSV: ${error.message}`, {
       cause: error,
     })
-  }
-}
-
-/** All rows of a piece are made at once: small ones keep few of them in memory. */
-const PIECE_BYTES = 65_536
-
-async function* pieces(source: FileBytes): AsyncGenerator<Buffer> {
-  for await (const chunk of source.chunks) {
-    for (let from = 0; from < chunk.length; from += PIECE_BYTES) yield chunk.subarray(from, from + PIECE_BYTES)
   }
 }
 

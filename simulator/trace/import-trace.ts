@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import type { RandomStream } from '../../controller/ports/random.ts'
 import { type ActivityModel, activityModel } from '../fleet/activity.ts'
 import { type Seed, seededStream } from '../seeded-random.ts'
 import { inArrivalOrder } from './arrival-order.ts'
@@ -41,12 +40,10 @@ export async function importTrace(importer: Importer, file: string, options: Imp
   const order = await inArrivalOrder(tasks, () => openSpillFile(options.spillFolder)).finally(() => source.close())
   for (let i = 0; i < order.duplicates; i++) log.drop('duplicate_id')
   const selected = (): AsyncGenerator<ImportedTask | UnselectedReason> => selectedFrom(order.tasks(), select, options.keepOffset === true)
-  const kept = isWhole(options)
-    ? { tasks: order.count, hasResidence: order.hasResidence }
-    : await countSelected(selected(), log).catch(async (error: unknown) => {
-        await order.close()
-        throw error
-      })
+  const kept = await countSelected(selected(), log).catch(async (error: unknown) => {
+    await order.close()
+    throw error
+  })
   return {
     header: {
       trace: options.name ?? basename(file),
@@ -73,11 +70,6 @@ export async function importTrace(importer: Importer, file: string, options: Imp
     },
     close: () => order.close(),
   }
-}
-
-/** Every task is selected. */
-function isWhole({ fromMs, toMs, sample, maxGpus, keepOffset }: ImportOptions): boolean {
-  return [fromMs, toMs, sample, maxGpus, keepOffset].every((option) => option === undefined)
 }
 
 async function* withUsableIds(tasks: AsyncIterable<ImportedTask>, log: ImportLog): AsyncGenerator<ImportedTask> {
@@ -123,14 +115,8 @@ async function countSelected(
 }
 
 function finished(task: ImportedTask, isExclusive: boolean, model: ActivityModel, seed: Seed): TraceTask {
-  const work = task.work.kind === 'residence' ? model(task.work.ms, streamOf(seed, task.id)) : task.work
+  const work = task.work.kind === 'residence' ? model(task.work.ms, seededStream(seed, `activity/${task.id}`)) : task.work
   return isExclusive ? { ...task, work, gpu_mode: 'exclusive', vram_mib: 0, alloc: [] } : { ...task, work }
-}
-
-/** Seeding costs more than all else of a task, and not every model takes a number. */
-function streamOf(seed: Seed, id: string): RandomStream {
-  let stream: RandomStream | undefined
-  return () => (stream ??= seededStream(seed, `activity/${id}`))()
 }
 
 function syntheticFields(hasResidence: boolean, options: ImportOptions, log: CountingLog): string[] {
