@@ -4,7 +4,7 @@
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import { METRIC_PATHS } from '../report/metric-paths.ts'
-import { choice, choiceOf, duration, list, nullable, numberFrom, optional, record, required, type ValueOf } from './rule.ts'
+import { choice, choiceOf, duration, list, nullable, numberFrom, optional, record, required, scalarOr, type ValueOf } from './rule.ts'
 
 /** Each is a rule that a checker of its own keeps books for, from the events and from what the servers hold. */
 const ALWAYS = {
@@ -91,12 +91,21 @@ const finalRule = record(
 )
 
 export const assertRule = record({
-  always: optional(list(choiceOf(ALWAYS), 0, MAX_ASSERTIONS), [], 'Holds after every event.'),
+  always: optional(
+    scalarOr(choice('all'), list(choiceOf(ALWAYS), 0, MAX_ASSERTIONS)),
+    [],
+    'Holds after every event; all stands for every rule there is.',
+  ),
   eventually: optional(list(eventuallyRule, 0, MAX_ASSERTIONS), [], 'Becomes true in time.'),
   sometimes: optional(list(choiceOf(SOMETIMES), 0, MAX_ASSERTIONS), [], 'Happens at least once.'),
   final: optional(list(finalRule, 0, MAX_ASSERTIONS), [], 'Bounds on the result.'),
 })
 
 export function assertionsOf({ always, eventually, sometimes, final }: ValueOf<typeof assertRule>): Assertions {
-  return { always, sometimes, final, eventually: eventually.map(({ that, after, within }) => ({ that, after, withinMs: within })) }
+  return {
+    always: always === 'all' ? ALWAYS_NAMES : always,
+    sometimes,
+    final,
+    eventually: eventually.map(({ that, after, within }) => ({ that, after, withinMs: within })),
+  }
 }

@@ -29,7 +29,13 @@ describe('headroom sim check', () => {
     expect(code).toBe(6)
     expect(stdout).toContain(`recorded is ${digest}`)
     expect(stdout).toMatch(/utilization_percent: [\d.]+ → [\d.]+/)
+    expect(stdout).toContain(`It decides otherwise than recorded. If that is meant: headroom sim check --update ${file}`)
     expect(stdout).toContain(`repeat: headroom sim check ${file}`)
+
+    const accepted = await headroom(['sim', 'check', file, '--update'])
+    expect(accepted.stdout).toMatch(new RegExp(`^recorded  recorded: .*\\n +digest: ${digest} → [0-9a-f]{64}\\n`))
+    expect(accepted.stdout).toMatch(/utilization_percent: [\d.]+ → [\d.]+/)
+    expect(await headroom(['sim', 'check', file])).toMatchObject({ code: 0, stdout: 'ok        recorded\n' })
   })
 
   it('ends with 1 and says what does not hold; a failure is never recorded', async () => {

@@ -1,11 +1,12 @@
 /**
- * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves. `node test/support/scenario-reference.ts` writes both;
- * a test holds that they are as the rules are now.
+ * The tables of docs/scenario-format.md and the published JSON Schema, made from the rules themselves, and the index of scenarios, made from these.
+ * `node test/support/scenario-reference.ts` writes all three; a test holds that they are as things are now.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describeRule } from '../../simulator/scenario/describe-rule.ts'
 import { scenarioJsonSchema } from '../../simulator/scenario/json-schema.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
 import { formatDuration } from '../../simulator/scenario/quantity.ts'
 import type { Field, RecordData, Rule } from '../../simulator/scenario/rule.ts'
 import { scenarioRule } from '../../simulator/scenario/schema.ts'
@@ -17,6 +18,10 @@ export const SCHEMA_FILE = join(ROOT, 'scenarios/scenario.schema.json')
 export const HOW_TO_MAKE = 'node test/support/scenario-reference.ts'
 const BEGIN = `<!-- fields: made by \`${HOW_TO_MAKE}\` -->`
 const END = '<!-- end of fields -->'
+const SCENARIOS = join(ROOT, 'scenarios')
+export const INDEX = join(SCENARIOS, 'README.md')
+const INDEX_BEGIN = `<!-- scenarios: made by \`${HOW_TO_MAKE}\` -->`
+const INDEX_END = '<!-- end of scenarios -->'
 
 export function schemaText(): string {
   return `${JSON.stringify(scenarioJsonSchema(), null, 1)}\n`
@@ -28,6 +33,47 @@ export function withFields(page: string): string {
   const after = rest?.split(END)[1]
   if (before === undefined || after === undefined) throw new Error(`docs/scenario-format.md has no ${BEGIN} … ${END}`)
   return `${before}${BEGIN}\n\n${sectionsOf(scenarioRule, '', 'The file').join('\n')}\n${END}${after}`
+}
+
+/** What a folder of scenarios is for; in this order. */
+const PURPOSES: Readonly<Record<string, string>> = {
+  '': 'The rules, one by one',
+  fairness: 'Fairness: who is swapped out, who waits, whose turn it is',
+  capacity: 'Capacity: what a percentage, a profile or a setting buys, and what it costs',
+  operations: 'Operations: what operators do while work goes on',
+  faults: 'Faults: what breaks, and what must hold all the same',
+  training: 'Training: find out what is wrong, and what to do',
+  regressions: 'Regressions: what was wrong once',
+}
+
+/** The index of the scenarios that are there: by folder, each with the first sentence of its description. */
+export function withIndex(page: string): string {
+  const [before, rest] = page.split(INDEX_BEGIN)
+  const after = rest?.split(INDEX_END)[1]
+  if (before === undefined || after === undefined) throw new Error(`scenarios/README.md has no ${INDEX_BEGIN} … ${INDEX_END}`)
+  const files = globSync('**/*.scenario.yaml', { cwd: SCENARIOS }).sort((a, b) => (a < b ? -1 : 1))
+  const folders = [...new Set(files.map(folderOf))].toSorted((a, b) => placeOf(a) - placeOf(b))
+  const sections = folders.map((folder) => {
+    const rows = files.filter((file) => folderOf(file) === folder).map(indexRow)
+    return `## ${PURPOSES[folder] ?? folder}\n\n${row('scenario', 'shows')}|---|---|\n${rows.join('')}`
+  })
+  return `${before}${INDEX_BEGIN}\n\n${sections.join('\n')}\n${INDEX_END}${after}`
+}
+
+function folderOf(file: string): string {
+  const folder = dirname(file)
+  return folder === '.' ? '' : folder
+}
+
+function placeOf(folder: string): number {
+  const place = Object.keys(PURPOSES).indexOf(folder)
+  return place === -1 ? Infinity : place
+}
+
+function indexRow(file: string): string {
+  const { name, description } = loadScenario(join(SCENARIOS, file)).scenario
+  const sentence = /^.*?\.(?= |$)/s.exec(description ?? '')?.[0] ?? ''
+  return row(`[\`${name}\`](${file})`, sentence.replaceAll('\n', ' '))
 }
 
 /** A record's own table, then those of what lies in it, in the order of the fields. */
@@ -78,6 +124,7 @@ function shapeOf(rule: Rule): string {
 /** Of names that say too little by themselves. */
 function meaningsOf(rule: Rule): string[] {
   if (rule.kind === 'list') return meaningsOf(rule.item)
+  if (rule.kind === 'scalar_or') return [...meaningsOf(rule.scalar), ...meaningsOf(rule.collection)]
   if (rule.kind === 'nullable') return meaningsOf(rule.rule)
   if (rule.kind !== 'choice') return []
   return Object.entries(rule.meanings ?? {}).map(([name, meaning]) => `- \`${name}\`: ${meaning}\n`)
@@ -90,4 +137,5 @@ function row(...cells: readonly string[]): string {
 if (process.argv[1] === import.meta.filename) {
   writeFileSync(FORMAT_DOCS, withFields(readFileSync(FORMAT_DOCS, 'utf8')))
   writeFileSync(SCHEMA_FILE, schemaText())
+  writeFileSync(INDEX, withIndex(readFileSync(INDEX, 'utf8')))
 }

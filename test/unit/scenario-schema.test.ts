@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -9,7 +9,7 @@ import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Rule } from '../../simulator/scenario/rule.ts'
 import { scenarioRule } from '../../simulator/scenario/schema.ts'
 import { writtenDefault, writtenValue } from '../../simulator/scenario/written-value.ts'
-import { FORMAT_DOCS, HOW_TO_MAKE, SCHEMA_FILE, schemaText, withFields } from '../support/scenario-reference.ts'
+import { FORMAT_DOCS, HOW_TO_MAKE, INDEX, SCHEMA_FILE, schemaText, withFields, withIndex } from '../support/scenario-reference.ts'
 
 const files = globSync('scenarios/**/*.scenario.yaml').sort((a, b) => (a < b ? -1 : 1))
 const validate = new Ajv2020({ strict: true, strictRequired: false, allErrors: true, allowUnionTypes: true }).compile(scenarioJsonSchema())
@@ -53,6 +53,19 @@ describe('docs/scenario-format.md', () => {
   it('begins with an example that loads', () => {
     const example = /```yaml\n([\s\S]*?)```/.exec(readFileSync(FORMAT_DOCS, 'utf8'))?.[1] as string
     expect(loadScenario({ text: example, baseDir: '/' }).scenario.nodes).toHaveLength(2)
+  })
+})
+
+describe('scenarios/README.md', () => {
+  it('has every scenario, with what it shows', () => {
+    const page = readFileSync(INDEX, 'utf8')
+    expect(page === withIndex(page), `scenarios/README.md is out of date: run \`${HOW_TO_MAKE}\``).toBe(true)
+    expect(files.length).toBeGreaterThanOrEqual(40)
+    for (const file of files) {
+      const { name, description } = loadScenario(file).scenario
+      expect(basename(file), 'its name').toBe(`${name}.scenario.yaml`)
+      expect(description?.length ?? 0, `${name}: its description`).toBeGreaterThan(80)
+    }
   })
 })
 
