@@ -42,7 +42,6 @@ ENTRYPOINT ["node", "dist/cli/main.js"]
 # ---- the controller ----
 FROM base AS controller
 COPY --from=controller-packages /app/node_modules ./node_modules
-COPY ui ./ui
 COPY scenarios ./scenarios
 # From outside the container, so it wants a token: CONTROLLER_ADMIN_TOKEN_FILE (docs/security.md).
 ENV CONTROLLER_HTTP_HOST=0.0.0.0 CONTROLLER_HTTP_PORT=30080 CONTROLLER_DATA_DIR=/var/lib/headroom

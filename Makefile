@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install test check check-types check-lint check-format check-imports broker bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory accept test-faults test-durability test-hostile
+.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory accept test-faults test-durability test-hostile
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -14,10 +14,10 @@ LINT_CACHE ?= --cache --cache-strategy content --cache-location $(CACHE)/eslint/
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
-up: install ## start the controller with its page; Ctrl-C stops it (ARGS="..." goes to `headroom serve`)
+up: install ui ## start the controller with its page; Ctrl-C stops it (ARGS="..." goes to `headroom serve`)
 	@exec $(HEADROOM) serve $(ARGS)
 
-live: install ## a broker, a controller and four servers of real processes on this machine; Ctrl-C ends them
+live: install ui ## a broker, a controller and four servers of real processes on this machine; Ctrl-C ends them
 	@exec $(HEADROOM) live $(ARGS)
 
 # npm 10 drops the link to the Node it has just installed, and everything would silently run on the old one.
@@ -30,7 +30,14 @@ node_modules/.package-lock.json: package.json package-lock.json
 
 install: node_modules/.package-lock.json
 
-test: install check broker ## everything: checks, tests, coverage (ARGS="test/unit/x.test.ts" runs only those tests)
+UI := $(shell find ui -type f -not -name tsconfig.json)
+ui: $(DIST)/ui/index.html ## build the page into dist/ui, when a file of it has changed
+
+$(DIST)/ui/index.html: $(UI) node_modules/.package-lock.json
+	@echo "building the page (some 3 seconds)"
+	@DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
+
+test: install ui check broker browser ## everything: checks, tests, coverage (ARGS="test/unit/x.test.ts" runs only those tests)
 ifdef ARGS
 	vitest run $(ARGS)
 else
@@ -45,6 +52,7 @@ check: install ## types, lint, format, import rules
 check-types:
 	@tsc -v | grep -q '^Version 7\.' || { echo "tsc is not TypeScript 7 but: $$(tsc -v)"; exit 1; }
 	@tsc
+	@tsc -p ui/tsconfig.json
 
 # A cached verdict on one file knows nothing of types that changed in another, so `make test` lints without it.
 check-lint:
@@ -107,12 +115,27 @@ broker:
 	echo "no nats-server: as root on Debian or Ubuntu 'apt-get install nats-server', elsewhere https://github.com/nats-io/nats-server/releases"; \
 	test -z "$$CI"
 
+# The page is tested in a real browser.
+browser:
+	@command -v chromium >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing chromium"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null && \
+	  command -v chromium >/dev/null && exit 0; \
+	fi; \
+	echo "no chromium: as root on Debian 'apt-get install chromium fonts-dejavu-core'"; \
+	test -z "$$CI"
+
+test-ui: install ui browser ## the page in a real browser, against a live simulated fleet (ARGS="test/ui/tasks.test.ts")
+	vitest run $(or $(ARGS),test/ui)
+
 test-gpu: install ## swap real CUDA processes on this host's NVIDIA GPU; skips where there is none
 	@exec node test/gpu/main.ts $(ARGS)
 
 build: install ## emit dist/: what a packed install or an image runs
 	rm -rf $(DIST)
 	tsc -p tsconfig.build.json --outDir $(DIST)
+	DIST=$(DIST) vite build -c ui/vite.config.ts --logLevel warn
 	cp cli/require-node.mjs $(DIST)/cli/
 	@git rev-parse HEAD > $(DIST)/commit 2>/dev/null || rm -f $(DIST)/commit
 	cp $(GUARD)/*.[ch] $(GUARD)/cc-flags $(DIST)/$(GUARD)/

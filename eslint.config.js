@@ -1,3 +1,4 @@
+import solid from 'eslint-plugin-solid/configs/typescript'
 import tseslint from 'typescript-eslint'
 
 /** Everything that decides or computes: the same call gives the same answer on every machine, at any time. */
@@ -174,6 +175,23 @@ export default tseslint.config(
     rules: {
       'no-restricted-properties': ['error', ...inexactProperties, ambientRandom],
       'no-restricted-syntax': ['error', bareSort, ...inexactSyntax],
+    },
+  },
+  {
+    name: 'the page',
+    files: ['ui/**/*.tsx'],
+    plugins: solid.plugins,
+    languageOptions: { parserOptions: { ecmaFeatures: { jsx: true } } },
+    rules: {
+      ...solid.rules,
+      'max-lines-per-function': ['error', { max: 120, skipBlankLines: true, skipComments: true }],
+      'no-restricted-syntax': [
+        'error',
+        bareSort,
+        // They end in the markup, which the policy of the page forbids; what is set by a script is allowed.
+        { selector: 'JSXAttribute[name.name="style"]', message: 'No styles in the markup: a class, or element.style in a ref.' },
+        { selector: 'JSXAttribute[name.name="innerHTML"]', message: 'Names come from strangers: text only.' },
+      ],
     },
   },
   {

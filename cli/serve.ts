@@ -1,5 +1,6 @@
 /** `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated fleet as long as none is configured. */
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
@@ -90,7 +91,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     metrics: measured.metrics,
     fleet: fleet.kind,
     logger: log,
-    uiDir: fileURLToPath(new URL('ui', packageRoot())),
+    ...builtPage(),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],
     access,
     ownerLimits: settings.ownerLimits,
@@ -124,6 +125,12 @@ function endWithStore(fault: unknown, store: Store, log: Logger): void {
   process.stderr.write(`headroom: the store failed: ${fault instanceof Error ? fault.message : String(fault)}\n`)
   setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref()
   void store.close().finally(() => process.exit(1))
+}
+
+/** Where the page was built to; a checkout in which nobody has done that has none. */
+function builtPage(): { readonly uiDir?: string } {
+  const uiDir = fileURLToPath(new URL('dist/ui', packageRoot()))
+  return existsSync(join(uiDir, 'index.html')) ? { uiDir } : {}
 }
 
 function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions['onCommit']>, log: Logger): SqliteStore {

@@ -34,6 +34,7 @@ import { isForwarded } from './operation.ts'
 import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
 import { gauges, Metrics } from './prometheus/metrics.ts'
+import { PAGE_PATHS } from './page-paths.ts'
 import { readQueryValues } from './query-values.ts'
 import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
@@ -83,7 +84,7 @@ export interface ApiOptions {
   readonly version: string
   readonly build?: Build
   readonly logger?: FastifyBaseLogger
-  /** The folder whose index.html is the page at `/`; without it there is none. */
+  /** The folder whose index.html is the page at `/` and at PAGE_PATHS; without it there is none. */
   readonly uiDir?: string
   /** What the fleet is made of, as /summary and /version say it. */
   readonly fleet?: 'simulated' | 'live'
@@ -229,6 +230,7 @@ const AJV_OPTIONS = {
 function servePage(scope: FastifyInstance, uiDir: string): void {
   declareOpenToAll(scope)
   void scope.register(serveStatic, { root: uiDir, wildcard: false })
+  for (const path of PAGE_PATHS) scope.get(path, (_request, reply) => reply.sendFile('index.html'))
 }
 
 function addRoutes(app: ApiApp, api: ApiContext): void {

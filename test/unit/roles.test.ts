@@ -6,7 +6,7 @@ import { createApi } from '../../controller/api/server.ts'
 import { mayCall, ROLES, type LeastRole } from '../../controller/domain/role.ts'
 import { FakeController } from '../support/api-world.ts'
 
-const UI = fileURLToPath(new URL('../../ui', import.meta.url))
+const UI = fileURLToPath(new URL('../../dist/ui', import.meta.url))
 
 function api() {
   const { commands, views } = new FakeController()
@@ -37,6 +37,8 @@ describe('a route', () => {
     for (const route of routes) {
       const { role } = accessOf(route)
       const isRead = [route.method].flat().every((method) => ['GET', 'HEAD'].includes(method))
+      // Whoever has a session may end it, and to check a scenario changes nothing.
+      if (['/api/v1/auth/logout', '/api/v1/scenarios/validate'].includes(route.url)) continue
       if (!isRead) expect(['submitter', 'operator', 'admin'], route.url).toContain(role)
     }
     await app.close()

@@ -1,0 +1,95 @@
+/**
+ * A real Chromium before a real controller with a simulated fleet, under a host name that is mapped to this machine: plain HTTP on localhost
+ * has rights that `http://{address}:30080` has not. What must never happen on a page is collected: errors in the console, violations of the policy.
+ */
+import { existsSync } from 'node:fs'
+import axe from 'axe-core'
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+
+export const CHROMIUM =
+  ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path)) ?? null
+
+/** Mapped to 127.0.0.1 in the browser alone; the controller has to know it (CONTROLLER_HTTP_ALLOWED_HOSTS). */
+export const MAPPED_HOST = 'headroom.test'
+
+export interface PageOptions {
+  readonly width?: number
+  readonly height?: number
+  readonly colorScheme?: 'light' | 'dark'
+}
+
+export class TestBrowser {
+  readonly #browser: Browser
+  readonly #contexts: BrowserContext[] = []
+
+  private constructor(browser: Browser) {
+    this.#browser = browser
+  }
+
+  static async start(): Promise<TestBrowser> {
+    if (CHROMIUM === null) throw new Error('there is no chromium')
+    const args = [`--host-resolver-rules=MAP ${MAPPED_HOST} 127.0.0.1`, '--no-sandbox', '--disable-gpu', '--force-color-profile=srgb']
+    return new TestBrowser(await chromium.launch({ executablePath: CHROMIUM, args }))
+  }
+
+  async end(): Promise<void> {
+    await this.#browser.close()
+  }
+
+  /** Its own cookies and storage. Several pages of one context are tabs of one browser. */
+  async context({ width = 1440, height = 900, colorScheme = 'light' }: PageOptions = {}): Promise<BrowserContext> {
+    const context = await this.#browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
+    this.#contexts.push(context)
+    return context
+  }
+
+  async page(options: PageOptions = {}): Promise<WatchedPage> {
+    return watched(await (await this.context(options)).newPage())
+  }
+}
+
+export interface WatchedPage {
+  readonly page: Page
+  /** Errors in the console, exceptions and violations of the policy, in words. */
+  readonly faults: readonly string[]
+}
+
+export async function watched(page: Page): Promise<WatchedPage> {
+  const faults: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(`console: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => faults.push(`exception: ${error.message}`))
+  await page.addInitScript(
+    `addEventListener('securitypolicyviolation', (event) => console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))`,
+  )
+  return { page, faults }
+}
+
+/** Findings of axe that are serious or critical, one line each. */
+export async function accessibilityFaults(page: Page): Promise<readonly string[]> {
+  // The policy lets no script be added to the markup; the debugger may run one.
+  await page.evaluate(axe.source)
+  const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+    readonly violations: readonly {
+      readonly id: string
+      readonly impact: string
+      readonly help: string
+      readonly nodes: readonly { readonly target: unknown; readonly failureSummary: string }[]
+    }[]
+  }
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help} at ${nodes
+          .slice(0, 3)
+          .map(({ target }) => JSON.stringify(target))
+          .join(', ')}`,
+    )
+}
+
+/** Whether something is wider than the window. */
+export async function sidewaysPixels(page: Page): Promise<number> {
+  return page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+}

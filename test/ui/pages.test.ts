@@ -1,0 +1,38 @@
+/** Every page, light and dark, wide and narrow: nothing in the console, no violation of the policy, no serious finding of axe, nothing to scroll sideways. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser } from '../support/browser.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { serve, type Served } from '../support/served.ts'
+
+const PAGES: readonly (readonly [path: string, heading: string])[] = [['/', 'Dashboard']]
+
+const folder = temporaryFolder()
+let served: Served
+let browser: TestBrowser
+let url: string
+
+describe.skipIf(CHROMIUM === null)('every page', () => {
+  beforeAll(async () => {
+    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    url = served.url.replace('127.0.0.1', MAPPED_HOST)
+    browser = await TestBrowser.start()
+  }, 60_000)
+  afterAll(async () => {
+    await browser.end()
+    served.process.kill('SIGTERM')
+    await served.ended
+  })
+
+  for (const width of [1440, 390])
+    for (const colorScheme of ['light', 'dark'] as const)
+      test.each(PAGES)(`%s at ${width} px, ${colorScheme}`, async (path, heading) => {
+        const { page, faults } = await browser.page({ width, colorScheme })
+        await page.goto(`${url}${path}`)
+        await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+        await page.locator('#freshness[data-status=live]').waitFor()
+        expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
+        expect(await accessibilityFaults(page)).toEqual([])
+        expect(faults).toEqual([])
+        await page.context().close()
+      })
+})

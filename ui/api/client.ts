@@ -1,0 +1,105 @@
+/** Requests to the controller: JSON in and out, errors with their fields, and the tag that keeps two people from overwriting each other. */
+import type { Problem } from '../../controller/api/schema/problem.ts'
+import { storedToken } from '../state/token.ts'
+
+/** An answer must be complete after this long. */
+const ANSWER_WITHIN_MS = 20_000
+
+export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
+
+export interface Answer<T> {
+  readonly body: T
+  /** Send it as `ifMatch` with the change. */
+  readonly etag: string | null
+}
+
+export interface Sending {
+  readonly query?: Query
+  readonly body?: unknown
+  readonly ifMatch?: string | null
+  readonly contentType?: string
+  readonly signal?: AbortSignal
+}
+
+/** The controller is there and said no (RFC 9457). */
+export class Refused extends Error {
+  override readonly name = 'Refused'
+  readonly status: number
+  readonly code: string
+  /** By JSON Pointer. */
+  readonly errors: Problem['errors']
+
+  constructor(status: number, problem: Partial<Problem>) {
+    super(problem.detail ?? problem.title ?? `The controller answered ${status}.`)
+    this.status = status
+    this.code = problem.code ?? 'unknown'
+    this.errors = problem.errors ?? []
+  }
+
+  /** What it says of one field; null when it says nothing of it. */
+  detailOf(pointer: string): string | null {
+    return this.errors.find((error) => error.pointer === pointer)?.detail ?? null
+  }
+}
+
+/** Nobody answered. */
+export class Unreachable extends Error {
+  override readonly name = 'Unreachable'
+}
+
+export class ApiClient {
+  readonly base: string
+
+  constructor(base: string) {
+    this.base = base
+  }
+
+  async get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+    return (await this.send<T>('GET', path, signal === undefined ? { query } : { query, signal })).body
+  }
+
+  /** @throws Refused, Unreachable */
+  async send<T>(method: string, path: string, { query = {}, body, ifMatch = null, contentType, signal }: Sending = {}): Promise<Answer<T>> {
+    const token = storedToken()
+    const headers: Record<string, string> = { accept: 'application/json' }
+    if (token !== null) headers['authorization'] = `Bearer ${token}`
+    if (body !== undefined) headers['content-type'] = contentType ?? 'application/json'
+    if (ifMatch !== null) headers['if-match'] = ifMatch
+    const limit = AbortSignal.timeout(ANSWER_WITHIN_MS)
+    let response: Response
+    let text: string
+    try {
+      response = await fetch(`${this.base}${path}${queryText(query)}`, {
+        method,
+        headers,
+        signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
+        ...(body === undefined ? {} : { body: typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body) }),
+      })
+      text = await response.text()
+    } catch (error) {
+      if (signal?.aborted === true) throw error
+      throw new Unreachable('The controller does not answer.', { cause: error })
+    }
+    const parsed = text === '' ? null : parsedOr(text, response.headers.get('content-type'))
+    if (!response.ok) throw new Refused(response.status, (parsed ?? {}) as Partial<Problem>)
+    return { body: parsed as T, etag: response.headers.get('etag') }
+  }
+}
+
+/** An id as a part of a path. */
+export function part(id: string): string {
+  return id === '.' || id === '..' ? id.replaceAll('.', '%252E') : encodeURIComponent(id)
+}
+
+export function queryText(query: Query): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== '') parameters.set(name, String(value))
+  }
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+function parsedOr(text: string, type: string | null): unknown {
+  return type?.includes('json') === true ? JSON.parse(text) : text
+}

@@ -1,0 +1,97 @@
+/** One stream of events and summaries, taken up again where it broke. Runs in the shared worker, so that any number of tabs take one connection. */
+import type { EventBody } from '../../controller/api/schema/event.ts'
+import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { FromFeed } from './feed-messages.ts'
+import { readEvents } from './sse.ts'
+
+/** A summary comes each second, so this long without a byte is a connection that died. */
+const SILENCE_MS = 5_000
+const FIRST_PAUSE_MS = 250
+const MAX_PAUSE_MS = 2_000
+
+export class FeedConnection {
+  readonly #apiBase: string
+  readonly #token: string | null
+  readonly #tell: (message: FromFeed) => void
+  readonly #stop = new AbortController()
+  #lastId: string | null = null
+
+  constructor(apiBase: string, token: string | null, tell: (message: FromFeed) => void) {
+    this.#apiBase = apiBase
+    this.#token = token
+    this.#tell = tell
+  }
+
+  close(): void {
+    this.#stop.abort()
+  }
+
+  /** Until it is closed. */
+  async run(): Promise<void> {
+    let failures = 0
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#follow(() => (failures = 0))
+      } catch {
+        // Said below, whatever it was.
+      }
+      if (this.#stop.signal.aborted) return
+      if (failures === 0 || !this.#isRefused) this.#tell({ kind: 'status', status: this.#isRefused ? 'refused' : 'reconnecting' })
+      failures += 1
+      await pause(Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures))
+    }
+  }
+
+  #isRefused = false
+
+  async #follow(onLive: () => void): Promise<void> {
+    const silence = new AbortController()
+    let timer = setTimeout(() => silence.abort(), SILENCE_MS)
+    const heard = (): void => {
+      clearTimeout(timer)
+      timer = setTimeout(() => silence.abort(), SILENCE_MS)
+    }
+    try {
+      const headers: Record<string, string> = { accept: 'text/event-stream' }
+      if (this.#token !== null) headers['authorization'] = `Bearer ${this.#token}`
+      if (this.#lastId !== null) headers['last-event-id'] = this.#lastId
+      const response = await fetch(`${this.#apiBase}/events/stream?summary=true`, {
+        headers,
+        signal: AbortSignal.any([silence.signal, this.#stop.signal]),
+      })
+      this.#isRefused = response.status === 401 || response.status === 403
+      if (response.status === 410 || response.status === 400) {
+        this.#lastId = null
+        this.#tell({ kind: 'gap' })
+      }
+      if (!response.ok || response.body === null) return
+      onLive()
+      this.#tell({ kind: 'status', status: 'live' })
+      await this.#read(response.body, heard)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #read(body: ReadableStream<Uint8Array>, heard: () => void): Promise<void> {
+    let batch: EventBody[] = []
+    const flush = (): void => {
+      if (batch.length > 0) this.#tell({ kind: 'events', events: batch, at: Date.now() })
+      batch = []
+    }
+    await readEvents(
+      body,
+      ({ event, data }) => {
+        if (event === 'event') {
+          if (batch.push(JSON.parse(data) as EventBody) === 1) setTimeout(flush, 0)
+        } else if (event === 'summary') this.#tell({ kind: 'summary', summary: JSON.parse(data) as SummaryBody, at: Date.now() })
+      },
+      { onId: (id) => (this.#lastId = id), onBytes: heard },
+    )
+    flush()
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

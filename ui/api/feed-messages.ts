@@ -1,0 +1,16 @@
+/** What the shared worker and the pages say to each other. */
+import type { EventBody } from '../../controller/api/schema/event.ts'
+import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+
+export type ToFeed =
+  { readonly kind: 'hello'; readonly apiBase: string; readonly token: string | null } | { readonly kind: 'here' } | { readonly kind: 'bye' }
+
+export type FromFeed =
+  | { readonly kind: 'summary'; readonly summary: SummaryBody; readonly at: number }
+  | { readonly kind: 'events'; readonly events: readonly EventBody[]; readonly at: number }
+  /** The stream was begun anew behind a gap: whatever is shown has to be read again. */
+  | { readonly kind: 'gap' }
+  | { readonly kind: 'status'; readonly status: FeedStatus }
+
+/** `refused`: the controller wants to know who asks. */
+export type FeedStatus = 'connecting' | 'live' | 'reconnecting' | 'refused'

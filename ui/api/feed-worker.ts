@@ -1,0 +1,72 @@
+/**
+ * The shared worker: one connection for all tabs of a browser. Over HTTP/1.1 a browser has six to a host, and a seventh tab with a stream of
+ * its own would load nothing more.
+ */
+import { FeedConnection } from './feed-connection.ts'
+import type { FromFeed, ToFeed } from './feed-messages.ts'
+
+/** A tab that was closed says nothing; one that lives says so every minute at least, also in the background. */
+const GONE_AFTER_MS = 150_000
+const LOOK_EVERY_MS = 30_000
+
+interface Listener {
+  readonly port: MessagePort
+  heardAt: number
+}
+
+interface Feed {
+  readonly listeners: Set<Listener>
+  readonly connection: FeedConnection
+  /** What a tab that comes later is told first. */
+  lastStatus: FromFeed | null
+  lastSummary: FromFeed | null
+}
+
+const feeds = new Map<string, Feed>()
+
+;(globalThis as unknown as { onconnect: (event: MessageEvent) => void }).onconnect = ({ ports }) => {
+  const port = ports[0] as MessagePort
+  let feed: Feed | null = null
+  const listener: Listener = { port, heardAt: Date.now() }
+  port.onmessage = ({ data }: MessageEvent<ToFeed>) => {
+    listener.heardAt = Date.now()
+    if (data.kind === 'hello') {
+      feed = join(data.apiBase, data.token, listener)
+    } else if (data.kind === 'bye' && feed !== null) leave(feed, listener)
+  }
+}
+
+setInterval(() => {
+  for (const feed of feeds.values()) {
+    for (const listener of feed.listeners) if (Date.now() - listener.heardAt > GONE_AFTER_MS) leave(feed, listener)
+  }
+}, LOOK_EVERY_MS)
+
+function join(apiBase: string, token: string | null, listener: Listener): Feed {
+  const key = JSON.stringify([apiBase, token])
+  const known = feeds.get(key)
+  const feed = known ?? newFeed(key, apiBase, token)
+  feed.listeners.add(listener)
+  for (const message of [feed.lastStatus, feed.lastSummary]) if (message !== null) listener.port.postMessage(message)
+  return feed
+}
+
+function newFeed(key: string, apiBase: string, token: string | null): Feed {
+  const listeners = new Set<Listener>()
+  const connection = new FeedConnection(apiBase, token, (message) => {
+    if (message.kind === 'status') feed.lastStatus = message
+    if (message.kind === 'summary') feed.lastSummary = message
+    for (const { port } of listeners) port.postMessage(message)
+  })
+  const feed: Feed = { listeners, connection, lastStatus: null, lastSummary: null }
+  feeds.set(key, feed)
+  void connection.run()
+  return feed
+}
+
+function leave(feed: Feed, listener: Listener): void {
+  feed.listeners.delete(listener)
+  if (feed.listeners.size > 0) return
+  feed.connection.close()
+  for (const [key, each] of feeds) if (each === feed) feeds.delete(key)
+}

@@ -1,0 +1,102 @@
+/**
+ * What happens, as it happens, for one page: from the shared worker; where there is none, by asking every five seconds. Freshness comes from
+ * here too: when something was last heard, and whether the connection stands.
+ */
+import { createSignal, onCleanup, type Accessor } from 'solid-js'
+import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
+import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import { storedToken } from '../state/token.ts'
+import { ApiClient, Refused } from './client.ts'
+import type { FeedStatus, FromFeed, ToFeed } from './feed-messages.ts'
+
+const HERE_EVERY_MS = 30_000
+const POLL_EVERY_MS = 5_000
+
+export interface Feed {
+  readonly status: Accessor<FeedStatus>
+  /** The newest summary; null before the first. */
+  readonly summary: Accessor<SummaryBody | null>
+  /** When something was last heard, milliseconds since the epoch; null: nothing yet. */
+  readonly heardAt: Accessor<number | null>
+  /** Hears events in order, each once. `null`: there may be a gap, read everything again. */
+  onEvents(listener: (events: readonly EventBody[] | null) => void): void
+}
+
+export function createFeed(apiBase: string): Feed {
+  const [status, setStatus] = createSignal<FeedStatus>('connecting')
+  const [summary, setSummary] = createSignal<SummaryBody | null>(null)
+  const [heardAt, setHeardAt] = createSignal<number | null>(null)
+  const listeners = new Set<(events: readonly EventBody[] | null) => void>()
+  let lastSeq = 0
+  const tell = (events: readonly EventBody[] | null): void => {
+    for (const listener of listeners) listener(events)
+  }
+  const take = (message: FromFeed): void => {
+    if (message.kind === 'status') setStatus(message.status)
+    else if (message.kind === 'gap') tell(null)
+    else if (message.kind === 'summary') {
+      setSummary(message.summary)
+      setHeardAt(message.at)
+    } else {
+      const news = message.events.filter(({ seq }) => seq > lastSeq)
+      lastSeq = news.at(-1)?.seq ?? lastSeq
+      setHeardAt(message.at)
+      if (news.length > 0) tell(news)
+    }
+  }
+  onCleanup('SharedWorker' in globalThis ? fromWorker(apiBase, take) : byAsking(apiBase, take))
+  return {
+    status,
+    summary,
+    heardAt,
+    onEvents(listener) {
+      listeners.add(listener)
+      onCleanup(() => listeners.delete(listener))
+    },
+  }
+}
+
+/** Answers what ends it. */
+function fromWorker(apiBase: string, take: (message: FromFeed) => void): () => void {
+  const worker = new SharedWorker(new URL('./feed-worker.ts', import.meta.url), { type: 'module', name: 'headroom-feed' })
+  const send = (message: ToFeed): void => worker.port.postMessage(message)
+  worker.port.onmessage = ({ data }: MessageEvent<FromFeed>) => take(data)
+  send({ kind: 'hello', apiBase, token: storedToken() })
+  const timer = setInterval(() => send({ kind: 'here' }), HERE_EVERY_MS)
+  const bye = (): void => send({ kind: 'bye' })
+  // A page that comes back out of the browser's cache speaks up again.
+  const back = (event: PageTransitionEvent): void => {
+    if (event.persisted) send({ kind: 'hello', apiBase, token: storedToken() })
+  }
+  addEventListener('pagehide', bye)
+  addEventListener('pageshow', back)
+  return () => {
+    clearInterval(timer)
+    removeEventListener('pagehide', bye)
+    removeEventListener('pageshow', back)
+    bye()
+    worker.port.close()
+  }
+}
+
+function byAsking(apiBase: string, take: (message: FromFeed) => void): () => void {
+  const client = new ApiClient(apiBase)
+  let after: number | null = null
+  const ask = async (): Promise<void> => {
+    try {
+      const summary = await client.get<SummaryBody>('/summary')
+      after ??= summary.revision
+      const page: EventPage = await client.get<EventPage>('/events', { after, limit: 200 })
+      after = page.next_after
+      take({ kind: 'status', status: 'live' })
+      take({ kind: 'summary', summary, at: Date.now() })
+      take({ kind: 'events', events: page.items, at: Date.now() })
+    } catch (error) {
+      const isRefused = error instanceof Refused && (error.status === 401 || error.status === 403)
+      take({ kind: 'status', status: isRefused ? 'refused' : 'reconnecting' })
+    }
+  }
+  void ask()
+  const timer = setInterval(() => void ask(), POLL_EVERY_MS)
+  return () => clearInterval(timer)
+}

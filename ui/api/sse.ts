@@ -1,0 +1,33 @@
+/** Server-sent events out of the body of an answer (WHATWG HTML 9.2.6). EventSource would send no token. */
+
+export interface StreamEvent {
+  readonly event: string
+  readonly data: string
+}
+
+/** Ends with the body. `onId` hears each id, also where no event came with it. `onBytes` hears that the connection lives. */
+export async function readEvents(
+  body: ReadableStream<Uint8Array>,
+  onEvent: (event: StreamEvent) => void,
+  { onId, onBytes }: { readonly onId: (id: string) => void; readonly onBytes: () => void },
+): Promise<void> {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+  let rest = ''
+  let fields = { event: 'message', data: [] as string[] }
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    onBytes()
+    const lines = (rest + value).split('\n')
+    rest = lines.pop() ?? ''
+    for (const raw of lines) {
+      const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw
+      if (line === '') {
+        if (fields.data.length > 0) onEvent({ event: fields.event, data: fields.data.join('\n') })
+        fields = { event: 'message', data: [] }
+      } else if (line.startsWith('data:')) fields.data.push(line.slice(5).replace(/^ /, ''))
+      else if (line.startsWith('event:')) fields.event = line.slice(6).trim()
+      else if (line.startsWith('id:')) onId(line.slice(3).trim())
+    }
+  }
+}

@@ -1,0 +1,24 @@
+/** Which cluster the pages speak of: the live one, or that of a simulation session, with the same interface under another address. */
+import { createContext, useContext } from 'solid-js'
+
+export interface World {
+  /** Where the interface begins: `/api/v1`, or that of a session. */
+  readonly apiBase: string
+  /** Where the pages begin: empty, or `/simulator/<id>`. */
+  readonly pathBase: string
+  readonly mode: 'live' | 'sim' | 'replay'
+}
+
+export const LIVE: World = { apiBase: '/api/v1', pathBase: '', mode: 'live' }
+
+export const WorldContext = createContext<World>(LIVE)
+
+export function useWorld(): World {
+  return useContext(WorldContext)
+}
+
+/** The path of a page of this cluster. */
+export function usePath(): (path: string) => string {
+  const { pathBase } = useWorld()
+  return (path) => `${pathBase}${path}`
+}

@@ -1,0 +1,276 @@
+/**
+ * uPlot in a component. Made once; new data never undoes a zoom; what it draws stays outside of reactive proxies. It has a name, a group that
+ * arrow keys move through, a line that says what stands there, and a table of the same figures.
+ */
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { createEffect, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
+import { clockTime } from '../format/figures.ts'
+import { theme } from '../state/theme.ts'
+import styles from './uplot-chart.module.css'
+
+export interface ChartLine {
+  readonly name: string
+  /** A custom property: `--utilization`. */
+  readonly colour: string
+  /** How a value reads. */
+  readonly format: (value: number | null) => string
+  /** Drawn on top of the one before it. */
+  readonly isStacked?: boolean
+  readonly isDashed?: boolean
+}
+
+export interface ChartMark {
+  readonly from: number
+  readonly to: number
+  readonly text: string
+  readonly kind: string
+}
+
+export interface ChartProps {
+  readonly name: string
+  readonly lines: readonly ChartLine[]
+  /** x in seconds since the epoch, then one column a line; null is a gap. */
+  readonly data: readonly (readonly (number | null)[])[]
+  readonly marks?: readonly ChartMark[]
+  /** Charts with the same key move their cursors together. */
+  readonly syncKey?: string
+  /** Upper end of the scale; left out: as the data has it. */
+  readonly max?: number
+  readonly height?: number
+  readonly onZoom?: (range: { readonly from: number; readonly to: number } | null) => void
+}
+
+/** Live charts are drawn at most this often. */
+const REDRAW_EVERY_MS = 500
+
+export function UplotChart(props: ChartProps): JSX.Element {
+  let place!: HTMLDivElement
+  let plot: uPlot | undefined
+  let drawnAt = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const [isZoomed, setZoomed] = createSignal(false)
+  const [at, setAt] = createSignal<number | null>(null)
+
+  const draw = (): void => {
+    timer = undefined
+    drawnAt = performance.now()
+    plot?.setData(columnsOf(props), !isZoomed())
+    if (isZoomed()) plot?.redraw(true, true)
+  }
+  const make = (): void => {
+    plot?.destroy()
+    plot = new uPlot(optionsOf(props, place.clientWidth, { setAt, setZoomed }), columnsOf(props), place)
+  }
+  const resume = (): void => {
+    setZoomed(false)
+    props.onZoom?.(null)
+    draw()
+  }
+
+  onMount(() => {
+    make()
+    const resized = new ResizeObserver(() => plot?.setSize({ width: place.clientWidth, height: props.height ?? 180 }))
+    resized.observe(place)
+    onCleanup(() => resized.disconnect())
+  })
+  createEffect(
+    on(
+      () => [props.data, props.marks] as const,
+      () => (timer ??= setTimeout(draw, Math.max(0, drawnAt + REDRAW_EVERY_MS - performance.now()))),
+      { defer: true },
+    ),
+  )
+  createEffect(on(theme, make, { defer: true }))
+  onCleanup(() => {
+    clearTimeout(timer)
+    plot?.destroy()
+  })
+
+  const move = (event: KeyboardEvent): void => {
+    const count = props.data[0]?.length ?? 0
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[event.key]
+    if (step === undefined || plot === undefined || count === 0) return
+    event.preventDefault()
+    const index = Math.min(count - 1, Math.max(0, (at() ?? count) + step))
+    setAt(index)
+    plot.setCursor({ left: plot.valToPos(props.data[0]?.[index] ?? 0, 'x'), top: 0 })
+  }
+  return (
+    <figure class={styles['chart']} aria-label={props.name}>
+      <figcaption class={styles['caption']}>
+        <strong>{props.name}</strong>
+        <Legend {...props} />
+        <Show when={isZoomed()}>
+          <button onClick={resume}>Resume live</button>
+        </Show>
+      </figcaption>
+      <div
+        class={styles['plot']}
+        ref={place}
+        tabindex="0"
+        role="group"
+        aria-label={`${props.name}: arrow keys move through it`}
+        onKeyDown={move}
+      />
+      <p class={styles['status']} role="status">
+        {statusOf(props, at())}
+      </p>
+      <DataTable {...props} />
+    </figure>
+  )
+}
+
+function Legend(props: ChartProps): JSX.Element {
+  return (
+    <span class={styles['legend']}>
+      <For each={props.lines}>
+        {(line) => (
+          <span>
+            <i ref={(element) => element.style.setProperty('background', `var(${line.colour})`)} /> {line.name}
+          </span>
+        )}
+      </For>
+    </span>
+  )
+}
+
+function DataTable(props: ChartProps): JSX.Element {
+  const [isOpen, setOpen] = createSignal(false)
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Table and export</summary>
+      <Show when={isOpen()}>
+        <p class="row">
+          <button onClick={() => save(`${props.name}.csv`, new Blob([csvOf(props)], { type: 'text/csv' }))}>Save as CSV</button>
+        </p>
+        <div class={`${styles['table']} scroll`} tabindex="0" role="group" aria-label={`Figures of ${props.name}`}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Time</th>
+                <For each={props.lines}>{(line) => <th class="number">{line.name}</th>}</For>
+              </tr>
+            </thead>
+            <tbody>
+              <For each={rowsOf(props)}>
+                {(row) => (
+                  <tr>
+                    <For each={row}>{(cell, index) => <td classList={{ number: index() > 0 }}>{cell}</td>}</For>
+                  </tr>
+                )}
+              </For>
+            </tbody>
+          </table>
+        </div>
+      </Show>
+    </details>
+  )
+}
+
+const SHOWN_ROWS = 120
+
+function rowsOf({ data, lines }: ChartProps): string[][] {
+  const [x = [], ...columns] = data
+  const rows = x.map((at, index) => [clockTime((at ?? 0) * 1000), ...lines.map((line, c) => line.format(columns[c]?.[index] ?? null))])
+  return rows.slice(-SHOWN_ROWS).reverse()
+}
+
+function csvOf({ data, lines }: ChartProps): string {
+  const [x = [], ...columns] = data
+  const head = ['time', ...lines.map(({ name }) => `"${name.replaceAll('"', '""')}"`)].join(',')
+  const body = x.map((at, index) =>
+    [new Date((at ?? 0) * 1000).toISOString(), ...columns.map((column) => String(column[index] ?? ''))].join(','),
+  )
+  return [head, ...body, ''].join('\n')
+}
+
+export function save(name: string, blob: Blob): void {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(blob)
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+}
+
+function statusOf({ data, lines }: ChartProps, at: number | null): string {
+  const [x = [], ...columns] = data
+  const index = at ?? x.length - 1
+  const time = x[index]
+  if (time === undefined || time === null) return 'No points yet.'
+  return `${clockTime(time * 1000)}: ${lines.map((line, c) => `${line.name} ${line.format(columns[c]?.[index] ?? null)}`).join(', ')}`
+}
+
+// ---- what uPlot is told ----
+
+/** Stacked lines are drawn at the sum of those below; a gap in one is a gap in all above it. */
+function columnsOf({ data, lines }: ChartProps): uPlot.AlignedData {
+  const [x = [], ...columns] = data
+  const drawn: (number | null)[][] = []
+  lines.forEach((line, c) => {
+    const own = columns[c] ?? []
+    const below = line.isStacked === true ? drawn[c - 1] : undefined
+    drawn.push(
+      own.map((value, i) => (value === null ? null : below === undefined ? value : below[i] === null ? null : value + (below[i] ?? 0))),
+    )
+  })
+  return [x, ...drawn] as uPlot.AlignedData
+}
+
+interface Signals {
+  readonly setAt: (index: number | null) => void
+  readonly setZoomed: (isZoomed: boolean) => void
+}
+
+function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signals): uPlot.Options {
+  const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+  const axis = { stroke: colourOf('--quiet'), grid: { stroke: colourOf('--line'), width: 1 }, ticks: { stroke: colourOf('--line') } }
+  return {
+    width,
+    height: props.height ?? 180,
+    legend: { show: false },
+    cursor: {
+      drag: { x: true, y: false },
+      ...(props.syncKey === undefined ? {} : { sync: { key: props.syncKey, setSeries: false } }),
+    },
+    scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, Math.max(props.max ?? 0, max, 1)] } },
+    axes: [axis, { ...axis, size: 60, values: (_plot, ticks) => ticks.map((tick) => props.lines[0]?.format(tick) ?? String(tick)) }],
+    series: [
+      {},
+      ...props.lines.map(({ name, colour, isDashed, isStacked }) => ({
+        label: name,
+        stroke: colourOf(colour),
+        width: 1.5,
+        spanGaps: false,
+        points: { show: false },
+        ...(isDashed === true ? { dash: [6, 4] } : {}),
+        ...(isStacked === true ? { fill: `${colourOf(colour)}30` } : {}),
+      })),
+    ],
+    hooks: {
+      setCursor: [(plot) => setAt(plot.cursor.idx ?? null)],
+      setSelect: [
+        (plot) => {
+          if (plot.select.width < 4) return
+          setZoomed(true)
+          props.onZoom?.({ from: plot.posToVal(plot.select.left, 'x'), to: plot.posToVal(plot.select.left + plot.select.width, 'x') })
+        },
+      ],
+      draw: [(plot) => drawMarks(plot, props.marks ?? [], colourOf)],
+    },
+  }
+}
+
+function drawMarks(plot: uPlot, marks: readonly ChartMark[], colourOf: (name: string) => string): void {
+  const { ctx, bbox } = plot
+  ctx.save()
+  for (const { from, to, kind } of marks) {
+    const left = plot.valToPos(from, 'x', true)
+    const right = plot.valToPos(to, 'x', true)
+    if (right < bbox.left || left > bbox.left + bbox.width) continue
+    ctx.fillStyle = colourOf(kind === 'swap_storm' ? '--swap' : '--accent')
+    ctx.globalAlpha = to > from ? 0.18 : 0.8
+    ctx.fillRect(left, bbox.top, Math.max(2, right - left), bbox.height)
+  }
+  ctx.restore()
+}

@@ -1,0 +1,142 @@
+/** What stands around every page: navigation on the left, never reordered; on top what this is, how fresh it is, and help. */
+import { A, useNavigate } from '@solidjs/router'
+import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
+import { usePath, useWorld } from '../api/world.ts'
+import { seconds } from '../format/figures.ts'
+import { useCluster } from '../state/cluster.tsx'
+import { now } from '../state/now.ts'
+import { nextTheme, theme } from '../state/theme.ts'
+import styles from './shell.module.css'
+import { SignIn } from './sign-in.tsx'
+
+interface Place {
+  readonly path: string
+  readonly name: string
+  /** Behind `g`. */
+  readonly key: string
+}
+
+const PLACES: readonly (readonly Place[])[] = [
+  [
+    { path: '/', name: 'Dashboard', key: 'd' },
+    { path: '/tasks', name: 'Tasks', key: 't' },
+    { path: '/nodes', name: 'Nodes', key: 'n' },
+    { path: '/groups', name: 'Groups', key: 'g' },
+  ],
+  [
+    { path: '/events', name: 'Events', key: 'e' },
+    { path: '/settings', name: 'Settings', key: 's' },
+  ],
+]
+
+export function Shell(props: { readonly children?: JSX.Element }): JSX.Element {
+  const path = usePath()
+  const [isOpen, setOpen] = createSignal(false)
+  useKeys()
+  return (
+    <div class={styles['shell']}>
+      <a class={styles['skip']} href="#main">
+        Skip to the page
+      </a>
+      <TopBar onMenu={() => setOpen(!isOpen())} isOpen={isOpen()} />
+      <nav id="navigation" aria-label="Pages" class={styles['nav']} classList={{ [styles['open'] as string]: isOpen() }}>
+        <For each={PLACES}>
+          {(group) => (
+            <ul>
+              <For each={group}>
+                {(place) => (
+                  <li>
+                    <A href={path(place.path)} end={place.path === '/'} onClick={() => setOpen(false)} title={`g ${place.key}`}>
+                      {place.name}
+                    </A>
+                  </li>
+                )}
+              </For>
+            </ul>
+          )}
+        </For>
+      </nav>
+      <main id="main" tabindex="-1" class={styles['main']}>
+        <SignIn />
+        {props.children}
+      </main>
+    </div>
+  )
+}
+
+function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }): JSX.Element {
+  const { mode } = useWorld()
+  const { feed, session } = useCluster()
+  return (
+    <header class={styles['top']}>
+      <button class={styles['menu']} aria-expanded={props.isOpen} aria-controls="navigation" onClick={() => props.onMenu()}>
+        Menu
+      </button>
+      <strong class={styles['brand']}>Headroom</strong>
+      <span class={styles['mode']} data-mode={mode === 'live' ? (feed.summary()?.fleet === 'simulated' ? 'sim' : 'live') : mode}>
+        {mode === 'live' ? (feed.summary()?.fleet === 'simulated' ? 'SIM' : 'LIVE') : mode.toUpperCase()}
+      </span>
+      <Freshness />
+      <span class={styles['spring']} />
+      <Show when={session.who()?.caller?.name}>
+        {(name) => (
+          <span class={`${styles['who']} text`}>
+            {name()} · {session.who()?.caller?.role} <button onClick={() => void session.signOut()}>Sign out</button>
+          </span>
+        )}
+      </Show>
+      <button onClick={nextTheme} title="Theme: as the system has it, light, dark">
+        {theme() === 'system' ? 'Auto' : theme() === 'light' ? 'Light' : 'Dark'}
+      </button>
+    </header>
+  )
+}
+
+/** Beyond this what is shown is called stale. */
+const STALE_S = 10
+
+function Freshness(): JSX.Element {
+  const { feed } = useCluster()
+  const age = (): number | null => {
+    const at = feed.heardAt()
+    return at === null ? null : Math.max(0, (now() - at) / 1000)
+  }
+  const words = (): string => {
+    const since = age()
+    if (feed.status() === 'refused') return 'Signed out'
+    if (since === null) return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
+    if (feed.status() === 'reconnecting') return `Reconnecting · from ${seconds(since)} ago`
+    return since > STALE_S ? `Stale ${seconds(since)}` : `Live · ${seconds(since)} ago`
+  }
+  return (
+    <span class={styles['fresh']} data-status={feed.status()} role="status" aria-live="off" id="freshness">
+      {words()}
+    </span>
+  )
+}
+
+/** `g t` opens Tasks, and so on; `/` goes to the search field of the page; `?` lists the keys. */
+function useKeys(): void {
+  const navigate = useNavigate()
+  const path = usePath()
+  let isAfterG = false
+  const onKey = (event: KeyboardEvent): void => {
+    const { target } = event
+    const isTyping = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+    if (isAfterG) {
+      isAfterG = false
+      const place = PLACES.flat().find(({ key }) => key === event.key)
+      if (place !== undefined) navigate(path(place.path))
+    } else if (event.key === 'g') isAfterG = true
+    else if (event.key === '/') {
+      const search = document.querySelector<HTMLInputElement>('input[type=search]')
+      if (search !== null) {
+        event.preventDefault()
+        search.focus()
+      }
+    }
+  }
+  onMount(() => addEventListener('keydown', onKey))
+  onCleanup(() => removeEventListener('keydown', onKey))
+}

@@ -1,0 +1,60 @@
+/** Asked of whoever is not known, where the controller wants to know. */
+import { createSignal, Show, type JSX } from 'solid-js'
+import { useCluster } from '../state/cluster.tsx'
+
+const FAILURES: Readonly<Record<string, string>> = {
+  expired: 'Signing in took too long, or was begun in another browser: try again.',
+  denied: 'The provider did not sign you in.',
+  no_role: 'You are known, but have no role here: ask an administrator.',
+  provider_unreachable: 'The provider cannot be asked now: try again later.',
+}
+
+export function SignIn(): JSX.Element {
+  const { session } = useCluster()
+  const [token, setToken] = createSignal('')
+  const [problem, setProblem] = createSignal(FAILURES[new URLSearchParams(location.search).get('sign_in_failed') ?? ''] ?? '')
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    setProblem('')
+    const isKnown = await session.signInWith(token().trim()).catch(() => false)
+    if (!isKnown) setProblem('This token is not known here, or it has expired.')
+  }
+  return (
+    <Show when={session.isSignInNeeded()}>
+      <form class="card" aria-label="Sign in" onSubmit={(event) => void submit(event)}>
+        <h1>Sign in</h1>
+        <Show when={session.who()?.provider}>
+          {(provider) => (
+            <p>
+              <a class="button" href={`/api/v1/auth/login?return_to=${encodeURIComponent(location.pathname)}`} rel="external">
+                Sign in at {provider()}
+              </a>
+            </p>
+          )}
+        </Show>
+        <p>
+          <label for="token">A token of this controller (headroom token create)</label>
+        </p>
+        <p class="row">
+          <input
+            id="token"
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            aria-invalid={problem() !== ''}
+            aria-describedby="sign-in-problem"
+            value={token()}
+            onInput={(event) => setToken(event.currentTarget.value)}
+          />
+          <button class="primary" type="submit">
+            Sign in
+          </button>
+        </p>
+        <p id="sign-in-problem" class="bad" role="alert">
+          {problem()}
+        </p>
+      </form>
+    </Show>
+  )
+}

@@ -1,0 +1,57 @@
+/** Figures as people read them. Unknown is a dash, never 0; 0 is 0. All of it is text, the same in every time zone but for `clockTime`. */
+
+export const UNKNOWN = '—'
+
+export function percent(value: number | null | undefined, digits = 1): string {
+  return value === null || value === undefined ? UNKNOWN : `${value.toFixed(digits)} %`
+}
+
+export function whole(value: number | null | undefined): string {
+  return value === null || value === undefined ? UNKNOWN : String(Math.round(value)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ' ')
+}
+
+/** MiB up to ten GiB, then GiB, then TiB. */
+export function mib(value: number | null | undefined): string {
+  if (value === null || value === undefined) return UNKNOWN
+  const size = Math.abs(value)
+  if (size < 10_240) return `${whole(value)} MiB`
+  if (size < 10_485_760) return `${(value / 1024).toFixed(1)} GiB`
+  return `${(value / 1_048_576).toFixed(1)} TiB`
+}
+
+/** `3 d 4 h`, `12 min 5 s`, `0.4 s`: the two largest parts. */
+export function seconds(value: number | null | undefined): string {
+  if (value === null || value === undefined) return UNKNOWN
+  if (value < 10) return `${value === 0 ? '0' : value.toFixed(1)} s`
+  const parts: readonly (readonly [number, string])[] = [
+    [Math.floor(value / 86_400), 'd'],
+    [Math.floor(value / 3_600) % 24, 'h'],
+    [Math.floor(value / 60) % 60, 'min'],
+    [Math.floor(value) % 60, 's'],
+  ]
+  const first = parts.findIndex(([count]) => count > 0)
+  return parts
+    .slice(first, first + 2)
+    .filter(([count], at) => at === 0 || count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(' ')
+}
+
+export function secondsSince(at: string | null | undefined, now: number): number | null {
+  return at === null || at === undefined ? null : Math.max(0, (now - Date.parse(at)) / 1000)
+}
+
+/** `2026-01-02 03:04:05`, in this browser's time. */
+export function clockTime(at: string | number | null | undefined): string {
+  if (at === null || at === undefined) return UNKNOWN
+  const date = new Date(at)
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+}
+
+/** The override of a node: `override 20 %`, `off` for 0, `inherits 50 %` for null. */
+export function overcommitWords(override: number | null, effective: number): string {
+  if (override === null) return `inherits ${effective} %`
+  return override === 0 ? 'off' : `override ${override} %`
+}

@@ -1,0 +1,39 @@
+/** What all pages of one cluster share: client, feed, cache of answers, and who asks. */
+import { QueryClient, QueryClientProvider } from '@tanstack/solid-query'
+import { createContext, useContext, type JSX } from 'solid-js'
+import { ApiClient } from '../api/client.ts'
+import { createFeed, type Feed } from '../api/feed.ts'
+import { useWorld } from '../api/world.ts'
+import { refreshFrom } from './refresh.ts'
+import { createSession, type Session } from './session.ts'
+
+export interface ClusterState {
+  readonly api: ApiClient
+  readonly feed: Feed
+  readonly session: Session
+}
+
+const ClusterContext = createContext<ClusterState>()
+
+export function useCluster(): ClusterState {
+  const state = useContext(ClusterContext)
+  if (state === undefined) throw new Error('a page stands outside of a cluster')
+  return state
+}
+
+export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.Element {
+  const { apiBase } = useWorld()
+  const api = new ApiClient(apiBase)
+  const feed = createFeed(apiBase)
+  const queries = new QueryClient({
+    // What changes is told by the feed; what was shown stays while it is read again, and when that fails.
+    defaultOptions: { queries: { staleTime: 30_000, retry: 1, refetchOnWindowFocus: false, placeholderData: (before: unknown) => before } },
+  })
+  const session = createSession()
+  refreshFrom(feed, queries)
+  return (
+    <ClusterContext.Provider value={{ api, feed, session }}>
+      <QueryClientProvider client={queries}>{props.children}</QueryClientProvider>
+    </ClusterContext.Provider>
+  )
+}

@@ -1,0 +1,56 @@
+/** Who sits before the page, and what he may do. Always asked of the live controller: a simulation has no tokens of its own. */
+import { createSignal, type Accessor } from 'solid-js'
+import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
+import { ApiClient } from '../api/client.ts'
+import { LIVE } from '../api/world.ts'
+import { storeToken } from './token.ts'
+
+export type Role = 'viewer' | 'submitter' | 'operator' | 'admin'
+const RANK: readonly Role[] = ['viewer', 'submitter', 'operator', 'admin']
+
+export interface Session {
+  /** null: not asked yet. */
+  readonly who: Accessor<SessionBody | null>
+  /** null: he may; else why not, in words for a button that is disabled. */
+  whyNot(least: Role): string | null
+  readonly isSignInNeeded: Accessor<boolean>
+  signInWith(token: string): Promise<boolean>
+  signOut(): Promise<void>
+  ask(): Promise<void>
+}
+
+export function createSession(): Session {
+  const api = new ApiClient(LIVE.apiBase)
+  const [who, setWho] = createSignal<SessionBody | null>(null)
+  const ask = async (): Promise<void> => {
+    setWho(await api.get<SessionBody>('/auth/session'))
+  }
+  void ask().catch(() => {})
+  return {
+    who,
+    ask,
+    whyNot(least) {
+      const caller = who()?.caller
+      if (caller === undefined || caller === null) return who() === null ? 'It is not known yet who asks.' : 'Sign in first.'
+      const rank = RANK.findIndex((role) => role === caller.role)
+      return rank >= RANK.indexOf(least) ? null : `This takes the role ${least}; you have the role ${caller.role}.`
+    },
+    isSignInNeeded: () => who() !== null && who()?.caller === null,
+    async signInWith(token) {
+      storeToken(token)
+      await ask()
+      if (who()?.caller !== null) {
+        // The feed and every answer begin anew with it.
+        location.reload()
+        return true
+      }
+      storeToken(null)
+      return false
+    },
+    async signOut() {
+      await api.send('POST', '/auth/logout').catch(() => {})
+      storeToken(null)
+      location.reload()
+    },
+  }
+}
