@@ -20,6 +20,22 @@ type Pump = Parameters<OpenDesk>[1]
 /** What of the interface depends on whose it is. */
 export type DeskOptions = (controller: Controller) => Partial<ApiOptions>
 
+/** Where the interface of a controller comes from, and what becomes of it. */
+export interface Routes {
+  appFor(options: ApiOptions): Promise<FastifyInstance>
+  release(app: FastifyInstance): Promise<void>
+}
+
+/** Every controller has an interface of its own. */
+const OWN_ROUTES: Routes = {
+  async appFor(options) {
+    const app = createApi(options)
+    await app.ready()
+    return app
+  },
+  release: (app) => app.close(),
+}
+
 export interface Answered {
   readonly status: number
   readonly headers: Readonly<Record<string, unknown>>
@@ -40,12 +56,14 @@ export class RestDesk implements OperatorDesk {
   readonly #world: World
   readonly #pump: Pump
   readonly #optionsOf: DeskOptions
+  readonly #routes: Routes
   #front: Front | null = null
 
-  constructor(world: World, pump: Pump, optionsOf: DeskOptions = () => ({})) {
+  constructor(world: World, pump: Pump, optionsOf: DeskOptions = () => ({}), routes = OWN_ROUTES) {
     this.#world = world
     this.#pump = pump
     this.#optionsOf = optionsOf
+    this.#routes = routes
   }
 
   /** A controller that dies over it has cut the connection: the operator asks again when there is one. */
@@ -70,7 +88,7 @@ export class RestDesk implements OperatorDesk {
   }
 
   async close(): Promise<void> {
-    await this.#front?.app.close()
+    if (this.#front !== null) await this.#routes.release(this.#front.app)
   }
 
   async #untilControllerUp(): Promise<void> {
@@ -112,7 +130,7 @@ export class RestDesk implements OperatorDesk {
 
   async #frontOf(controller: Controller): Promise<Front> {
     if (this.#front?.controller === controller) return this.#front
-    await this.#front?.app.close()
+    await this.close()
     const { commands, views } = controller
     const watch: CommandWatch = {
       asked: () => {
@@ -121,7 +139,7 @@ export class RestDesk implements OperatorDesk {
       },
       answered: () => (front.unanswered -= 1),
     }
-    const app = createApi({
+    const app = await this.#routes.appFor({
       commands: watched(commands, watch),
       views,
       version: packageVersion(),
@@ -131,7 +149,6 @@ export class RestDesk implements OperatorDesk {
     })
     const front: Front = { controller, app, isCommanded: false, unanswered: 0 }
     this.#front = front
-    await app.ready()
     return front
   }
 }

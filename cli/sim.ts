@@ -8,6 +8,7 @@ import { decimal, integerRange, MAX_SEED, mib, time, timeWithin, whole } from '.
 import { fieldValues, objectives, sweptAxes } from './sweep/option-values.ts'
 import type { SimCheckOptions } from './sim-check.ts'
 import type { SimCompareOptions } from './sim-compare.ts'
+import type { SimFuzzOptions } from './sim-fuzz.ts'
 import type { SimReplayOptions } from './sim-replay.ts'
 import type { SimServeOptions } from './sim-serve.ts'
 import type { SimRunOptions } from './sim-run.ts'
@@ -16,6 +17,7 @@ import type { SimWorkerOptions } from './sim-worker.ts'
 
 const MAX_PERCENT = 1000
 const MAX_JOBS = 1024
+const MAX_FUZZ_SEEDS = 10_000_000
 const MAX_NODES = 20_000
 /** More than a scenario allows: the oracles of gang scheduling put a whole cluster into one node. */
 const MAX_GPUS_PER_NODE = 8192
@@ -37,6 +39,7 @@ export function addSimCommands(program: Command, setExit: (code: number) => void
   addCompare(sim, setExit)
   addReplay(sim, setExit)
   addCheck(sim, setExit)
+  addFuzz(sim, setExit)
   addServe(sim, setExit)
   addScenarioCommands(sim, setExit)
   addRecordingCommands(sim, setExit)
@@ -160,6 +163,23 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
     .action(async (files: string[], options: SimCheckOptions) => {
       const { simCheck } = await import('./sim-check.ts')
       setExit(await simCheck(files, options))
+    })
+}
+
+function addFuzz(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('fuzz')
+    .description('draw scenarios with faults from seeds and judge each; of the first that fails a smaller one is written')
+    .argument('[file]', 'a scenario to judge instead: how a failure is repeated')
+    .option('--seeds <n>', 'how many seeds', whole(1, MAX_FUZZ_SEEDS), 1000)
+    .option('--from <seed>', 'the first of them', whole(0, MAX_SEED - MAX_FUZZ_SEEDS), 1)
+    .option('--jobs <n>', 'worker threads; else one for each core', whole(1, MAX_JOBS))
+    .option('--out <folder>', 'where the scenario of a failure is written', '.')
+    .option('--coverage', 'how often each path of the rules was taken; from 1,000 seeds on, a usual one that never was is a failure')
+    .option('--json', 'as JSON on stdout')
+    .action(async (file: string | undefined, options: SimFuzzOptions) => {
+      const { simFuzz } = await import('./sim-fuzz.ts')
+      setExit(await simFuzz(file, options))
     })
 }
 

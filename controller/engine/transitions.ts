@@ -35,7 +35,6 @@ export function assign(
   c.countPlaced(task, 1)
   c.enterState(task, 'assigned')
   task.attempt += 1
-  if (task.refusedBy !== null) forgiveRefusals(c, task)
   const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const placement = newLivePlacement(task, gpus, demandMib, now)
   task.placement = placement

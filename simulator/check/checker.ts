@@ -6,6 +6,7 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { Metrics } from '../report/result.ts'
 import type { AlwaysName, Assertions } from '../scenario/assertions.ts'
 import type { World } from '../world.ts'
+import { admissionRules } from './admission-rules.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import { fairnessBound } from './fairness-bound.ts'
 import { checkFinal, requireMetricPaths } from './final-metrics.ts'
@@ -14,8 +15,10 @@ import { Liveness } from './liveness.ts'
 import { observe } from './observed.ts'
 import type { Observed } from './observed.ts'
 import { Occurrence } from './occurrence.ts'
+import { eventChain, finalsNeverChange } from './record-rules.ts'
 import { Shadow } from './shadow.ts'
 import { singleRun } from './single-run.ts'
+import { victimChoice } from './victim-choice.ts'
 import { idleRule, noswapNeverSwapped, p0Rule } from './victim-rules.ts'
 import type { Report, Violation } from './violation.ts'
 import { commitLimit, reserveKept, residentWithinCapacity } from './vram-rules.ts'
@@ -43,7 +46,11 @@ const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => Always
   idle_rule: idleRule,
   p0_rule: p0Rule,
   fairness_bound: fairnessBound,
+  victim_choice: victimChoice,
   group_isolation: groupIsolation,
+  admission_rules: admissionRules,
+  event_chain: eventChain,
+  finals_never_change: finalsNeverChange,
 }
 
 /**

@@ -71,6 +71,8 @@ export class FaultyBus {
   lostWithBroker = 0
   /** Sees every message that is delivered. */
   onDelivery: ((subject: string, message: Envelope, from: string | null) => void) | null = null
+  /** Sees every answer that is delivered. */
+  onAnswer: ((asked: Envelope, answer: Envelope) => void) | null = null
 
   constructor(options: FaultyBusOptions) {
     this.#o = options
@@ -127,7 +129,10 @@ export class FaultyBus {
       done(outcome)
     }
     const answered = (answer: Envelope, from: Process): void =>
-      this.#leg(from, process, () => end({ answered: true, answer: this.#carried(answer) }))
+      this.#leg(from, process, () => {
+        this.onAnswer?.(message, answer)
+        end({ answered: true, answer: this.#carried(answer) })
+      })
     const failure = this.#send(process, subject, message, answered)
     if (isOver) return
     if (failure === null) cancel = clock.at(clock.now() + timeoutMs, () => end({ answered: false, why: 'timeout' }), RANK_MESSAGE)

@@ -13,11 +13,16 @@ const ALWAYS = {
     'What is resident on a GPU, or on its way in or out, fits into its physical VRAM; what is swapped out fits into host memory.',
   noswap_never_swapped: 'No task with noswap 1 is ever swapped out.',
   fairness_bound: 'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from the start of a round.',
+  victim_choice:
+    'Who leaves is whom the order of swap-outs names: whole levels first, then the longest not swapped that move the fewest bytes.',
   commit_limit: 'No placement takes a GPU beyond its commit limit.',
   idle_rule: 'Whoever is swapped out was idle for the idle period, or resident for longer than max_residency_seconds allows.',
   p0_rule: 'A P0 task leaves only for a P0 task.',
   group_isolation: 'A task comes only to nodes of a group that it targets; one that targets none only to nodes of none.',
   reserve_kept: 'Nothing is added into the safety reserve of a GPU.',
+  admission_rules: 'A placement finds an open node, a seat, its GPUs for itself if it asks for that, and strands nobody.',
+  event_chain: 'Events are numbered without a gap, time never falls, and a cause comes before what it caused.',
+  finals_never_change: 'Of a task that has ended nothing more is told, and the numbers of attempts only grow.',
 } as const satisfies Readonly<Record<string, string>>
 
 const EVENTUALLY = {

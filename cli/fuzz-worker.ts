@@ -1,0 +1,5 @@
+/** The worker thread of `sim fuzz`. */
+import { runFuzzTask } from './fuzz-run.ts'
+import { serveJobs } from './serve-jobs.ts'
+
+serveJobs(runFuzzTask)

@@ -1,0 +1,99 @@
+/**
+ * `admission_rules`: what semantics section 1 asks of a placement beside bytes and the commit limit: an open node, a seat, an exclusive GPU for
+ * itself, nobody stranded, and host memory for all who may have to change places. A task that starts after a swap was admitted when it began to own
+ * its bytes: what an operator has changed since is granted.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Mib } from '../../protocol/units.ts'
+import type { AlwaysRule, RuleContext } from './always-rule.ts'
+import type { Shadow, ShadowNode, ShadowPlacement, ShadowTask } from './shadow.ts'
+
+interface Placed {
+  readonly task: ShadowTask
+  readonly placement: ShadowPlacement
+  readonly node: ShadowNode
+}
+
+export function admissionRules({ shadow, observed, report }: RuleContext): AlwaysRule {
+  const closed = new Set<string>()
+  const away = new Set<string>()
+  const held = new Set<string>()
+  let changedAt = observed.now()
+  let promisedBefore = 0
+  return {
+    before(event) {
+      const node = event.kind === 'task_placed' ? shadow.nodes.get(event.nodeId ?? '') : undefined
+      if (node !== undefined) promisedBefore = promisedMib(shadow, node)
+    },
+    after(event) {
+      if (isChange(event)) changedAt = event.at
+      noteNode(event, closed, away)
+      if (event.kind === 'task_held') held.add(event.taskId ?? '')
+      if (event.kind === 'task_released') held.delete(event.taskId ?? '')
+      const placed = event.kind === 'task_placed' ? placedBy(event, shadow) : null
+      if (placed === null) return
+      const { task, node } = placed
+      const tell = (detail: string): void => report(detail, { taskId: task.id, nodeId: node.id })
+      if (held.has(task.id)) tell('it is held, and placed')
+      if (closed.has(node.id)) tell('it is placed on a node that takes no new task')
+      if (away.has(node.id)) tell('it is placed on a node that was not heard lately')
+      if (event.data['when'] === 'after_swap' && task.submittedAt <= changedAt) return
+      for (const gpu of placed.placement.gpus) for (const problem of problemsOn(gpu, placed, shadow)) tell(`GPU ${gpu}: ${problem}`)
+      const promised = promisedMib(shadow, node)
+      if (promised > promisedBefore && promised > node.hostSwapMib)
+        tell(`its swappable tasks would need ${promised} MiB of host memory, there are ${node.hostSwapMib} MiB`)
+    },
+  }
+}
+
+/** What an operator may change under the feet of somebody who waits for victims. */
+function isChange({ kind }: Event): boolean {
+  return kind === 'config_changed' || kind === 'node_config_changed' || kind === 'task_updated' || kind === 'growth_granted'
+}
+
+function noteNode({ kind, nodeId, data }: Event, closed: Set<string>, away: Set<string>): void {
+  if (nodeId === null) return
+  const set = (members: Set<string>, isIn: boolean): void => void (isIn ? members.add(nodeId) : members.delete(nodeId))
+  if (kind === 'node_config_changed' && typeof data['is_cordoned'] === 'boolean') set(closed, data['is_cordoned'])
+  if (kind === 'node_status') set(away, data['status'] !== 'up')
+  if (kind === 'node_registered' || kind === 'node_forgotten') {
+    closed.delete(nodeId)
+    away.delete(nodeId)
+  }
+}
+
+function placedBy({ taskId }: Event, shadow: Shadow): Placed | null {
+  const task = shadow.tasks.get(taskId ?? '')
+  const placement = task?.placement ?? null
+  const node = shadow.nodes.get(placement?.nodeId ?? '')
+  return task === undefined || placement === null || node === undefined ? null : { task, placement, node }
+}
+
+function problemsOn(gpu: number, { task, placement, node }: Placed, shadow: Shadow): string[] {
+  const tasks = [...(node.tasks[gpu] ?? [])]
+  const problems: string[] = []
+  const mostTasks = shadow.config.max_tasks_per_gpu
+  if (tasks.length > mostTasks) problems.push(`it has ${tasks.length} tasks, ${mostTasks} are allowed`)
+  const owner = tasks.find(({ request }) => request.gpuMode === 'exclusive')
+  if (owner !== undefined && tasks.length > 1) problems.push(`${owner.id} has it for itself, and ${tasks.length} tasks are there`)
+  const besideMib = shadow.capacityMib(node) - sum(tasks.filter(({ request }) => request.noswap === 1))
+  if (task.request.noswap === 0 && task.request.gpuMode === 'shared' && placement.demandMib > besideMib)
+    problems.push(`it asks for ${placement.demandMib} MiB, and noswap tasks leave ${besideMib} MiB`)
+  if (task.request.noswap === 0) return problems
+  const stranded = tasks.filter(({ request, placement: other }) => request.noswap === 0 && (other?.demandMib ?? 0) > besideMib)
+  if (stranded.length > 0) problems.push(`it strands ${stranded.map(({ id }) => id).join(', ')}: ${besideMib} MiB are left beside it`)
+  return problems
+}
+
+/** Of host memory: a GPU with more committed than fits promises room for all its swappable tasks at once. */
+function promisedMib(shadow: Shadow, node: ShadowNode): Mib {
+  let mib = 0
+  for (const [gpu, tasks] of node.tasks.entries()) {
+    if (shadow.placedMib(node, gpu) > shadow.capacityMib(node)) mib += sum([...tasks].filter(({ request }) => request.noswap === 0))
+  }
+  return mib
+}
+
+function sum(tasks: readonly ShadowTask[]): Mib {
+  return tasks.reduce((mib, { placement }) => mib + (placement?.demandMib ?? 0), 0)
+}

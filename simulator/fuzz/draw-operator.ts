@@ -1,0 +1,139 @@
+/**
+ * What an operator does, through the REST routes. In the end settings are no stricter than in the beginning, every node takes tasks, every task is
+ * released: whatever could start before still can.
+ */
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Dice } from './dice.ts'
+import type { Entry, Value } from './document.ts'
+import { GROUPS, type DrawnNode } from './draw-fleet.ts'
+import type { Features } from './features.ts'
+
+export interface OperatorShape {
+  /** The first half of an action comes before this, the one that takes it back before `overMs`. */
+  readonly untilMs: DurationMs
+  readonly overMs: DurationMs
+  readonly taskIds: readonly string[]
+}
+
+interface Ask {
+  readonly dice: Dice
+  readonly nodes: readonly DrawnNode[]
+  readonly shape: OperatorShape
+}
+
+export function drawOperator(dice: Dice, nodes: readonly DrawnNode[], { on }: Features, shape: OperatorShape): Entry[] {
+  const ask: Ask = { dice, nodes, shape }
+  const deeds: ((ask: Ask) => Entry[])[] = []
+  if (on.has('settings')) deeds.push(setConfig, setNode)
+  if (on.has('closing')) deeds.push(cordon, drain)
+  if (on.has('groups')) deeds.push(regroup)
+  if (on.has('updates')) deeds.push(update, update)
+  if (on.has('hands')) deeds.push(hold, swapByHand, swapByHand)
+  if (on.has('requeues')) deeds.push(requeue, releaseFreeze)
+  if (on.has('cancelling')) deeds.push(cancel)
+  if (deeds.length === 0) return []
+  const entries = Array.from({ length: dice.between(1, 8) }, () => dice.oneOf(deeds)(ask)).flat()
+  return entries.toSorted((a, b) => msOf(a) - msOf(b))
+}
+
+function msOf({ at }: Entry): number {
+  return Number(String(at).replace('ms', ''))
+}
+
+function setConfig({ dice, shape }: Ask): Entry[] {
+  const body = dice.oneOf<Entry>([
+    { default_vram_overcommit_percent: dice.oneOf([0, 50, 300]) },
+    { idle_swap_out_seconds: dice.oneOf([3, 10, 60]) },
+    { max_residency_seconds: dice.oneOf([null, 20, 120]) },
+    { placement_strategy: dice.oneOf(['best_fit', 'spread', 'fifo']) },
+    { run_lease_seconds: dice.oneOf([15, 30]) },
+  ])
+  return [{ at: first(dice, shape), put: '/api/v1/config', body }]
+}
+
+function setNode({ dice, nodes, shape }: Ask): Entry[] {
+  const { name, entry } = dice.oneOf(nodes)
+  const reserve = entry['safety_reserve_mib'] ?? null
+  const put = `/api/v1/nodes/{node:${name}}/config`
+  return [
+    {
+      at: first(dice, shape),
+      put,
+      body: { overcommit_vram_percent: dice.oneOf([null, 0, 500]), safety_reserve_mib: dice.oneOf([200, 400]) },
+    },
+    {
+      at: second(dice, shape),
+      put,
+      body: { overcommit_vram_percent: entry['overcommit_vram_percent'] ?? null, safety_reserve_mib: reserve },
+    },
+  ]
+}
+
+function cordon({ dice, nodes, shape }: Ask): Entry[] {
+  const path = `/api/v1/nodes/{node:${dice.oneOf(nodes).name}}`
+  return [
+    { at: first(dice, shape), post: `${path}/cordon` },
+    { at: second(dice, shape), post: `${path}/uncordon` },
+  ]
+}
+
+function drain({ dice, nodes, shape }: Ask): Entry[] {
+  const path = `/api/v1/nodes/{node:${dice.oneOf(nodes).name}}`
+  const query = dice.oneOf(['', '?requeue=true', '?requeue=true&after_seconds=20'])
+  return [
+    { at: first(dice, shape), post: `${path}/drain${query}` },
+    { at: second(dice, shape), post: `${path}/uncordon` },
+  ]
+}
+
+/** Also back to what the fleet says, at the end. */
+function regroup({ dice, nodes, shape }: Ask): Entry[] {
+  const group = dice.oneOf(GROUPS)
+  const put = `/api/v1/groups/${group}`
+  const members = (names: readonly DrawnNode[]): Value => ({ node_ids: names.map(({ name }) => nodeIdFromName(name)) })
+  const before = nodes.filter(({ groups }) => groups.includes(group))
+  return [
+    { at: first(dice, shape), put, body: members(dice.some(nodes, 50)) },
+    { at: `${shape.overMs}ms`, put, body: members(before) },
+  ]
+}
+
+function update({ dice, shape }: Ask): Entry[] {
+  const body = dice.oneOf<Entry>([{ priority: dice.oneOf([0, 1, 3]) }, { noswap: dice.oneOf([0, 1]) }, { vram_mib: dice.between(50, 800) }])
+  return [{ at: first(dice, shape), patch: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`, body }]
+}
+
+function hold({ dice, shape }: Ask): Entry[] {
+  const path = `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`
+  return [
+    { at: first(dice, shape), post: `${path}/hold` },
+    { at: second(dice, shape), post: `${path}/release` },
+  ]
+}
+
+function swapByHand({ dice, shape }: Ask): Entry[] {
+  const deed = dice.oneOf(['swap-out', 'swap-in'])
+  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/${deed}` }]
+}
+
+function requeue({ dice, shape }: Ask): Entry[] {
+  const body = dice.chance(40) ? { confirm_fenced: true } : {}
+  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/requeue`, body }]
+}
+
+function releaseFreeze({ dice, shape }: Ask): Entry[] {
+  return [{ at: first(dice, shape), post: '/api/v1/cluster/requeue-freeze/release' }]
+}
+
+function cancel({ dice, shape }: Ask): Entry[] {
+  return [{ at: first(dice, shape), delete: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}` }]
+}
+
+function first(dice: Dice, { untilMs }: OperatorShape): string {
+  return `${dice.below(untilMs)}ms`
+}
+
+function second(dice: Dice, { untilMs, overMs }: OperatorShape): string {
+  return `${dice.between(untilMs, overMs)}ms`
+}

@@ -1,0 +1,57 @@
+/** A seed becomes a scenario: fleet, configuration, workload, what the operator does and what breaks, all drawn from it. */
+import { ALWAYS_NAMES } from '../scenario/assertions.ts'
+import { seededStream } from '../seeded-random.ts'
+import { Dice } from './dice.ts'
+import type { Entry, FuzzDocument } from './document.ts'
+import { drawFaults } from './draw-faults.ts'
+import { drawConfig, drawFleet } from './draw-fleet.ts'
+import { drawOperator } from './draw-operator.ts'
+import { drawWorkload } from './draw-workload.ts'
+import { drawFeatures, type Features } from './features.ts'
+
+const MINUTE = 60_000
+
+/** When things happen: a world with faults is short and crowded, one without has time for every waiting period. */
+interface Times {
+  readonly arrivalsMs: number
+  readonly untilMs: number
+  readonly overMs: number
+}
+
+const CALM: Times = { arrivalsMs: 40 * MINUTE, untilMs: 60 * MINUTE, overMs: 100 * MINUTE }
+const FAULTY: Times = { arrivalsMs: 2.5 * MINUTE, untilMs: 3 * MINUTE, overMs: 4 * MINUTE }
+
+/** They compare a decision with what servers know at that instant: that is the same only where no message is under way. */
+const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_bound', 'victim_choice']
+
+/** What this seed draws, before anything is drawn. */
+export function featuresOf(seed: number): Features {
+  return drawFeatures(new Dice(seededStream(seed, 'fuzz/features')))
+}
+
+export function drawDocument(seed: number): FuzzDocument {
+  const features = featuresOf(seed)
+  const times = features.faults.length === 0 ? CALM : FAULTY
+  const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
+  const nodes = drawFleet(dice('fleet'), features)
+  const config = drawConfig(dice('config'), features)
+  const idlePeriodMs = Number(config['idle_swap_out_seconds']) * 1000
+  const workload = drawWorkload(dice('workload'), nodes, features, { arrivalsMs: times.arrivalsMs, idlePeriodMs })
+  const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
+  return {
+    scenario: `fuzz-${seed}`,
+    description: `Drawn from seed ${seed}.`,
+    version: 1,
+    seed,
+    clock: { until: `${times.overMs}ms` },
+    fleet: nodes.map(({ entry }) => entry),
+    config,
+    workload,
+    operator: drawOperator(dice('operator'), nodes, features, { untilMs: times.untilMs, overMs: times.overMs, taskIds }),
+    faults: drawFaults(dice('faults'), nodes, { kinds: features.faults, fromMs: 1_000, untilMs: times.untilMs, overMs: times.overMs }),
+    assert: {
+      always: features.faults.length === 0 ? ALWAYS_NAMES : ALWAYS_NAMES.filter((name) => !TO_THE_LETTER.includes(name)),
+      eventually: [{ that: 'every_feasible_task_runs' }],
+    },
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Swarm testing: each seed leaves out a random part of everything that can happen, so that what is left happens often and together
+ * (Groce, Zhang, Eide, Chen, Regehr: Swarm Testing, ISSTA 2012).
+ */
+import { FAULT_KINDS, type FaultKind } from '../scenario/fault.ts'
+import type { Dice } from './dice.ts'
+
+export const FLEET_FEATURES = [
+  'several_nodes',
+  'several_gpus',
+  'node_groups',
+  'node_settings',
+  'little_host_memory',
+  'slow_copies',
+] as const
+export const CONFIG_FEATURES = ['max_residency', 'queue_aging', 'strategy', 'few_seats', 'quick_waits', 'reserve'] as const
+export const WORKLOAD_FEATURES = [
+  'priorities',
+  'noswap',
+  'exclusive',
+  'multi_gpu',
+  'growth',
+  'target_groups',
+  'cancels',
+  'runtimes',
+  'policies',
+  'bursts',
+  'crowd',
+] as const
+export const OPERATOR_FEATURES = ['settings', 'closing', 'groups', 'updates', 'hands', 'requeues', 'cancelling'] as const
+
+export type Feature =
+  | (typeof FLEET_FEATURES)[number]
+  | (typeof CONFIG_FEATURES)[number]
+  | (typeof WORKLOAD_FEATURES)[number]
+  | (typeof OPERATOR_FEATURES)[number]
+
+export interface Features {
+  readonly on: ReadonlySet<Feature>
+  readonly faults: readonly FaultKind[]
+}
+
+const ALL: readonly Feature[] = [...FLEET_FEATURES, ...CONFIG_FEATURES, ...WORKLOAD_FEATURES]
+/** Of a hundred seeds so many have no faults: there every rule is checked to the letter. */
+const CALM_PERCENT = 40
+const OPERATED_PERCENT = 40
+
+export function drawFeatures(dice: Dice): Features {
+  const isCalm = dice.chance(CALM_PERCENT)
+  const isOperated = dice.chance(OPERATED_PERCENT)
+  const percent = dice.oneOf([25, 50, 75])
+  const on = new Set<Feature>([...dice.some(ALL, percent), ...(isOperated ? dice.some(OPERATOR_FEATURES, 50) : [])])
+  return { on, faults: isCalm ? [] : drawKinds(dice) }
+}
+
+/** Few kinds at a time, so that each is there often; now and then all of them. */
+function drawKinds(dice: Dice): readonly FaultKind[] {
+  const kinds = dice.some(FAULT_KINDS, dice.oneOf([10, 25, 60]))
+  return kinds.length > 0 ? kinds : [dice.oneOf(FAULT_KINDS)]
+}

@@ -1,0 +1,85 @@
+/**
+ * Who returns while somebody ahead of him waits whom the same bytes would have let return, and who should collect and does not (semantics 5, "Return").
+ * Looked at when a turn is over, in a world where a turn is decided in one cycle.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Instant, Mib } from '../../protocol/units.ts'
+import type { Report } from '../check/violation.ts'
+import type { World } from '../world.ts'
+
+type Cluster = World['controller']['engine']['cluster']
+type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
+type LiveNode = Cluster['nodes'] extends ReadonlyMap<string, infer N> ? N : never
+type LiveEntry = LiveNode['queue'][number]
+type LiveGpu = LiveEntry['gpus'][number]
+
+/** Rank, then the instant at which it asked: smaller returns first. */
+interface Turn {
+  readonly rank: 0 | 1
+  readonly askedAt: Instant
+}
+
+export function checkReturnOrder(world: World, events: readonly Event[], report: Report): void {
+  const { cluster } = world.controller.engine
+  for (const { kind, at, taskId, data } of events) {
+    const task = kind === 'swap_in_decided' ? cluster.tasks.get(taskId ?? '') : undefined
+    const placement = task?.placement
+    if (task === undefined || placement === null || placement === undefined) continue
+    const turn = turnOf(cluster, task, at - (data['waited_ms'] as number), at)
+    for (const entry of placement.node.queue) {
+      if (entry.kind !== 'swap_in' || entry.owns || (entry.task.placement?.backOffUntil ?? 0) > at) continue
+      const isServable = entry.needMib <= placement.demandMib && isSameGpus(entry.gpus, placement.gpus) && !isWorseFor(entry, task)
+      const theirs = turnOf(cluster, entry.task, entry.askedAt, at)
+      const isAhead = theirs.rank < turn.rank || (theirs.rank === turn.rank && theirs.askedAt < turn.askedAt)
+      if (isServable && isAhead) report(`it returns while ${entry.task.spec.id}, which asked before, waits`, { taskId: task.spec.id })
+    }
+  }
+}
+
+/** Every decision is over: a node whose oldest return has waited long, and could be covered by whoever is placed there, has a collector. */
+export function checkCollector(world: World, nodeIds: Iterable<string>, report: Report): void {
+  const { cluster } = world.controller.engine
+  const now = world.clock.now()
+  for (const nodeId of nodeIds) {
+    const node = cluster.nodes.get(nodeId)
+    if (node === undefined || node.collector !== null) continue
+    const entry = node.queue.find((one) => shouldCollect(one, cluster, now))
+    if (entry !== undefined) report('it has waited long, could be covered, and nobody collects', { nodeId, taskId: entry.task.spec.id })
+  }
+}
+
+function shouldCollect(entry: LiveEntry, cluster: Cluster, now: Instant): boolean {
+  if (entry.kind !== 'swap_in' || entry.owns || now - entry.askedAt < cluster.policy.swapInAgingMs) return false
+  if ((entry.task.placement?.backOffUntil ?? 0) > now) return false
+  return entry.gpus.every(
+    (gpu) => entry.needMib <= gpu.capacityMib - gpu.noswapMib && missingMib(gpu, entry) <= couldLeaveMib(gpu, entry, now),
+  )
+}
+
+function missingMib(gpu: LiveGpu, { needMib }: LiveEntry): Mib {
+  const owned = gpu.owners.reduce((mib, owner) => mib + owner.needMib, 0)
+  return needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
+}
+
+/** A task that starts in this very instant counts from the next change on its GPU on: a start alone makes nobody look. */
+function couldLeaveMib(gpu: LiveGpu, { task }: LiveEntry, now: Instant): Mib {
+  let mib = 0
+  for (const { task: other, noswap, residency, demandMib, startedAt } of gpu.placements) {
+    const isFree = noswap === 0 && residency === 'resident' && other !== task && startedAt !== null && startedAt < now
+    if (isFree && (other.spec.priority !== 0 || task.spec.priority === 0)) mib += demandMib
+  }
+  return mib
+}
+
+function turnOf(cluster: Cluster, { spec }: LiveTask, askedAt: Instant, now: Instant): Turn {
+  return { rank: spec.priority === 0 || now - askedAt >= cluster.policy.swapInAgingMs ? 0 : 1, askedAt }
+}
+
+/** P0 victims leave for P0 alone: what let the one return may not let the other. */
+function isWorseFor({ task }: LiveEntry, { spec }: LiveTask): boolean {
+  return spec.priority === 0 && task.spec.priority !== 0
+}
+
+function isSameGpus(a: readonly LiveGpu[], b: readonly LiveGpu[]): boolean {
+  return a.length === b.length && a.every((gpu) => b.includes(gpu))
+}

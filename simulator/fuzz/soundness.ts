@@ -1,0 +1,83 @@
+/**
+ * What is asked of a run beside its assertions: books that agree, an order of the queue that is kept, an end within bounds, and nothing left over.
+ * A world without faults is held to the letter; where something breaks, what depends on messages that are under way is looked at in the end.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Report, Violation } from '../check/violation.ts'
+import type { World } from '../world.ts'
+import { checkAgreement, checkBooks, checkLeftovers } from './books.ts'
+import { checkQueueOrder } from './queue-order.ts'
+import { checkCollector, checkReturnOrder } from './return-order.ts'
+
+/** A run that is not over by then never is. */
+export interface Bounds {
+  readonly steps: number
+  readonly virtualMs: DurationMs
+}
+
+/** A run that does not end: it is given up. */
+export class Overrun extends Error {
+  override readonly name = 'Overrun'
+}
+
+const MAX_VIOLATIONS = 20
+/** R11. */
+const MOST_IN_FLIGHT_PER_NODE = 32
+
+export class Soundness {
+  readonly violations: Violation[] = []
+  readonly #world: World
+  readonly #bounds: Bounds
+  readonly #isCalm: boolean
+  readonly #nodeIds = new Set<string>()
+  #isNews = false
+
+  constructor(world: World, bounds: Bounds, isCalm: boolean) {
+    this.#world = world
+    this.#bounds = bounds
+    this.#isCalm = isCalm
+    world.listen((events) => this.#heard(events))
+  }
+
+  /** Throws Overrun. */
+  afterStep(): void {
+    const { clock, nowMs } = this.#world
+    if (clock.steps > this.#bounds.steps || nowMs > this.#bounds.virtualMs)
+      throw new Overrun(`after ${clock.steps} steps, at ${nowMs} ms, the run is not over`)
+    this.#checkInFlight()
+    if (!this.#isNews || (clock.nextAt() ?? Infinity) <= clock.now()) return
+    this.#isNews = false
+    checkBooks(this.#world, this.#nodeIds, this.#reportAs('books'))
+    if (this.#isCalm) checkCollector(this.#world, this.#nodeIds, this.#reportAs('collector'))
+    this.#nodeIds.clear()
+    if (this.#isCalm) checkAgreement(this.#world, this.#reportAs('agreement'))
+  }
+
+  /** At most so many commands are under way to all nodes together (R11). */
+  #checkInFlight(): void {
+    const { inFlight } = this.#world.controller.outboundDepth()
+    const most = MOST_IN_FLIGHT_PER_NODE * this.#world.plan.nodes.length
+    if (inFlight > most) this.#reportAs('commands_in_flight')(`${inFlight} commands are under way, ${most} may be`)
+  }
+
+  finish(): void {
+    checkBooks(this.#world, this.#world.controller.engine.cluster.nodes.keys(), this.#reportAs('books'))
+    checkLeftovers(this.#world, this.#reportAs('leftovers'))
+    checkAgreement(this.#world, this.#reportAs('agreement'))
+  }
+
+  #heard(events: readonly Event[]): void {
+    this.#isNews = true
+    for (const { nodeId } of events) if (nodeId !== null) this.#nodeIds.add(nodeId)
+    if (!this.#isCalm) return
+    checkQueueOrder(this.#world, events, this.#reportAs('queue_order'))
+    checkReturnOrder(this.#world, events, this.#reportAs('return_order'))
+  }
+
+  #reportAs(assertion: string): Report {
+    return (detail, place = {}) => {
+      if (this.violations.length < MAX_VIOLATIONS) this.violations.push({ assertion, at: this.#world.clock.now(), detail, ...place })
+    }
+  }
+}

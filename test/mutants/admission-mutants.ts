@@ -1,0 +1,376 @@
+/** Each rule of admission and of the pending queue (semantics 1 and 4), taken out. */
+import { edit, type Mutant } from './mutant.ts'
+
+const SCHEDULER = 'controller/scheduler'
+const SWAP = 'controller/swap'
+const ENGINE = 'controller/engine'
+
+const ADMISSION: readonly Mutant[] = [
+  {
+    name: 'a-no-commit-limit',
+    rule: 'admission',
+    says: 'N + S + d may exceed L',
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        '  return gpu.limitMib - gpu.noswapMib - gpu.swappableMib\n',
+        '  return gpu.physicalMib + 0 * gpu.noswapMib\n',
+      ),
+    ],
+  },
+  {
+    name: 'a-limit-at-zero-percent',
+    rule: 'admission',
+    says: 'with overcommit off the reserve may be committed',
+    edits: [
+      edit(
+        'controller/domain/vram.ts',
+        '  return overcommitPercent === 0 ? Math.min(effective, capacityMib) : effective\n',
+        '  return effective + 0 * capacityMib\n',
+      ),
+    ],
+    likes: ['reserve'],
+  },
+  {
+    name: 'a-node-override-ignored',
+    rule: 'admission',
+    says: "a node's own percentage does not count",
+    edits: [
+      edit(
+        'controller/domain/vram.ts',
+        "  return override === null ? { percent: globalPercent, source: 'global' } : { percent: override, source: 'node' }\n",
+        "  return { percent: globalPercent, source: override === null ? 'global' : 'node' }\n",
+      ),
+    ],
+    likes: ['node_settings'],
+  },
+  {
+    name: 'a-no-reserve',
+    rule: 'admission',
+    says: 'the reserve counts as capacity',
+    edits: [
+      edit(
+        'controller/domain/vram.ts',
+        '  return Math.max(0, physicalMib - reserveMib - foreignMib)\n',
+        '  return Math.max(0, physicalMib - 0 * reserveMib - foreignMib)\n',
+      ),
+    ],
+    likes: ['reserve'],
+  },
+  {
+    name: 'a-not-free-now',
+    rule: 'admission',
+    says: 'a task starts where it does not fit physically',
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'const room = Math.min(commitRoomMib(gpu), gpu.freeMib, hostRoomMib(gpu, kind))',
+        'const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostRoomMib(gpu, kind))',
+      ),
+    ],
+  },
+  {
+    name: 'a-noswap-counts-headroom',
+    rule: 'admission',
+    says: 'a noswap task may be placed in headroom',
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'const room = Math.min(commitRoomMib(gpu), gpu.freeMib, hostRoomMib(gpu, kind))',
+        "const room = Math.min(commitRoomMib(gpu), kind === 'noswap' ? gpu.physicalMib : gpu.freeMib, hostRoomMib(gpu, kind))",
+      ),
+    ],
+    likes: ['noswap'],
+  },
+  {
+    name: 'a-strands-somebody',
+    rule: 'admission',
+    says: 'a noswap task may leave a swappable one no room to return',
+    edits: [
+      edit(`${SCHEDULER}/feasible.ts`, '  return besideNoswapMib(gpu) - gpu.largestSwappableMib\n', '  return besideNoswapMib(gpu)\n'),
+    ],
+    likes: ['noswap'],
+  },
+  {
+    name: 'a-beside-noswap-ignored',
+    rule: 'admission',
+    says: 'a swappable task is admitted where noswap tasks leave it no room',
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostRoomMib(gpu, kind))',
+        'const room = Math.min(commitRoomMib(gpu), hostRoomMib(gpu, kind))',
+      ),
+    ],
+    likes: ['noswap'],
+    directed: { test: 'test/property/feasible.test.ts' },
+  },
+  {
+    name: 'a-no-host-memory-promised',
+    rule: 'admission',
+    says: 'more is committed than could change places through host memory',
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        "  if (kind === 'swappable') return Math.max(belowCapacity, left)\n",
+        '  if (left > -Infinity) return Infinity\n',
+      ),
+    ],
+    likes: ['little_host_memory'],
+  },
+  {
+    name: 'a-host-memory-of-several-gpus',
+    rule: 'admission',
+    says: 'the GPUs of a task are each promised the same host memory',
+    edits: [
+      edit(
+        `${SCHEDULER}/schedule.ts`,
+        '  return promised <= node.hostSwapMib || promised === node.hostPromisedMib\n',
+        '  return promised < Infinity\n',
+      ),
+    ],
+    likes: ['little_host_memory'],
+  },
+  {
+    name: 'a-no-seats',
+    rule: 'admission',
+    says: 'max_tasks_per_gpu does not count',
+    edits: [edit(`${SCHEDULER}/feasible.ts`, 'gpu.placements.length + gpu.claims.length < maxTasksPerGpu', 'maxTasksPerGpu > 0')],
+    likes: ['few_seats'],
+  },
+  {
+    name: 'a-exclusive-joins-others',
+    rule: 'admission',
+    says: 'an exclusive task is placed beside others',
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        "if (kind === 'exclusive') return isEmpty(gpu) ? Math.min(gpu.freeMib, gpu.limitMib) : NOTHING",
+        "if (kind === 'exclusive') return Math.min(gpu.freeMib, gpu.limitMib)",
+      ),
+    ],
+    likes: ['exclusive'],
+  },
+  {
+    name: 'a-others-join-exclusive',
+    rule: 'admission',
+    says: 'others are placed beside an exclusive task',
+    edits: [edit(`${SCHEDULER}/feasible.ts`, 'isPlaceable(gpu.node) && gpu.exclusiveTask === null &&', 'isPlaceable(gpu.node) &&')],
+    likes: ['exclusive'],
+  },
+  {
+    name: 'a-cordon-ignored',
+    rule: 'admission',
+    says: 'a cordoned node takes tasks',
+    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !node.isCordoned\n", "  return node.status === 'up'\n")],
+    likes: ['closing'],
+  },
+  {
+    name: 'a-silence-ignored',
+    rule: 'admission',
+    says: 'a node that was not heard lately takes tasks',
+    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !node.isCordoned\n", '  return !node.isCordoned\n')],
+    likes: ['crash', 'partition'],
+  },
+  {
+    name: 'a-group-node-in-the-pool',
+    rule: 'admission',
+    says: 'a node of a group takes tasks of the common pool',
+    edits: [
+      edit(
+        `${ENGINE}/cluster.ts`,
+        '  if (poolKey === COMMON_POOL) return groups.length === 0\n',
+        '  if (poolKey === COMMON_POOL) return true\n',
+      ),
+    ],
+    likes: ['node_groups'],
+  },
+  {
+    name: 'a-any-group-will-do',
+    rule: 'admission',
+    says: 'a task that targets groups is placed on a node of another, or of none',
+    edits: [
+      edit(
+        `${ENGINE}/cluster.ts`,
+        "  return poolKey.split('\\n').some((group) => groups.includes(group))\n",
+        "  return poolKey.split('\\n').some((group) => groups.includes(group) || groups.length >= 0)\n",
+      ),
+    ],
+    likes: ['target_groups'],
+  },
+  {
+    name: 'a-pending-owner-uncounted',
+    rule: 'admission',
+    says: 'a pending owner does not count in N or S',
+    edits: [
+      edit(
+        `${ENGINE}/gpu-ledger.ts`,
+        '  gpu.claims.push(entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
+        '  gpu.claims.push(entry)\n',
+      ),
+      edit(
+        `${ENGINE}/gpu-ledger.ts`,
+        '  gpu.claims.splice(at, 1)\n  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
+        '  gpu.claims.splice(at, 1)\n',
+      ),
+    ],
+  },
+  {
+    name: 'a-several-gpus-one-by-one',
+    rule: 'admission',
+    says: 'a task on several GPUs starts on fewer when they do not all fit',
+    edits: [
+      edit(
+        `${SCHEDULER}/schedule.ts`,
+        '  return chosen.length === shape.gpuCount && hasHostRoom',
+        '  return chosen.length > 0 && hasHostRoom',
+      ),
+    ],
+    likes: ['multi_gpu'],
+    directed: { test: 'test/property/feasible.test.ts' },
+  },
+  {
+    name: 'a-too-large-is-feasible',
+    rule: 'admission',
+    says: 'a task that is larger than any GPU beside its reserve counts as one that could run',
+    edits: [edit(`${SCHEDULER}/feasible.ts`, '  return gpu.physicalMib - gpu.reserveMib\n', '  return 2 * gpu.physicalMib\n')],
+    directed: { test: 'test/property/feasible.test.ts' },
+  },
+  {
+    name: 'a-growth-beside-noswap',
+    rule: 'admission',
+    says: 'a growth may take what noswap tasks hold',
+    edits: [
+      edit(
+        `${SWAP}/resume.ts`,
+        '  for (const gpu of entry.gpus) if (held + entry.needMib > besideOthersMib(gpu, entry)) return false\n',
+        '  for (const gpu of entry.gpus) if (held + entry.needMib > gpu.physicalMib + 0 * besideOthersMib(gpu, entry)) return false\n',
+      ),
+    ],
+    likes: ['growth'],
+  },
+  {
+    name: 'a-noswap-growth-waits-for-ever',
+    rule: 'admission',
+    says: 'the growth of a noswap task is not refused after its wait',
+    edits: [
+      edit(
+        `${ENGINE}/node-queue.ts`,
+        "    if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)\n    else if",
+        '    if',
+      ),
+    ],
+    likes: ['growth'],
+  },
+  {
+    name: 'a-becomes-noswap-unasked',
+    rule: 'admission',
+    says: 'noswap 0 → 1 is no admission',
+    edits: [edit(`${ENGINE}/task-commands.ts`, '    if (refusal !== null) return conflict(refusal)\n', '    void refusal\n')],
+    likes: ['updates'],
+  },
+  {
+    name: 'a-after-swap-first',
+    rule: 'admission',
+    says: 'a GPU where the task fits after a swap is preferred to one where it fits now',
+    edits: [
+      edit(
+        `${SCHEDULER}/schedule.ts`,
+        "  for (const when of ['now', 'after_swap'] as const) {\n    const place",
+        "  for (const when of ['after_swap', 'now'] as const) {\n    const place",
+      ),
+    ],
+    directed: { scenario: 'fits-now-first' },
+  },
+  {
+    name: 'a-worst-fit',
+    rule: 'admission',
+    says: 'best_fit takes the GPU with the most free',
+    edits: [
+      edit(
+        `${SCHEDULER}/score.ts`,
+        "  return strategy === 'spread' ? { key1: -gpu.freeMib",
+        "  return strategy !== 'spread' ? { key1: -gpu.freeMib",
+      ),
+    ],
+    directed: { scenario: 'best-fit-packs' },
+  },
+]
+
+const QUEUE: readonly Mutant[] = [
+  {
+    name: 'q-priority-ignored',
+    rule: 'queue',
+    says: 'the pending queue is in order of submission alone',
+    edits: [
+      edit(
+        `${SCHEDULER}/queue.ts`,
+        '  if (policy.queueAgingMs === null) return task.spec.priority\n',
+        '  if (policy.queueAgingMs === null) return 0\n',
+      ),
+    ],
+    likes: ['priorities'],
+  },
+  {
+    name: 'q-last-come-first',
+    rule: 'queue',
+    says: 'of one class the last submitted is first',
+    edits: [
+      edit(`${SCHEDULER}/queue.ts`, 'a.task.spec.seq - b.task.spec.seq', 'b.task.spec.seq - a.task.spec.seq'),
+      edit(
+        `${ENGINE}/pending-queue.ts`,
+        'task.queueClass, task.spec.seq, -searchDemandMib',
+        'task.queueClass, -task.spec.seq, -searchDemandMib',
+      ),
+    ],
+  },
+  {
+    name: 'q-fifo-overtakes',
+    rule: 'queue',
+    says: 'under fifo later tasks overtake',
+    edits: [
+      edit(
+        `${SCHEDULER}/schedule.ts`,
+        "view.policy.strategy === 'fifo' ? nextInFifo(view)",
+        'view.policy.strategy === null ? nextInFifo(view)',
+      ),
+    ],
+    likes: ['strategy'],
+  },
+  {
+    name: 'q-held-is-placed',
+    rule: 'queue',
+    says: 'a held task is placed',
+    edits: [edit(`${ENGINE}/holding.ts`, '  c.dequeue(task)\n  c.endWait(task, now)\n', '  c.endWait(task, now)\n')],
+    likes: ['hands'],
+  },
+  {
+    name: 'q-no-reservation',
+    rule: 'queue',
+    says: 'a head that has waited long reserves nothing',
+    edits: [
+      edit(
+        `${ENGINE}/holds.ts`,
+        '  if (holders !== null) for (const [pool, holder] of holders) renew(c, pool, holder)\n',
+        '  void renew\n',
+      ),
+    ],
+    directed: { scenario: 'large-task-not-starved' },
+  },
+  {
+    name: 'q-no-aging',
+    rule: 'queue',
+    says: 'queue_aging_seconds lifts nobody',
+    edits: [
+      edit(
+        `${SCHEDULER}/queue.ts`,
+        '  return Math.max(0, task.spec.priority - Math.floor((now - task.pendingSince) / policy.queueAgingMs))\n',
+        '  return task.spec.priority + 0 * now\n',
+      ),
+    ],
+    likes: ['queue_aging'],
+    directed: { scenario: 'aged-task-overtakes' },
+  },
+]
+
+export const ADMISSION_MUTANTS: readonly Mutant[] = [...ADMISSION, ...QUEUE]

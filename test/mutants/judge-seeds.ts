@@ -1,0 +1,21 @@
+/**
+ * One process of the hunt, with the mutant loaded: judges seeds, or a scenario file, in the order given on stdin (one a line) and tells on stdout what it
+ * does, a line each: `seed 7`, then `ok` or `caught RULE`; ends with the first that is caught.
+ */
+import { createInterface } from 'node:readline'
+import { createDesks } from '../../cli/shared-desks.ts'
+import { scenarioOf } from '../../simulator/fuzz/build.ts'
+import { drawDocument } from '../../simulator/fuzz/draw.ts'
+import { judge } from '../../simulator/fuzz/judge.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+
+const desks = createDesks()
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(`judges ${line}\n`)
+  const scenario = /^\d+$/.test(line) ? scenarioOf(drawDocument(Number(line))) : loadScenario(line).scenario
+  const { violations } = await judge(scenario, desks.openDesk)
+  const [first] = violations
+  process.stdout.write(first === undefined ? 'ok\n' : `caught ${first.rule}\n`)
+  if (first !== undefined) break
+}
+process.exit(0)

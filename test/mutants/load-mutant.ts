@@ -1,0 +1,31 @@
+/** Loaded with `node --import`: the sources that the mutant named by MUTANT changes are loaded changed. No file is written. */
+import { registerHooks } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
+import type { Edit } from './mutant.ts'
+import { mutantNamed } from './mutants.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const name = process.env['MUTANT'] ?? ''
+const edits = new Map<string, Edit[]>()
+
+if (name !== '') {
+  for (const edit of mutantNamed(name).edits) {
+    const url = pathToFileURL(join(ROOT, edit.file)).href
+    edits.set(url, [...(edits.get(url) ?? []), edit])
+  }
+  registerHooks({
+    load(url, context, nextLoad) {
+      const loaded = nextLoad(url, context)
+      const mine = edits.get(url)
+      if (mine === undefined || loaded.source === null || loaded.source === undefined) return loaded
+      const text = typeof loaded.source === 'string' ? loaded.source : new TextDecoder().decode(loaded.source)
+      return { ...loaded, source: mine.reduce(mutated, text) }
+    },
+  })
+}
+
+function mutated(text: string, { file, find, put }: Edit): string {
+  if (text.split(find).length !== 2) throw new Error(`mutant ${name}: what it takes out does not stand exactly once in ${file}`)
+  return text.replace(find, () => put)
+}

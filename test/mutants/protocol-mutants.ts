@@ -1,0 +1,494 @@
+/** Each rule of the wire, R1 to R12, taken out. */
+import { edit, type Mutant } from './mutant.ts'
+
+const SERVER = 'gpu-server/core'
+const ENGINE = 'controller/engine'
+const WIRE = 'controller/wire'
+
+const CRASHES = ['crash_controller', 'restart_controller', 'slow_disk', 'fsync_error']
+const LINKS = ['partition', 'drop', 'hold', 'delay', 'reorder', 'restart_broker']
+
+export const PROTOCOL_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'r1-told-before-durable',
+    rule: 'R1',
+    says: 'the controller publishes, answers and sends before the commit is durable',
+    edits: [
+      edit(
+        `${ENGINE}/engine.ts`,
+        `    committed.then(
+      () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(turn)),`,
+        `    this.#complete(turn)
+    committed.then(
+      () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(new Turn())),`,
+      ),
+    ],
+    likes: CRASHES,
+  },
+  {
+    name: 'r2-same-attempt',
+    rule: 'R2',
+    says: 'an assignment does not count the attempt up',
+    edits: [edit(`${ENGINE}/transitions.ts`, '  task.attempt += 1\n', '  task.attempt = Math.max(1, task.attempt)\n')],
+  },
+  {
+    name: 'r2-any-epoch-writes',
+    rule: 'R2',
+    says: 'the store takes batches of an earlier epoch',
+    edits: [edit('controller/adapters/memory-store.ts', 'if (batch.marks.epoch < held.marks.epoch)', 'if (false as boolean)')],
+    likes: ['second_controller'],
+  },
+  {
+    name: 'r3-stale-epoch-obeyed',
+    rule: 'R3',
+    says: 'a server obeys a controller that has been replaced',
+    edits: [
+      edit(`${SERVER}/durable-state.ts`, '    return epoch < this.#highestEpoch\n', '    return false\n'),
+      edit(`${SERVER}/durable-state.ts`, '    if (epoch < this.#highestEpoch) return false\n', ''),
+    ],
+    likes: ['second_controller', 'delay', 'hold', 'reorder'],
+  },
+  {
+    name: 'r3-other-boot-obeyed',
+    rule: 'R3',
+    says: 'a server obeys a command for an earlier boot',
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        "    if (command.node_boot.counter !== boot.counter || command.node_boot.random !== boot.random) return 'other_boot'\n",
+        '',
+      ),
+    ],
+    likes: ['crash', 'bounce', 'node_disk_lost'],
+  },
+  {
+    name: 'r3-late-command-obeyed',
+    rule: 'R3',
+    says: 'a server obeys a command whose time is over',
+    edits: [edit(`${SERVER}/commands.ts`, "    if (envelopes.mono() > command.valid_until_mono) return 'expired'\n", '')],
+    likes: ['delay', 'hold', 'reorder'],
+  },
+  {
+    name: 'r3-start-without-lease',
+    rule: 'R3',
+    says: 'a server starts a task without a run lease',
+    edits: [edit(`${SERVER}/commands.ts`, "    if (!lease.holds(envelopes.mono())) return 'no_lease'\n", '')],
+    likes: LINKS,
+  },
+  {
+    name: 'r3-old-attempt-starts',
+    rule: 'R3',
+    says: 'an attempt that was seen before starts again',
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        '    const { clock, durable } = this.#parts\n    if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)\n',
+        '    const { clock, durable } = this.#parts\n',
+      ),
+    ],
+    likes: ['duplicate', 'delay', 'drop'],
+  },
+  {
+    name: 'r3-start-without-room',
+    rule: 'R3',
+    says: 'a server starts a task that does not fit beside the reserve',
+    edits: [edit(`${SERVER}/commands.ts`, "    if (!ledger.fits(gpus, vram_mib)) return 'no_vram'\n", '')],
+    likes: LINKS,
+  },
+  {
+    name: 'r3-refusal-burns-nothing',
+    rule: 'R3',
+    says: 'a refused attempt may start later',
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        '    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)\n    return this.#result(command',
+        '    const isDurable = true\n    return this.#result(command',
+      ),
+    ],
+    likes: ['duplicate', 'delay', 'reorder'],
+  },
+  {
+    name: 'r3-never-seen-burns-nothing',
+    rule: 'R3',
+    says: 'an attempt of which the controller was told never_seen may start later',
+    edits: [edit(`${SERVER}/commands.ts`, 'isBurned ? durable.persist() : durable.burn(task_id, attempt)', 'durable.persist()')],
+    likes: ['delay', 'reorder', 'hold'],
+  },
+  {
+    name: 'r3-refusing-node-asked-again',
+    rule: 'R3',
+    says: 'a node that refused a task is a choice for it at once',
+    edits: [
+      edit(
+        `${ENGINE}/node-events.ts`,
+        '    task.refusedBy = refusedBy.set(node.id, Math.max(seq, node.snapshotSeq))\n',
+        '    void refusedBy\n',
+      ),
+    ],
+    likes: LINKS,
+  },
+  {
+    name: 'r4-lease-end-suspends-nobody',
+    rule: 'R4',
+    says: 'nothing is suspended or ended at the end of the run lease',
+    edits: [
+      edit(`${SERVER}/lease-watch.ts`, 'if (!lease.isElided) device.lease(envelopes.instantOf(lease.untilMono), lengthMs)', 'void device'),
+      edit(`${SERVER}/lease-watch.ts`, '    this.#plan(lengthMs)\n', '    void lengthMs\n'),
+    ],
+    likes: LINKS,
+  },
+  {
+    name: 'r4-lease-end-ends-nobody',
+    rule: 'R4',
+    says: 'what was suspended at the end of a lease is not ended after another',
+    edits: [
+      edit(`${SERVER}/lease-watch.ts`, '      this.#cancel = clock.at(endsAt + lengthMs, end, RANK_MESSAGE)\n', '      void end\n'),
+      edit(
+        'simulator/fleet/simulated-device.ts',
+        '      this.#cancelLease = this.#leaseClock.at(until + lengthMs, end, RANK_DEVICE)\n',
+        '      void [end, lengthMs]\n',
+      ),
+    ],
+    directed: { scenario: 'ended-after-two-leases' },
+  },
+  {
+    name: 'r4-unconfirmed-start-runs-on',
+    rule: 'R4',
+    says: 'a task whose start is not acknowledged outlives the lease when its policy is wait',
+    edits: [
+      edit(`${SERVER}/lease-watch.ts`, "attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged", "attempt.onNodeLoss !== 'wait'"),
+      edit('simulator/fleet/simulated-device.ts', '      isLeased: true,\n', "      isLeased: start.onNodeLoss !== 'wait',\n"),
+    ],
+    likes: LINKS,
+  },
+  {
+    name: 'r4-nobody-adopted',
+    rule: 'R4',
+    says: 'a starting server knows nothing of the tasks that live on under their guards',
+    edits: [edit(`${SERVER}/server-core.ts`, '    adopt(this.#parts, this.#growths)\n', '    void adopt\n')],
+    likes: ['bounce'],
+  },
+  {
+    name: 'r4-lease-from-receipt',
+    rule: 'R4',
+    says: 'a run lease counts from when the answer arrived',
+    edits: [
+      edit(
+        `${SERVER}/lease-watch.ts`,
+        'if (!lease.grant(sentMono, lengthMs)) return false',
+        'if (!lease.grant(Math.max(sentMono, envelopes.mono()), lengthMs)) return false',
+      ),
+    ],
+    likes: ['delay', 'reorder', 'hold'],
+  },
+  {
+    name: 'r5-requeued-at-once',
+    rule: 'R5',
+    says: 'a silent node is given up before its lease is over',
+    edits: [
+      edit(
+        `${ENGINE}/node-word.ts`,
+        '  return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS\n',
+        '  return 0 * leases * leaseMs\n',
+      ),
+    ],
+    likes: LINKS,
+  },
+  {
+    name: 'r5-no-new-window-after-start',
+    rule: 'R5',
+    says: 'a controller that starts grants its nodes no new window',
+    edits: [edit(`${ENGINE}/node-word.ts`, '  grantLease(word, leaseMs, now)\n  word.longLeaseEndsAt', '  word.longLeaseEndsAt')],
+    likes: CRASHES,
+  },
+  {
+    name: 'r5-unconfirmed-start-given-up-early',
+    rule: 'R5',
+    says: 'an unconfirmed start is pending again after one lease instead of two',
+    edits: [edit(`${ENGINE}/liveness.ts`, ': node.word.endedAt) || c.freeze', ': node.word.leaseEndsAt) || c.freeze')],
+    likes: LINKS,
+    directed: { test: 'test/unit/liveness.test.ts' },
+  },
+  {
+    name: 'r5-long-leases-forgotten',
+    rule: 'R5',
+    says: 'a lease that was configured longer before is not waited for',
+    edits: [
+      edit(
+        `${ENGINE}/node-word.ts`,
+        '    node.word.longLeaseEndsAt = node.word.leaseEndsAt\n    c.recorder',
+        '    node.word.leaseEndsAt = 0\n    c.recorder',
+      ),
+    ],
+    likes: ['settings'],
+  },
+  {
+    name: 'r5-operator-requeue-asks-nobody',
+    rule: 'R5',
+    says: "an operator's requeue does not wait for the node's stop answer",
+    edits: [
+      edit(
+        `${ENGINE}/task-commands.ts`,
+        "  if (!confirmFenced) orderStop(c, placement, { then: 'pending', reason: `requeued by ${by}`, endReason: null }, now)\n",
+        '  if (!confirmFenced) returnToPending(c, placement, `requeued by ${by}`, now)\n',
+      ),
+    ],
+    likes: ['requeues'],
+  },
+  {
+    name: 'r5-no-brake-on-mass-silence',
+    rule: 'R5',
+    says: 'many nodes that fall silent together are requeued all the same',
+    edits: [edit(`${ENGINE}/requeue-freeze.ts`, 'c.nodes.size >= MIN_NODES && ', 'c.nodes.size < 0 && ')],
+    likes: ['partition', 'restart_broker'],
+    directed: { scenario: 'cut-off-from-all' },
+  },
+  {
+    name: 'r6-stale-snapshot-counts',
+    rule: 'R6',
+    says: 'a snapshot that was overtaken counts',
+    edits: [
+      edit(`${WIRE}/inbound.ts`, '} else if (message.seq > node.snapshotSeq) {', '} else if (message.seq > 0) {'),
+      edit(
+        `${WIRE}/inbound.ts`,
+        "    if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()\n".slice(2),
+        '',
+      ),
+    ],
+    likes: ['delay', 'reorder', 'duplicate', 'hold'],
+  },
+  {
+    name: 'r6-absent-before-confirmed',
+    rule: 'R6',
+    says: 'a task counts as absent in a snapshot that is older than its confirmation',
+    edits: [
+      edit(
+        `${ENGINE}/node-registry.ts`,
+        '  return confirmed.bootCounter < node.boot.counter || confirmed.seq < node.snapshotSeq\n',
+        '  return node.snapshotSeq > 0\n',
+      ),
+    ],
+    likes: ['delay', 'reorder'],
+  },
+  {
+    name: 'r6-unacknowledged-end-is-absence',
+    rule: 'R6',
+    says: 'an attempt that has ended, and whose end is not acknowledged, counts as lost',
+    edits: [
+      edit(`${ENGINE}/node-registry.ts`, '  for (const ref of unacked) present.add(`${ref.task_id}/${ref.attempt}`)\n', '  void unacked\n'),
+    ],
+    likes: ['drop', 'delay', 'partition'],
+  },
+  {
+    name: 'r6-absence-ignored',
+    rule: 'R6',
+    says: 'an attempt that a node no longer has is believed to run for ever',
+    edits: [edit(`${ENGINE}/node-registry.ts`, '  settleAbsent(c, node, present, now)\n', '  void settleAbsent\n')],
+    likes: ['crash', 'node_disk_lost'],
+  },
+  {
+    name: 'r6-lower-boot-accepted',
+    rule: 'R6',
+    says: 'a server that has lost its state is taken for the one that is known',
+    edits: [
+      edit(
+        `${ENGINE}/node-registry.ts`,
+        "  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'\n",
+        "  return 'known'\n",
+      ),
+    ],
+    likes: ['node_disk_lost'],
+  },
+  {
+    name: 'r6-nothing-in-doubt-after-reset',
+    rule: 'R6',
+    says: 'what a reset server ran before counts as gone at once',
+    edits: [edit(`${ENGINE}/node-registry.ts`, '    placement.isInDoubt = true\n', '')],
+    likes: ['node_disk_lost'],
+    directed: { test: 'test/unit/liveness.test.ts' },
+  },
+  {
+    name: 'r7-running-duplicate-unknown',
+    rule: 'R7',
+    says: 'a duplicate start of a running attempt is not recognised',
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        "    if (tasks.find(task_id, attempt) !== null) return this.#result(command, 'running', null)\n",
+        '    void tasks\n',
+      ),
+    ],
+    likes: ['duplicate', 'drop', 'delay'],
+  },
+  {
+    name: 'r7-finished-duplicate-unknown',
+    rule: 'R7',
+    says: 'a duplicate start of an attempt that has ended is answered gone',
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        "    if (durable.outbox.hasFinished(task_id, attempt)) return this.#result(command, 'finished', null)\n",
+        '',
+      ),
+    ],
+    likes: ['duplicate', 'drop', 'delay'],
+  },
+  {
+    name: 'r7-never-seen-ignored',
+    rule: 'R7',
+    says: 'never_seen changes nothing',
+    edits: [edit(`${ENGINE}/node-events.ts`, "  else returnToPending(c, placement, 'never_seen', now)\n", '')],
+    likes: ['delay', 'hold', 'bounce', 'crash'],
+  },
+  {
+    name: 'r7-gone-ignored',
+    rule: 'R7',
+    says: 'gone changes nothing',
+    edits: [
+      edit(`${ENGINE}/node-events.ts`, "      return endLost(c, placement, 'gone', 'the node no longer has it', now)\n", '      return\n'),
+    ],
+    likes: ['drop', 'crash'],
+  },
+  {
+    name: 'r7-repeated-swap-is-new',
+    rule: 'R7',
+    says: 'a repeated swap order is taken for a new one',
+    edits: [
+      edit(
+        `${SERVER}/swaps.ts`,
+        '  return lastSwap !== null && lastSwap.op === op && lastSwap.generation === generation\n',
+        '  return lastSwap === null && op === null && generation < 0\n',
+      ),
+    ],
+    likes: ['duplicate', 'drop', 'delay'],
+  },
+  {
+    name: 'r8-any-attempt-completes',
+    rule: 'R8',
+    says: 'the end of an earlier attempt ends the current one',
+    edits: [
+      edit(
+        `${ENGINE}/node-events.ts`,
+        'placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? placement : null',
+        'placement !== null && placement.attempt >= attempt && nodeId !== null ? placement : null',
+      ),
+    ],
+    likes: LINKS,
+  },
+  {
+    name: 'r9-idle-leader-never-renews',
+    rule: 'R9',
+    says: 'an idle controller does not write its epoch, and never learns that it was replaced',
+    edits: [edit(`${WIRE}/silence.ts`, '      engine.renewEpoch()\n', '')],
+    likes: ['second_controller'],
+  },
+  {
+    name: 'r10-goes-on-after-a-failed-commit',
+    rule: 'R10',
+    says: 'a controller whose commit has failed acknowledges all the same',
+    edits: [
+      edit(
+        `${ENGINE}/engine.ts`,
+        "(fault: unknown) => this.#watch.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () => this.#fail(turn, fault)),",
+        '() => this.#committed(turn),',
+      ),
+    ],
+    likes: ['fsync_error', 'disk_full', 'second_controller'],
+  },
+  {
+    name: 'r11-no-bound-in-flight',
+    rule: 'R11',
+    says: 'more than 32 commands are under way to one node',
+    edits: [
+      edit(
+        `${WIRE}/outbound.ts`,
+        'if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 &&',
+        'if (line.waiting.length === 0 &&',
+      ),
+      edit(`${WIRE}/outbound.ts`, 'while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken', 'while (line.taken'),
+    ],
+    likes: ['crowd'],
+  },
+  {
+    name: 'r11-two-commands-of-one-task',
+    rule: 'R11',
+    says: 'two commands of one task are under way at once',
+    edits: [
+      edit(
+        `${WIRE}/outbound.ts`,
+        '    if (behind !== undefined) behind.push(effect)\n    else {',
+        '    if (behind === null) return\n    else {',
+      ),
+    ],
+    likes: LINKS,
+  },
+  {
+    name: 'r11-no-bound-on-pending',
+    rule: 'R11',
+    says: 'pending tasks are taken without a bound',
+    edits: [edit(`${ENGINE}/task-commands.ts`, '  if (c.pendingCount >= MAX_PENDING_TASKS)\n', '  if (c.pendingCount < 0)\n')],
+    directed: { test: 'test/unit/api-engine.test.ts' },
+  },
+  {
+    name: 'r11-hellos-without-jitter',
+    rule: 'R11',
+    says: 'servers repeat themselves at the same instants',
+    edits: [edit(`${SERVER}/retry.ts`, '  return Math.floor(ms * (0.8 + 0.4 * random()))\n', '  return ms + 0 * random()\n')],
+    directed: { test: 'test/unit/server-core-messages.test.ts' },
+  },
+  {
+    name: 'r12-noswap-leaves-when-told',
+    rule: 'R12',
+    says: 'a server swaps a noswap task out',
+    edits: [edit(`${SERVER}/swaps.ts`, "  if (attempt.noswap === 1) return 'noswap'\n", '')],
+    directed: { test: 'test/unit/server-core-swaps.test.ts' },
+  },
+  {
+    name: 'r12-busy-leaves-when-told',
+    rule: 'R12',
+    says: 'a server swaps a task out that wants the GPU',
+    edits: [
+      edit(
+        `${SERVER}/swaps.ts`,
+        "  return attempt.wantsGpu && !command.force_active ? 'wants_gpu' : null\n",
+        '  return command === null ? null : null\n',
+      ),
+    ],
+    likes: ['delay', 'reorder', 'drop', 'hold'],
+  },
+  {
+    name: 'r12-stale-swap-obeyed',
+    rule: 'R12',
+    says: 'a server obeys a swap that was decided on an earlier state of the task',
+    edits: [edit(`${SERVER}/swaps.ts`, "  if (command.generation !== attempt.generation) return 'stale_generation'\n", '')],
+    likes: ['delay', 'reorder', 'duplicate', 'hold'],
+    directed: { test: 'test/unit/server-core-swaps.test.ts' },
+  },
+  {
+    name: 'r12-contrary-swap-obeyed',
+    rule: 'R12',
+    says: 'a server swaps a task out that is not resident, or in that is not out',
+    edits: [
+      edit(`${SERVER}/swaps.ts`, "  if (attempt.residency !== from || attempt.endsAs !== null) return 'contrary'\n", '  void from\n'),
+    ],
+    likes: ['delay', 'reorder', 'duplicate', 'hold'],
+    directed: { test: 'test/unit/server-core-swaps.test.ts' },
+  },
+  {
+    name: 'r12-swap-in-without-room',
+    rule: 'R12',
+    says: 'a server swaps a task in that does not fit beside the reserve',
+    edits: [edit(`${SERVER}/swaps.ts`, "    if (!ledger.fits(attempt.gpus, attempt.vramMib)) return 'no_vram'\n", '')],
+    likes: LINKS,
+    directed: { test: 'test/unit/server-core-swaps.test.ts' },
+  },
+  {
+    name: 'r12-growth-without-room',
+    rule: 'R12',
+    says: 'a server lets a task grow into the reserve',
+    edits: [edit(`${SERVER}/growths.ts`, "      if (growsNow(attempt) && !ledger.fits(attempt.gpus, byMib)) return 'no_vram'\n", '')],
+    likes: ['growth'],
+    directed: { test: 'test/unit/server-core-swaps.test.ts' },
+  },
+]

@@ -1,0 +1,322 @@
+/** Each rule of the choice of victims and of their return (semantics 5), taken out. */
+import { edit, type Mutant } from './mutant.ts'
+
+const SWAP = 'controller/swap'
+const ENGINE = 'controller/engine'
+
+const VICTIMS: readonly Mutant[] = [
+  {
+    name: 's-noswap-is-a-victim',
+    rule: 'swap',
+    says: 'a noswap task is eligible',
+    edits: [
+      edit(
+        `${SWAP}/eligible.ts`,
+        "  if (placement.noswap === 1 || placement.residency !== 'resident') return null\n",
+        "  if (placement.residency !== 'resident') return null\n",
+      ),
+    ],
+    likes: ['noswap'],
+  },
+  {
+    name: 's-moving-is-a-victim',
+    rule: 'swap',
+    says: 'a task that is not resident is eligible',
+    edits: [
+      edit(
+        `${SWAP}/eligible.ts`,
+        "  if (placement.noswap === 1 || placement.residency !== 'resident') return null\n",
+        '  if (placement.noswap === 1) return null\n',
+      ),
+    ],
+  },
+  {
+    name: 's-no-idle-period',
+    rule: 'swap',
+    says: 'a task is eligible as soon as it is idle',
+    edits: [edit(`${SWAP}/eligible.ts`, 'placement.idleSince + policy.idlePeriodMs', 'placement.idleSince')],
+  },
+  {
+    name: 's-busy-is-a-victim',
+    rule: 'swap',
+    says: 'a task that wants the GPU is eligible',
+    edits: [edit(`${SWAP}/eligible.ts`, 'const byIdleness = placement.wantsGpu ? Infinity : placement', 'const byIdleness = placement')],
+  },
+  {
+    name: 's-idle-since-last-use-alone',
+    rule: 'swap',
+    says: 'the idle period does not begin anew with a swap-in',
+    edits: [
+      edit(
+        `${ENGINE}/transitions.ts`,
+        "  if (to === 'resident' && from !== 'swapping_out') {\n    placement.residentSince = now\n    placement.idleSince = now\n",
+        "  if (to === 'resident' && from !== 'swapping_out') {\n    placement.residentSince = now\n",
+      ),
+    ],
+  },
+  {
+    name: 's-requester-is-a-victim',
+    rule: 'swap',
+    says: 'a task is eligible for its own growth',
+    edits: [edit(`${SWAP}/eligible.ts`, '  if (placement.task === requester) return false\n', '')],
+    likes: ['growth'],
+  },
+  {
+    name: 's-no-room-in-host-memory',
+    rule: 'swap',
+    says: 'a task is eligible that does not fit into host memory',
+    edits: [edit(`${SWAP}/eligible.ts`, ' && placement.demandMib * placement.gpus.length <= hostFreeMib', ' && hostFreeMib > -1')],
+    likes: ['little_host_memory'],
+  },
+  {
+    name: 's-no-back-off',
+    rule: 'swap',
+    says: 'a task whose swap has failed is eligible at once',
+    edits: [
+      edit(
+        `${SWAP}/eligible.ts`,
+        'Math.max(Math.min(byIdleness, byResidency), placement.backOffUntil)',
+        'Math.min(byIdleness, byResidency)',
+      ),
+    ],
+    likes: ['host_memory_short', 'disk_full', 'partition'],
+    directed: { test: 'test/property/swap-engine.test.ts' },
+  },
+  {
+    name: 's-p0-for-anybody',
+    rule: 'swap',
+    says: 'a P0 task is a candidate for any requester',
+    edits: [
+      edit(`${SWAP}/eligible.ts`, '  return placement.task.spec.priority !== 0 || requester.spec.priority === 0\n', '  return true\n'),
+    ],
+    likes: ['priorities'],
+  },
+  {
+    name: 's-p0-bounded-by-residency',
+    rule: 'swap',
+    says: 'max_residency_seconds bounds P0 tasks too',
+    edits: [
+      edit(`${SWAP}/eligible.ts`, 'policy.maxResidencyMs !== null && placement.task.spec.priority !== 0', 'policy.maxResidencyMs !== null'),
+    ],
+    likes: ['max_residency'],
+  },
+  {
+    name: 's-some-though-not-enough',
+    rule: 'swap',
+    says: 'tasks leave although all together do not cover',
+    edits: [
+      edit(`${SWAP}/swap.ts`, '  if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED\n', '  void isCovered\n'),
+      edit(`${SWAP}/swap.ts`, "isCollecting ? 'collect' : 'cover'", "isCollecting ? 'collect' : 'collect'"),
+    ],
+  },
+  {
+    name: 's-levels-reversed',
+    rule: 'swap',
+    says: 'already swapped tasks leave before those that were not',
+    edits: [edit(`${SWAP}/order.ts`, '  return candidate.isSwappedThisRound ? 1 : 0\n', '  return candidate.isSwappedThisRound ? 0 : 1\n')],
+  },
+  {
+    name: 's-p0-level-first',
+    rule: 'swap',
+    says: 'P0 tasks leave before the others',
+    edits: [
+      edit(
+        `${SWAP}/order.ts`,
+        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 3 : 2\n  return candidate.isSwappedThisRound ? 1 : 0\n',
+        '  if (candidate.isP0) return candidate.isSwappedThisRound ? 1 : 0\n  return candidate.isSwappedThisRound ? 3 : 2\n',
+      ),
+    ],
+    likes: ['priorities'],
+  },
+  {
+    name: 's-level-not-taken-whole',
+    rule: 'swap',
+    says: 'a level that is needed whole gives only its largest task',
+    edits: [edit(`${SWAP}/victims.ts`, 'const taken = isTakenWhole ? level : ', 'const taken = isTakenWhole ? level.slice(0, 1) : ')],
+  },
+  {
+    name: 's-oldest-not-first',
+    rule: 'swap',
+    says: 'the last swap-out plays no part in the choice',
+    edits: [
+      edit(
+        `${SWAP}/victims.ts`,
+        'fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)',
+        'fewestBytesCovering(level.length < 0 ? oldestBlocksCovering(level, missingMib) : level, missingMib)',
+      ),
+    ],
+  },
+  {
+    name: 's-more-bytes-than-needed',
+    rule: 'swap',
+    says: 'whole blocks leave, whatever fewer bytes would do',
+    edits: [
+      edit(
+        `${SWAP}/victims.ts`,
+        'fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)',
+        'oldestBlocksCovering(level, missingMib).slice(fewestBytesCovering.length < 0 ? 1 : 0)',
+      ),
+    ],
+  },
+  {
+    name: 's-round-never-closes',
+    rule: 'swap',
+    says: 'a round does not close when an already swapped task is taken',
+    edits: [edit(`${SWAP}/victims.ts`, 'if (first?.isSwappedThisRound) closedRounds.push', 'if (first === null) closedRounds.push')],
+  },
+  {
+    name: 's-closing-victims-fresh',
+    rule: 'swap',
+    says: 'whoever closes a round is fresh in the next',
+    edits: [edit(`${SWAP}/rounds.ts`, 'round: isSwapped ? state.round + 1 : state.round', 'round: state.round')],
+  },
+  {
+    name: 's-newcomer-is-last',
+    rule: 'swap',
+    says: 'a newcomer counts as already swapped in this round',
+    edits: [
+      edit(
+        `${SWAP}/eligible.ts`,
+        'isSwappedThisRound: mark.round === state.round',
+        'isSwappedThisRound: mark.round === state.round || mark.round === -1',
+      ),
+    ],
+  },
+  {
+    name: 's-marks-forgotten',
+    rule: 'swap',
+    says: 'a victim keeps no mark',
+    edits: [edit(`${SWAP}/rounds.ts`, '    state.marks.set(victim.id, {', '    new Map().set(victim.id, {')],
+  },
+]
+
+const RETURN: readonly Mutant[] = [
+  {
+    name: 's-owners-bytes-given-away',
+    rule: 'return',
+    says: 'what is freed for an owner goes to whoever comes first',
+    edits: [
+      edit(
+        `${SWAP}/bytes.ts`,
+        '    kept += Math.max(0, owner.needMib - movingOutForMib(gpu, owner))\n',
+        '    kept += 0 * movingOutForMib(gpu, owner)\n',
+      ),
+    ],
+  },
+  {
+    name: 's-owned-bytes-not-missed',
+    rule: 'return',
+    says: "a shortage does not count others' owned bytes",
+    edits: [edit(`${SWAP}/bytes.ts`, '    owned += owner.needMib\n', '    owned += 0 * owner.needMib\n')],
+  },
+  {
+    name: 's-returns-before-free',
+    rule: 'return',
+    says: 'a task returns although its bytes are not free yet',
+    edits: [edit(`${SWAP}/swap.ts`, '  if (isOnItsWayOut(entry, gpus)) return WAIT\n', '  if (isOnItsWayOut(entry, gpus)) return READY\n')],
+  },
+  {
+    name: 's-return-order-reversed',
+    rule: 'return',
+    says: 'whoever asked last returns first',
+    edits: [
+      edit(`${SWAP}/resume.ts`, 'rankOf(b, policy, now) || a.askedAt - b.askedAt', 'rankOf(b, policy, now) || b.askedAt - a.askedAt'),
+    ],
+  },
+  {
+    name: 's-p0-returns-in-turn',
+    rule: 'return',
+    says: 'P0 has no precedence in returning',
+    edits: [
+      edit(
+        `${SWAP}/resume.ts`,
+        'entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1',
+        'hasAged(entry, policy, now) ? 0 : 1',
+      ),
+    ],
+  },
+  {
+    name: 's-no-aging-of-returns',
+    rule: 'return',
+    says: 'a long wait never ranks with P0',
+    edits: [
+      edit(
+        `${SWAP}/resume.ts`,
+        'entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1',
+        'entry.task.spec.priority === 0 ? 0 : 1 + 0 * now * policy.swapInAgingMs',
+      ),
+    ],
+    directed: { test: 'test/property/swap-engine.test.ts' },
+  },
+  {
+    name: 's-uncovered-keeps-its-hold',
+    rule: 'return',
+    says: 'an owner that is no longer covered keeps what it owns',
+    edits: [
+      edit(
+        `${ENGINE}/node-queue.ts`,
+        '      if (makeRoomOfCollector(c, entry, now)) return true\n      return entry.owns ? loseHold(c, entry, now) : false\n',
+        '      return makeRoomOfCollector(c, entry, now)\n',
+      ),
+    ],
+  },
+  {
+    name: 's-no-collector',
+    rule: 'return',
+    says: 'nobody collects',
+    edits: [
+      edit(`${ENGINE}/node-queue.ts`, '  if (node.collector !== null) return false\n', '  if (node.queue.length >= 0) return false\n'),
+    ],
+  },
+  {
+    name: 's-two-collectors',
+    rule: 'return',
+    says: 'a node has more than one collector',
+    edits: [edit(`${ENGINE}/node-queue.ts`, '  if (node.collector !== null) return false\n', '')],
+  },
+  {
+    name: 's-collector-stays-for-p0',
+    rule: 'return',
+    says: 'a collector keeps bytes that a P0 entry needs',
+    edits: [
+      edit(`${ENGINE}/node-queue.ts`, '      if (makeRoomOfCollector(c, entry, now)) return true\n', '      void makeRoomOfCollector\n'),
+    ],
+    likes: ['priorities'],
+  },
+  {
+    name: 's-no-holds-of-old-entries',
+    rule: 'return',
+    says: 'later placements use the bytes an old entry misses',
+    edits: [
+      edit(
+        `${ENGINE}/holds.ts`,
+        "    if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue\n",
+        '    if (entry.askedAt <= now) continue\n',
+      ),
+    ],
+    directed: { scenario: 'old-return-keeps-its-gpu' },
+  },
+  {
+    name: 's-grown-stays',
+    rule: 'return',
+    says: 'a growth that has waited long does not make its task leave and return',
+    edits: [
+      edit(
+        `${ENGINE}/node-queue.ts`,
+        '    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) {',
+        '    else if (entry.kind === null && mayLeaveToReturnGrown(placement, now)) {',
+      ),
+    ],
+    likes: ['growth'],
+  },
+  {
+    name: 's-wish-ignored',
+    rule: 'return',
+    says: 'a swapped-out task that wants the GPU does not ask to return',
+    edits: [
+      edit(`${ENGINE}/node-events.ts`, "  if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)\n", ''),
+    ],
+  },
+]
+
+export const SWAP_MUTANTS: readonly Mutant[] = [...VICTIMS, ...RETURN]

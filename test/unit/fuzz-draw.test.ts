@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { scenarioOf } from '../../simulator/fuzz/build.ts'
+import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
+import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import { stringify } from 'yaml'
+
+const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1)
+
+describe('a drawn scenario', () => {
+  it('is the same for the same seed, and another for another', () => {
+    expect(drawDocument(7)).toEqual(drawDocument(7))
+    expect(drawDocument(7)).not.toEqual(drawDocument(8))
+  })
+
+  it('is one that a file can hold, and its file is that scenario', () => {
+    for (const seed of SEEDS) {
+      const document = drawDocument(seed)
+      expect(loadScenario({ text: stringify(document), baseDir: '.' }).scenario, `seed ${seed}`).toEqual(scenarioOf(document))
+    }
+  })
+
+  it('leaves out most kinds of faults, and every kind is in some', () => {
+    const drawn = new Set(SEEDS.flatMap((seed) => featuresOf(seed).faults))
+    expect([...drawn].toSorted((a, b) => (a < b ? -1 : 1))).toEqual([...FAULT_KINDS].toSorted((a, b) => (a < b ? -1 : 1)))
+    const calm = SEEDS.filter((seed) => scenarioOf(drawDocument(seed)).faults.length === 0)
+    expect(calm.length).toBeGreaterThan(SEEDS.length / 4)
+    expect(calm.length).toBeLessThan((3 * SEEDS.length) / 4)
+  })
+
+  it('is whole again before its clock ends', () => {
+    for (const seed of SEEDS) {
+      const { faults, clock } = scenarioOf(drawDocument(seed))
+      for (const fault of faults) {
+        if (fault.kind === 'swarm') continue
+        expect(fault.atMs + (fault.forMs ?? 0), `seed ${seed}, ${fault.kind}`).toBeLessThanOrEqual(clock.untilMs ?? Infinity)
+      }
+    }
+  })
+})
