@@ -11,7 +11,7 @@ import { writeTrace, type WrittenTrace } from '../simulator/trace/trace-file-wri
 import { parseColumns, parsePriorityMap, parseVramMap } from '../simulator/trace/vram-map.ts'
 import { EXIT_OK, UsageError } from './exit-codes.ts'
 import { withProgress } from './progress.ts'
-import { visible } from './terminal-text.ts'
+import { visible, visibleLines } from './terminal-text.ts'
 
 export interface TraceImportOptions {
   readonly output: string
@@ -128,8 +128,11 @@ function refuseOptionsOfOthers(importer: Importer, given: ImportOptions): void {
 }
 
 export async function traceInspect(file: string, { json }: { readonly json?: boolean }): Promise<number> {
-  const summary = await inspectTrace(await openTrace(file))
-  process.stdout.write(json === true ? `${JSON.stringify(summary, null, 2)}\n` : formatSummary(summary))
+  const trace = await openTrace(file)
+  const summary = await withProgress('reading', (onProgress) =>
+    inspectTrace(trace, (tasks) => onProgress(trace.readFraction(), `${grouped(tasks)} tasks`)),
+  )
+  process.stdout.write(json === true ? `${JSON.stringify(summary, null, 2)}\n` : visibleLines(formatSummary(summary)))
   return EXIT_OK
 }
 

@@ -9,6 +9,13 @@ export interface TraceSummary {
   readonly tasks: number
   readonly rows: number
   readonly dropped: Readonly<Record<string, number>>
+  /** Kept rows with a constraint that plays no part, and with a corrected value. */
+  readonly ignored: Readonly<Record<string, number>>
+  readonly adjusted: Readonly<Record<string, number>>
+  /** What it was imported from, by whom it may be used; null where the header does not say. */
+  readonly format: string | null
+  readonly source: string | null
+  readonly licence: string | null
   /** From the first arrival to the last. */
   readonly arrival_span_s: number
   /** Tasks by number of GPUs. */
@@ -30,16 +37,25 @@ export interface TraceSummary {
   readonly synthetic: readonly string[] | null
 }
 
-/** Reads the whole trace; memory is 16 bytes a task. Throws TraceError. */
-export async function inspectTrace(trace: TraceFile): Promise<TraceSummary> {
+/** Reads the whole trace; memory is 16 bytes a task. Throws TraceError. @param onTasks hears how many there were so far */
+export async function inspectTrace(trace: TraceFile, onTasks: (tasks: number) => void = () => {}): Promise<TraceSummary> {
   const totals = createTotals()
-  for await (const batch of trace.batches()) for (const task of batch) add(totals, task)
+  for await (const batch of trace.batches()) {
+    for (const task of batch) add(totals, task)
+    onTasks(totals.tasks)
+  }
+  const { source, importer } = trace.header
   return {
     trace: trace.header.trace,
     sha256: trace.sha256(),
     tasks: totals.tasks,
     rows: trace.header.rows,
     dropped: trace.header.dropped,
+    ignored: importer?.ignored ?? {},
+    adjusted: importer?.adjusted ?? {},
+    format: importer?.format ?? null,
+    source: source?.file ?? null,
+    licence: source?.licence ?? null,
     arrival_span_s: totals.tasks === 0 ? 0 : (totals.lastAt - totals.firstAt) / 1000,
     gpus: Object.fromEntries(totals.gpus),
     priorities: Object.fromEntries(totals.priorities.map((count, priority) => [`P${priority}`, count])),
@@ -50,7 +66,7 @@ export async function inspectTrace(trace: TraceFile): Promise<TraceSummary> {
     duration_s: percentiles(totals.durationS),
     busy_gpu_hours: totals.busyGpuMs / 3_600_000,
     idle_share: totals.aloneGpuMs === 0 ? null : 1 - totals.busyGpuMs / totals.aloneGpuMs,
-    synthetic: trace.header.importer?.synthetic ?? null,
+    synthetic: importer?.synthetic ?? null,
   }
 }
 
@@ -61,6 +77,9 @@ export function formatSummary(summary: TraceSummary): string {
     ['sha256', summary.sha256],
     ['tasks', `${summary.tasks} of ${summary.rows} rows`],
     ['dropped', counts(summary.dropped)],
+    ['adjusted', counts(summary.adjusted)],
+    ['ignored', counts(summary.ignored)],
+    ['from', [summary.format, summary.source, summary.licence].filter((text) => text !== null).join(', ') || 'unknown'],
     ['arrivals', `over ${hours(summary.arrival_span_s)}`],
     ['GPUs', counts(summary.gpus)],
     ['priorities', counts(summary.priorities)],

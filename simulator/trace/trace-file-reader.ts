@@ -14,6 +14,8 @@ export interface TraceFile {
   tasks(): AsyncIterable<TraceTask>
   /** SHA-256 of the uncompressed content, so that the same trace has one identity with gzip and without. Throws before the last task was read. */
   sha256(): string
+  /** How much of the file was read, 0 to 1. */
+  readFraction(): number
   /** Lets go of the file when the tasks are not wanted. */
   close(): void
 }
@@ -37,6 +39,7 @@ export async function openTrace(file: string, options: TraceReadOptions = {}): P
     batches,
     tasks: () => flatten(batches()),
     sha256: () => source.sha256(),
+    readFraction: () => source.readFraction(),
     close: () => source.close(),
   }
 }

@@ -77,7 +77,7 @@ function indexRow(file: string): string {
 }
 
 /** A record's own table, then those of what lies in it, in the order of the fields. */
-function sectionsOf(rule: Rule, path: string, title: string): string[] {
+export function sectionsOf(rule: Rule, path: string, title: string): string[] {
   if (rule.kind === 'nullable') return sectionsOf(rule.rule, path, title)
   if (rule.kind === 'list') return sectionsOf(rule.item, `${path}[]`, `\`${path}[]\``)
   if (rule.kind === 'scalar_or') return sectionsOf(rule.collection, path, title)

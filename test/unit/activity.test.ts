@@ -10,6 +10,7 @@ import {
   MAX_PHASES,
   onOff,
   serving,
+  SERVING_IDLE_RUNS,
   training,
 } from '../../simulator/fleet/activity.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
@@ -87,6 +88,20 @@ describe('serving holds the published figures of GenTD26', () => {
 })
 
 describe('serving', () => {
+  it('has the published quantiles of idle runs exactly, before any number is drawn', () => {
+    const quantileS = (p: number): number => SERVING_IDLE_RUNS.sample(() => p) / 1000
+    const published = [[0.5, 171], [0.9, 1026], [0.99, 5014], [1 - 0.293, 300]] as const // prettier-ignore
+    for (const [p, seconds] of published) expect(quantileS(p)).toBeCloseTo(seconds, 6)
+  })
+  it('holds the idle share and the weight of long idle runs for any seed, within 1.5 %', () => {
+    for (const seed of ['a', 'b', 'c']) {
+      const work = serving(50_000 * 850_000, seededStream(seed, 'activity'))
+      const idleRunsS = phasesOf(work).map(([, idleMs]) => idleMs / 1000)
+      const longS = idleRunsS.filter((s) => s >= 300).reduce((sum, s) => sum + s, 0)
+      expect(Math.abs((1 - busyMsOf(work) / aloneMsOf(work)) / 0.668 - 1)).toBeLessThan(0.015)
+      expect(Math.abs(longS / idleRunsS.reduce((sum, s) => sum + s, 0) / 0.825 - 1)).toBeLessThan(0.015)
+    }
+  })
   it.each([
     ['1 s', 1_000],
     ['1 min', 60_000],
