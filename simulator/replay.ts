@@ -52,6 +52,7 @@ export function replayPlan(request: ReplayRequest): RunPlan {
         fromMs: 0,
         toMs: null,
         maxGpus: request.maxGpus,
+        activity: null,
       },
     ],
     operator: [],

@@ -3,7 +3,6 @@
  * Everything in an Advice can be recomputed from runs.csv; docs/planning.md says how.
  */
 import type { Percent } from '../../protocol/units.ts'
-import type { Metrics } from '../report/result.ts'
 import { type Band, bandOf, byPercent, type SweepRun } from '../sweep.ts'
 import type { Idleness } from './idleness.ts'
 import { kneeOf } from './knee.ts'
@@ -46,6 +45,8 @@ export type Caveat =
   | { readonly kind: 'no_idleness'; readonly idle_period_s: number; readonly idle_percent: number }
   /** Nothing was swapped out at any percentage. */
   | { readonly kind: 'never_swapped' }
+  /** Every run of a percentage came to the same figures, whatever its seed: nothing in the scenario is drawn. */
+  | { readonly kind: 'seeds_alike'; readonly seeds: number }
   /** Every run of a seed came to the same figures. */
   | { readonly kind: 'no_effect' }
   /** The percentage recommended is the highest that was tried. */
@@ -177,9 +178,11 @@ function caveatsOf(judged: Judged): Caveat[] {
   if (hasNoEffect) caveats.push({ kind: 'no_effect' })
   const still = whyNothingIsSwapped(judged)
   if (still !== null) caveats.push(still)
+  const areAlike = runs.length > candidates.length && areSeedsAlike(runs)
+  if (areAlike) caveats.push({ kind: 'seeds_alike', seeds: new Set(runs.map(({ seed }) => seed)).size })
   if (best !== null && !hasNoEffect) {
     const { seeds, overcommit_percent } = best
-    if (seeds < 2 || ties.length > 0) caveats.push({ kind: 'too_few_seeds', seeds, ties })
+    if (!areAlike && (seeds < 2 || ties.length > 0)) caveats.push({ kind: 'too_few_seeds', seeds, ties })
     if (candidates.length > 1 && overcommit_percent === candidates.at(-1)?.overcommit_percent)
       caveats.push({ kind: 'highest_tried', overcommit_percent })
   }
@@ -221,17 +224,22 @@ function whyNothingIsSwapped({ runs, idleness }: Judged): Caveat | null {
 }
 
 function isWithoutEffect(runs: readonly SweepRun[]): boolean {
-  const ofSeed = new Map<number, string>()
-  return runs.every(({ seed, metrics }) => {
-    const text = textOf(metrics)
-    const first = ofSeed.get(seed) ?? text
-    ofSeed.set(seed, first)
-    return first === text
-  })
+  return areAlikeBy(runs, ({ seed }) => seed)
 }
 
-function textOf(metrics: Metrics): string {
-  return JSON.stringify(metrics)
+function areSeedsAlike(runs: readonly SweepRun[]): boolean {
+  return areAlikeBy(runs, ({ overcommit_percent }) => overcommit_percent)
+}
+
+/** All runs with the same key have the same figures. */
+function areAlikeBy(runs: readonly SweepRun[], keyOf: (run: SweepRun) => number): boolean {
+  const known = new Map<number, string>()
+  return runs.every((run) => {
+    const text = JSON.stringify(run.metrics)
+    const first = known.get(keyOf(run)) ?? text
+    known.set(keyOf(run), first)
+    return first === text
+  })
 }
 
 function seedsOf(runs: readonly SweepRun[], percent: Percent): string {

@@ -84,6 +84,8 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
       return `No task that may be swapped is ever idle for ${shownSeconds(caveat.idle_period_s)} (GPUs are without work ${points(caveat.idle_percent)} % of the time): nothing can be swapped out, so overcommit cannot help.`
     case 'never_swapped':
       return 'Nothing was swapped out at any percentage: either no task is idle for long, or nobody ever waited for the VRAM of one that is.'
+    case 'seeds_alike':
+      return `All ${caveat.seeds} seeds came to the same figures, so p95 says nothing: nothing in this scenario is drawn. A trace item with \`activity\` or \`sample\` is.`
     case 'no_effect':
       return 'All percentages came to the same figures: nobody waits for VRAM, or every node has an overcommit percentage of its own.'
     case 'highest_tried':

@@ -51,6 +51,7 @@ function traceItemOf(item: TraceFields, index: number, { baseDir }: WorkloadCont
     fromMs: item.from,
     toMs: item.to,
     maxGpus: item.max_gpus,
+    activity: item.activity === null ? null : activitySpecOf(item.activity),
   }
 }
 

@@ -92,6 +92,8 @@ export interface TraceItem {
   readonly fromMs: DurationMs
   readonly toMs: DurationMs | null
   readonly maxGpus: number | null
+  /** Makes phases anew of the time that each task is there. Null: as the trace has it. */
+  readonly activity: ActivitySpec | null
 }
 
 export interface GenerateItem {

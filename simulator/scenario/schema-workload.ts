@@ -63,6 +63,33 @@ const itemName = textLike(/^[A-Za-z][A-Za-z0-9_-]*$/, 'a name of letters, digits
 const itemNameDoc =
   'Names its random streams and begins the ids of its tasks. null: g or t and the position in the list, which shifts with it.'
 
+// ── times, activity ──────────────────────────────────────────────────────────
+
+const uniformTime = record({ min: required(workTime, 'The least.'), max: required(workTime, 'The most.') }, { check: refuseFallingBounds })
+const lognormalTime = record({
+  median: required(workTime, 'Half of the tasks take less.'),
+  sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
+})
+const timeWeights = dictionary(/^[1-9]\d{0,11}(ms|s|m|h|d)$/, 'a time from 1ms on, with its unit', weight, 1, 1000)
+const durationRule = scalarOr(
+  workTime,
+  byKey({
+    uniform: record({ uniform: required(uniformTime, 'Evenly between the two.') }),
+    exponential: record({ exponential: required(record({ mean: required(workTime, 'On average.') }), 'Without memory.') }),
+    lognormal: record({ lognormal: required(lognormalTime, 'The logarithm is normal.') }),
+    choice: record({ choice: required(timeWeights, 'In proportion to its weight each.') }),
+  }),
+)
+
+const activity = scalarOr(
+  choiceOf(ACTIVITY_MODELS),
+  record({
+    busy: required(durationRule, 'How long it works without a pause.'),
+    idle: required(durationRule, 'How long it leaves the GPU alone in between.'),
+    first: optional(choice('busy', 'idle'), 'busy', 'What it begins with; one that begins idle touches its GPU for 1 ms.'),
+  }),
+)
+
 // ── a trace ──────────────────────────────────────────────────────────────────
 
 export const traceItemRule = record(
@@ -74,6 +101,11 @@ export const traceItemRule = record(
     from: optional(time, 0, "Leaves out what arrives before, in the trace's own time; becomes the start of the scenario."),
     to: optional(nullable(time), null, "Leaves out what arrives then or later, in the trace's own time."),
     max_gpus: optional(nullable(integer(1, MAX_GPUS)), null, 'Leaves out tasks of more GPUs.'),
+    activity: optional(
+      nullable(activity),
+      null,
+      'Draws anew, for each seed, when tasks work within the time that each is there; null is as the trace has it.',
+    ),
   },
   {
     otherNames: { until: 'to', start: 'from' },
@@ -102,31 +134,6 @@ const vramRule = scalarOr(
     uniform: record({ uniform: required(uniformVram, 'Evenly between the two.') }),
     lognormal: record({ lognormal: required(lognormalVram, 'The logarithm is normal.') }),
     choice: record({ choice: required(dictionary(/^[1-9]\d{0,6}$/, 'whole MiB', weight, 1, 1000), 'In proportion to its weight each.') }),
-  }),
-)
-
-const uniformTime = record({ min: required(workTime, 'The least.'), max: required(workTime, 'The most.') }, { check: refuseFallingBounds })
-const lognormalTime = record({
-  median: required(workTime, 'Half of the tasks take less.'),
-  sigma: required(numberFrom(0, MAX_SIGMA), 'Standard deviation of the logarithm.'),
-})
-const timeWeights = dictionary(/^[1-9]\d{0,11}(ms|s|m|h|d)$/, 'a time from 1ms on, with its unit', weight, 1, 1000)
-const durationRule = scalarOr(
-  workTime,
-  byKey({
-    uniform: record({ uniform: required(uniformTime, 'Evenly between the two.') }),
-    exponential: record({ exponential: required(record({ mean: required(workTime, 'On average.') }), 'Without memory.') }),
-    lognormal: record({ lognormal: required(lognormalTime, 'The logarithm is normal.') }),
-    choice: record({ choice: required(timeWeights, 'In proportion to its weight each.') }),
-  }),
-)
-
-const activity = scalarOr(
-  choiceOf(ACTIVITY_MODELS),
-  record({
-    busy: required(durationRule, 'How long it works without a pause.'),
-    idle: required(durationRule, 'How long it leaves the GPU alone in between.'),
-    first: optional(choice('busy', 'idle'), 'busy', 'What it begins with; one that begins idle touches its GPU for 1 ms.'),
   }),
 )
 

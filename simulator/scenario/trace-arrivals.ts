@@ -1,11 +1,14 @@
 /** The tasks of a `trace` item, streamed from its file in chunks. */
 import type { Random } from '../../controller/ports/random.ts'
+import { seededStream } from '../seeded-random.ts'
 import { createSelection } from '../trace/select.ts'
 import { TraceError } from '../trace/trace-error.ts'
 import { openTrace, type TraceFile } from '../trace/trace-file-reader.ts'
-import type { TraceTask } from '../trace/trace-format.ts'
+import type { TraceTask, Work } from '../trace/trace-format.ts'
+import { aloneMsOf } from '../trace/work.ts'
 import type { ArrivalSource } from './arrivals.ts'
-import type { SimTask, TraceItem } from './scenario.ts'
+import { activityOf } from './draw-duration.ts'
+import type { ActivitySpec, SimTask, TraceItem } from './scenario.ts'
 import { TASK_DEFAULTS } from './task-request.ts'
 
 /** About 1 MiB of the file each. A trace below 16 MiB is read in one go. */
@@ -16,16 +19,28 @@ const NO_LABELS = Object.freeze({})
 export type IdTaken = (id: string) => string | null
 
 /**
- * Which tasks a sample takes depends on the seed and their ids alone (stream `workload/<name>/sample`).
+ * Which tasks a sample takes, and when tasks work if that is drawn, depends on the seed and their ids alone (streams `workload/<name>/sample` and
+ * `…/activity`).
  * Faults of the file, and ids that `isTaken`, are thrown by `fill` as TraceError.
  */
 export function traceArrivals(item: TraceItem, random: Random, isTaken: IdTaken): ArrivalSource {
-  return new TraceArrivals(item, random.stream(`workload/${item.name}/sample`)(), isTaken)
+  const sampleSeed = random.stream(`workload/${item.name}/sample`)()
+  const workOf = item.activity === null ? null : drawnWork(item.activity, random.stream(`workload/${item.name}/activity`)())
+  return new TraceArrivals(item, sampleSeed, workOf, isTaken)
+}
+
+type WorkOf = (task: TraceTask) => Work
+
+/** A stream of its own for each task, so that one that is left out changes no other. */
+function drawnWork(activity: ActivitySpec, seed: number): WorkOf {
+  const model = activityOf(activity)
+  return ({ id, work }) => model(aloneMsOf(work), seededStream(seed, id))
 }
 
 class TraceArrivals implements ArrivalSource {
   readonly #item: TraceItem
   readonly #isTaken: IdTaken
+  readonly #workOf: WorkOf | null
   readonly #select: ReturnType<typeof createSelection>
   #trace: TraceFile | null = null
   #batches: AsyncIterator<readonly TraceTask[]> | null = null
@@ -33,7 +48,8 @@ class TraceArrivals implements ArrivalSource {
   #tasks: SimTask[] = []
   #taken = 0
 
-  constructor(item: TraceItem, sampleSeed: number, isTaken: IdTaken) {
+  constructor(item: TraceItem, sampleSeed: number, workOf: WorkOf | null, isTaken: IdTaken) {
+    this.#workOf = workOf
     this.#item = item
     this.#isTaken = isTaken
     this.#select = createSelection({
@@ -84,11 +100,11 @@ class TraceArrivals implements ArrivalSource {
     const id = `${this.#item.idPrefix}${task.id}`
     const taken = this.#isTaken(id)
     if (taken !== null) throw new TraceError({ file: this.#item.file, field: 'id' }, `${id} is ${taken}: give that item another name or id`)
-    this.#tasks.push(simTaskOf(selected, id))
+    this.#tasks.push(simTaskOf(selected, id, this.#workOf?.(task) ?? task.work))
   }
 }
 
-function simTaskOf(task: TraceTask, id: string): SimTask {
+function simTaskOf(task: TraceTask, id: string, work: Work): SimTask {
   return {
     at: task.at,
     request: {
@@ -106,7 +122,7 @@ function simTaskOf(task: TraceTask, id: string): SimTask {
       maxRuntimeSeconds: null,
       onNodeLoss: TASK_DEFAULTS.onNodeLoss,
     },
-    work: task.work,
+    work,
     allocSteps: task.alloc,
     cancelAt: task.cancel_at,
   }

@@ -10,6 +10,8 @@ import { mergeArrivals } from '../../simulator/scenario/merge-arrivals.ts'
 import type { SimTask } from '../../simulator/scenario/scenario.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { TraceError } from '../../simulator/trace/trace-error.ts'
+import type { Work } from '../../simulator/trace/trace-format.ts'
+import { aloneMsOf } from '../../simulator/trace/work.ts'
 
 const HEAD = 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 40960 } }]\n'
 const POISSON = 'generate: poisson, rate_per_hour: 120, until: 10h'
@@ -275,6 +277,33 @@ describe('a trace', () => {
     expect(await idsOf(0.2, 1)).toEqual(fifth)
     expect(await idsOf(0.2, 2)).not.toEqual(fifth)
     expect(await idsOf(0.5, 1)).toEqual(expect.arrayContaining(fifth))
+  })
+
+  it('has its times of work drawn anew for each seed, when that is asked for: the same tasks, there for as long, whoever else is taken', async () => {
+    const work = { kind: 'duration', ms: 36_000_000 }
+    writeTrace(
+      'works.jsonl',
+      Array.from({ length: 40 }, (_, i) => traceTask(`w${i}`, i * 1000, { gpus: 1 + (i % 4), work })),
+    )
+    const [asItIs, one, again, other] = await Promise.all([
+      tasksOf(['trace: works.jsonl, max_gpus: 1']),
+      tasksOf(['trace: works.jsonl, max_gpus: 1, activity: training'], 1),
+      tasksOf(['trace: works.jsonl, activity: training'], 1),
+      tasksOf(['trace: works.jsonl, max_gpus: 1, activity: training'], 2),
+    ])
+    const worksOf = (tasks: readonly SimTask[]): ReadonlyMap<string, Work> => new Map(tasks.map((task) => [task.request.id, task.work]))
+    const [before, first, all, second] = [asItIs, one, again, other].map(worksOf) as [
+      ReadonlyMap<string, Work>,
+      ReadonlyMap<string, Work>,
+      ReadonlyMap<string, Work>,
+      ReadonlyMap<string, Work>,
+    ]
+    expect([...first.keys()]).toEqual([...before.keys()])
+    for (const [id, work] of first) {
+      expect(aloneMsOf(work)).toBe(aloneMsOf(before.get(id) as Work))
+      expect(all.get(id)).toEqual(work)
+    }
+    expect(second).not.toEqual(first)
   })
 
   it('has its name before its ids only beside another trace', async () => {

@@ -117,6 +117,22 @@ describe('the advisor', () => {
     expect(many.caveats.some(({ kind }) => kind === 'too_few_seeds')).toBe(false)
   })
 
+  it('says that seeds which are all alike are none', () => {
+    const alike = runs(CURVE).map((run) => ({
+      ...run,
+      metrics: {
+        ...run.metrics,
+        ...sweptRun({ percent: 0, seed: 1, utilization: run.overcommit_percent, starvation: 1, swapsPerHour: 1 }).metrics,
+      },
+    }))
+    const advice = adviceOn(alike)
+    expect(advice.caveats).toEqual([
+      { kind: 'seeds_alike', seeds: 5 },
+      { kind: 'highest_tried', overcommit_percent: 100 },
+    ])
+    expect(adviceNotes(advice)[1]).toContain('All 5 seeds came to the same figures')
+  })
+
   it('says that one seed is none', () => {
     const advice = adviceOn(runs(CURVE, 1))
     expect(advice.caveats).toContainEqual(expect.objectContaining({ kind: 'too_few_seeds', seeds: 1 }))
