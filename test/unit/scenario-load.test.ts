@@ -269,7 +269,7 @@ describe('a trace item', () => {
   it('lies beside the scenario, and prefixes ids only when there are several', () => {
     const item = '{ trace: traces/openb-sample.trace.jsonl, time_scale: 0.01, sample: 0.2, from: 1h, to: 2h, max_gpus: 4 }'
     const file = join(folder, 'traces', 'openb-sample.trace.jsonl')
-    const trace = { kind: 'trace', file, timeScale: 0.01, sample: 0.2, fromMs: 3_600_000, toMs: 7_200_000, maxGpus: 4 }
+    const trace = { kind: 'trace', file, timeScale: 0.01, sample: 0.2, fromMs: 3_600_000, toMs: 7_200_000, maxGpus: 4, activity: null }
     expect(scenarioOf(`${HEAD}workload: [${item}]`).workload).toEqual([{ ...trace, name: 't0', idPrefix: '' }])
     expect(scenarioOf(`${HEAD}workload: [${item}, ${item}]`).workload).toEqual([
       { ...trace, name: 't0', idPrefix: 't0-' },
