@@ -16,6 +16,7 @@ const PAGES = [
   'docs/metrics.md',
   'docs/recording.md',
   'docs/upgrade.md',
+  'docs/trace-format.md',
   'deploy/kubernetes/README.md',
   'deploy/grafana/README.md',
 ]

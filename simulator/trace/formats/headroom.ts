@@ -11,7 +11,7 @@ export const headroom: Importer = {
   origin: 'events of a Headroom cluster',
   options: [],
   about:
-    "The workload of your own cluster, out of its events: `headroom events -o jsonl --after 0 --last 1000000`, pages of `GET /events` (one a line), a saved `GET /events/stream?after=0`, or a run's `journal.jsonl`. A row is an event. The log does not say when a task used its GPU, but it says when it did not: from a swap-out until the task asked to return. With `--activity-model` the model decides instead.",
+    "The workload of your own cluster, out of its events: `headroom events` with `--after 0 --last 1000000 -o jsonl`, pages of `GET /events` (one a line), a saved `GET /events/stream?after=0`, or a run's `journal.jsonl`. A row is an event. The log does not say when a task used its GPU, but it says when it did not: from a swap-out until the task asked to return. With `--activity-model` the model decides instead.",
   columns: [
     {
       name: 'task_submitted',
