@@ -1,5 +1,6 @@
 /** Whether a command line that stands in a file would be understood: the command exists, and so does every option. Nothing is run. */
 import type { Command } from 'commander'
+import { examplesOf } from '../../cli/command-shape.ts'
 import { programOf } from '../../cli/program.ts'
 
 /**
@@ -10,7 +11,8 @@ export function whyNotUnderstood(args: readonly string[], isWhole = true): strin
   let command = programOf(() => {})
   let at = 0
   for (let next: Command | undefined; (next = command.commands.find((each) => each.name() === args[at])) !== undefined; at++) command = next
-  if (command.commands.length > 0) return `${args.join(' ')}: ${command.name()} has no command '${args[at] ?? ''}'`
+  // One with examples does something by itself, whatever it holds.
+  if (command.commands.length > 0 && examplesOf(command).length === 0) return `${args.join(' ')}: ${command.name()} has no command '${args[at] ?? ''}'`
   const rest = args.slice(at)
   let operands = 0
   for (let i = 0; i < rest.length; i++) {
