@@ -12,7 +12,8 @@ export function whyNotUnderstood(args: readonly string[], isWhole = true): strin
   let at = 0
   for (let next: Command | undefined; (next = command.commands.find((each) => each.name() === args[at])) !== undefined; at++) command = next
   // One with examples does something by itself, whatever it holds.
-  if (command.commands.length > 0 && examplesOf(command).length === 0) return `${args.join(' ')}: ${command.name()} has no command '${args[at] ?? ''}'`
+  if (command.commands.length > 0 && examplesOf(command).length === 0)
+    return `${args.join(' ')}: ${command.name()} has no command '${args[at] ?? ''}'`
   const rest = args.slice(at)
   let operands = 0
   for (let i = 0; i < rest.length; i++) {
