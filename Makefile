@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory accept test-faults test-durability test-hostile
+.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep accept test-faults test-durability test-hostile
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -81,6 +81,9 @@ bench-live: install broker ## tasks per second from REST to completion, over a r
 
 bench-rest: install broker ## answers of the REST interface against those of a bare server; pages of tasks under load (ARGS="ratios")
 	@exec node test/bench/rest/main.ts $(ARGS)
+
+bench-sweep: install ## a sweep on two cores against one, the openb plan, a day of 64 GPUs; wants a quiet machine (ARGS="day openb speedup")
+	@exec node test/bench/sweep/main.ts $(ARGS)
 
 bench-memory: install ## resident memory of a controller between 100,000 and 1,000,000 completed tasks; minutes (ARGS="--tasks 100000")
 	@exec node --expose-gc test/bench/memory.ts $(ARGS)
