@@ -12,6 +12,7 @@ const PAGES = [
   'README.md',
   'docs/protocol.md',
   'docs/operating.md',
+  'docs/planning.md',
   'docs/security.md',
   'docs/metrics.md',
   'docs/recording.md',
