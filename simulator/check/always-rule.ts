@@ -11,6 +11,10 @@ export interface AlwaysRule {
   after?(event: Event): void
   /** Everybody has done what he had to do in this step; nodes and tasks that the events of the step named. */
   afterStep?(nodeIds: ReadonlySet<string>, taskIds: ReadonlySet<string>): void
+  /** After every step, whether or not it had events. */
+  afterEveryStep?(): void
+  /** The run is over. */
+  finish?(): void
 }
 
 export interface RuleContext {

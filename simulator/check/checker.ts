@@ -8,6 +8,7 @@ import type { AlwaysName, Assertions } from '../scenario/assertions.ts'
 import type { World } from '../world.ts'
 import { admissionRules } from './admission-rules.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
+import { acknowledgedNeverLost, configurationKept } from './durable-rules.ts'
 import { fairnessBound } from './fairness-bound.ts'
 import { checkFinal, requireMetricPaths } from './final-metrics.ts'
 import { groupIsolation } from './group-isolation.ts'
@@ -51,6 +52,8 @@ const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => Always
   admission_rules: admissionRules,
   event_chain: eventChain,
   finals_never_change: finalsNeverChange,
+  acknowledged_never_lost: acknowledgedNeverLost,
+  configuration_kept: configurationKept,
 }
 
 /**
@@ -70,6 +73,7 @@ export class AssertionChecker implements Checker {
   readonly #assertions: Assertions
   readonly #shadow: Shadow
   readonly #always: readonly AlwaysRule[]
+  readonly #everyStep: readonly AlwaysRule[]
   readonly #occurrences: readonly Occurrence[]
   readonly #liveness: readonly Liveness[]
   readonly #nodeIds = new Set<string>()
@@ -83,6 +87,7 @@ export class AssertionChecker implements Checker {
     this.#shadow = shadow
     const contextOf = (assertion: string): RuleContext => ({ shadow, observed, report: this.#reportAs(assertion) })
     this.#always = assertions.always.map((name) => ALWAYS_RULES[name](contextOf(name)))
+    this.#everyStep = this.#always.filter((rule) => rule.afterEveryStep !== undefined && observed.faults !== null)
     this.#occurrences = assertions.sometimes.map((name) => new Occurrence(name, contextOf(name)))
     this.#liveness = assertions.eventually.map((assertion) => new Liveness(assertion, contextOf(assertion.that)))
   }
@@ -100,6 +105,7 @@ export class AssertionChecker implements Checker {
   }
 
   afterStep(): void {
+    for (const rule of this.#everyStep) rule.afterEveryStep?.()
     if (this.#nodeIds.size === 0 && this.#taskIds.size === 0) return
     for (const rule of this.#always) rule.afterStep?.(this.#nodeIds, this.#taskIds)
     this.#nodeIds.clear()
@@ -108,6 +114,7 @@ export class AssertionChecker implements Checker {
 
   finish(metrics: Metrics): readonly Violation[] {
     this.afterStep()
+    for (const rule of this.#always) rule.finish?.()
     const now = this.#observed.now()
     for (const occurrence of this.#occurrences) occurrence.finish(now)
     for (const liveness of this.#liveness) liveness.finish(now)

@@ -60,9 +60,14 @@ function enter(
   book: FairnessBook,
 ): void {
   const chosenBefore = new Set(decision.victims.filter((victim) => victim.gpu < gpu).map((victim) => victim.id))
-  const available = eligibleOn(gpu, decision, shadow, observed)
-    .filter((task) => classOf(task) === victimClass && !chosenBefore.has(task.id))
-    .map((task) => task.id)
+  const isEligible = (task: ShadowTask): boolean => classOf(task) === victimClass && !chosenBefore.has(task.id)
+  // Who was eligible by what the controller knew nobody can tell then; whom it chose was.
+  const isDisturbed = observed.faults?.isDisturbed(decision.node.id) === true
+  const available = isDisturbed
+    ? []
+    : eligibleOn(gpu, decision, shadow, observed)
+        .filter(isEligible)
+        .map((task) => task.id)
   const victims = decision.victims.filter((victim) => victim.gpu === gpu && victim.class === victimClass).map((victim) => victim.id)
   const where = `${victimClass === 'p0' ? 'P0' : 'non-P0'} tasks of GPU ${gpu}`
   const closes = victims.some((id) => book.isSwappedThisRound(id))
@@ -70,7 +75,7 @@ function enter(
   const nodeId = decision.node.id
   if (closes !== isSaidToClose)
     report(`the round of the ${where} ${closes ? 'closes, but is not said to' : 'is said to close, but does not'}`, { nodeId })
-  const breach = book.decide({ victims, available: new Set(available) })
+  const breach = book.decide({ victims, available: new Set(isDisturbed ? victims : available) })
   if (breach === null) return
   const { ids, difference, bound } = breach
   report(`swap-outs of ${ids.join(' and ')}, ${where}, differ by ${difference} where ${bound} is the bound`, { nodeId })

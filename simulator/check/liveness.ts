@@ -1,6 +1,6 @@
 /**
- * `eventually`: what has to become true of every task, each in its own time: `within` counts from its submission, or from `heal` if it was
- * submitted before; without `within`, by the end of the run.
+ * `eventually`: what has to become true of every task, each in its own time: `within` counts from when it was submitted, or began to wait again,
+ * and from the instant at which nothing was broken any more if that came later; without `within`, by the end of the run.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -8,7 +8,6 @@ import type { EventuallyAssertion } from '../scenario/assertions.ts'
 import type { RuleContext } from './always-rule.ts'
 import type { ShadowTask } from './shadow.ts'
 
-/** Faults arrive with a later version: a run is whole from its start. */
 export class Liveness {
   readonly #that: EventuallyAssertion['that']
   readonly #withinMs: number | null
@@ -24,17 +23,15 @@ export class Liveness {
   before({ kind, taskId, at }: Event): void {
     const task = this.#context.shadow.tasks.get(taskId ?? '')
     if (task === undefined) return
-    if (this.#that === 'all_tasks_finish' ? kind === 'task_finished' : kind === 'task_started' && task.firstStartedAt === null)
-      this.#reached(task, at)
+    if (this.#that === 'all_tasks_finish' ? kind === 'task_finished' : kind === 'task_started' && isAwaited(task)) this.#reached(task, at)
     // A task that is cancelled while it waits is waited for no longer, but it may have waited too long already.
-    if (this.#that === 'every_feasible_task_runs' && kind === 'task_finished' && task.firstStartedAt === null) this.#reached(task, at)
+    if (this.#that === 'every_feasible_task_runs' && kind === 'task_finished' && isAwaited(task)) this.#reached(task, at)
   }
 
   /** The run is over. */
   finish(now: Instant): void {
     for (const task of this.#context.shadow.tasks.values()) {
-      const isReached =
-        this.#that === 'every_feasible_task_runs' && (task.firstStartedAt !== null || !this.#context.shadow.isFeasible(task))
+      const isReached = this.#that === 'every_feasible_task_runs' && (!isAwaited(task) || !this.#context.shadow.isFeasible(task))
       if (!isReached && (this.#withinMs === null || now > this.#deadline(task))) this.#report(task, `it has not ${this.#what()}`)
     }
   }
@@ -45,8 +42,12 @@ export class Liveness {
     this.#report(task, `it has ${this.#what()} ${at - this.#deadline(task)} ms too late`)
   }
 
-  #deadline({ submittedAt }: ShadowTask): Instant {
-    return submittedAt + (this.#withinMs ?? 0)
+  /** Never, as long as something is broken or will be. */
+  #deadline({ submittedAt, pendingSince }: ShadowTask): Instant {
+    const { faults } = this.#context.observed
+    const healedAt = faults === null ? 0 : (faults.healedAt() ?? Infinity)
+    const since = this.#that === 'all_tasks_finish' ? submittedAt : pendingSince
+    return Math.max(since, healedAt) + (this.#withinMs ?? 0)
   }
 
   #what(): string {
@@ -56,4 +57,9 @@ export class Liveness {
   #report(task: ShadowTask, detail: string): void {
     this.#context.report(detail, { taskId: task.id, ...(task.placement === null ? {} : { nodeId: task.placement.nodeId }) })
   }
+}
+
+/** It waits for a place, or for its start there. */
+function isAwaited({ placement }: ShadowTask): boolean {
+  return placement === null || placement.residency === 'none'
 }

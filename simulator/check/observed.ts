@@ -8,6 +8,8 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { StoredState } from '../../controller/ports/store.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { GpuMode, Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
+import type { FaultStage } from '../faults/fault-stage.ts'
+import type { DoubleRun } from '../faults/run-book.ts'
 import type { World } from '../world.ts'
 
 /** A node as its maker describes it; its overrides arrive as events. */
@@ -52,10 +54,34 @@ export interface Observed {
   attemptsOn(nodeId: string): ReadonlyMap<string, ObservedAttempt>
   /** VRAM of that GPU that others hold, as the device knows it. Left out: none anywhere. */
   foreignMib?(nodeId: string, gpu: number): Mib
+  /** Where things break; null where nothing does. */
+  readonly faults: ObservedFaults | null
   /** Null for a task that is over. */
   requestOf(taskId: string): ObservedRequest | null
   /** Calls with every batch of events, in order. */
   listen(listener: (events: readonly Event[]) => void): void
+}
+
+/** What checkers see of a run in which things break. */
+export interface ObservedFaults {
+  /** Names of the nodes on which it runs, by the devices' own account: one that is frozen does not. */
+  runsOn(taskId: string): readonly string[]
+  /** Tasks that ran on two nodes at once, since this was asked last. */
+  takeDoubles(): readonly DoubleRun[]
+  /** What the controller knows of the node may be older than what its server knows. */
+  isDisturbed(nodeId: string): boolean
+  /** Since when nothing is broken any more; null while something is, or will be. */
+  healedAt(): Instant | null
+  /** GPUs of the node that work, or will again. */
+  usableGpus(nodeId: string): number
+  /** Tasks whose submission was acknowledged and whose end is not durable. */
+  readonly acknowledged: ReadonlySet<string>
+  /** What the present controller has. */
+  hasOpenTask(taskId: string): boolean
+  config(): ConfigFields
+  controllersBegun(): number
+  /** Calls with every controller that has read what is durable. */
+  onControllerBegun(listener: () => void): void
 }
 
 const NOBODY: ReadonlyMap<string, ObservedAttempt> = new Map()
@@ -73,9 +99,35 @@ export function observe(world: World): Observed {
     })),
     ...(world.stored === null ? {} : { start: world.stored }),
     now: () => world.clock.now(),
-    attemptsOn: (nodeId) => world.servers.get(nodeId)?.attempts ?? NOBODY,
     foreignMib: (nodeId, gpu) => world.foreignMib(nodeId, gpu),
+    attemptsOn: (nodeId) => attemptsOn(world, nodeId),
+    faults: world.faults === null ? null : observeFaults(world, world.faults),
     requestOf: (taskId) => world.controller.views.openTask(taskId)?.spec ?? null,
     listen: (listener) => world.listen(listener),
+  }
+}
+
+/** In true time: a server's own clock may be ahead or behind. */
+function attemptsOn({ servers, faults }: World, nodeId: string): ReadonlyMap<string, ObservedAttempt> {
+  const server = servers.get(nodeId)
+  if (server === undefined) return NOBODY
+  const aheadMs = faults?.aheadMs(nodeId) ?? 0
+  if (aheadMs === 0) return server.attempts
+  return new Map([...server.attempts].map(([id, attempt]) => [id, { ...attempt, lastUseAt: attempt.lastUseAt - aheadMs }]))
+}
+
+function observeFaults(world: World, faults: FaultStage): ObservedFaults {
+  const nameOf = new Map(world.plan.nodes.map((node) => [nodeIdFromName(node.name), node.name]))
+  return {
+    runsOn: (taskId) => faults.runs.nodesOf(taskId),
+    takeDoubles: () => faults.runs.takeDoubles(),
+    isDisturbed: (nodeId) => faults.isDisturbed(nameOf.get(nodeId) ?? ''),
+    healedAt: () => faults.healedAt,
+    usableGpus: (nodeId) => faults.node(nameOf.get(nodeId) ?? '').usableGpus,
+    acknowledged: faults.acknowledged,
+    hasOpenTask: (taskId) => world.controller.views.openTask(taskId) !== undefined,
+    config: () => world.controller.views.config().fields,
+    controllersBegun: () => faults.controllersBegun,
+    onControllerBegun: (listener) => faults.onControllerBegun(listener),
   }
 }

@@ -24,6 +24,7 @@ export class Occurrence {
   /** The run is over. */
   finish(now: Instant): void {
     const { shadow, report } = this.#context
+    if (this.#name === 'controller_restarted') this.#hasHappened = (this.#context.observed.faults?.controllersBegun() ?? 1) > 1
     const waits = (task: ShadowTask): boolean => isWaiting(this.#name, task, shadow, now)
     if (!this.#hasHappened && ![...shadow.tasks.values()].some(waits)) report('it has never happened')
   }
@@ -43,6 +44,32 @@ function happensIn(name: SometimesName, event: Event, shadow: Shadow): boolean {
     }
     case 'multi_gpu_placed':
       return kind === 'task_placed' && (data['gpus'] as readonly number[]).length > 1
+    case 'node_suspect':
+      return kind === 'node_status' && data['status'] === 'suspect'
+    case 'node_unreachable':
+      return kind === 'node_status' && data['status'] === 'unreachable'
+    case 'node_returned':
+      return kind === 'node_status' && data['status'] === 'up' && shadow.silentNodes.has(event.nodeId ?? '')
+    case 'task_unreachable':
+    case 'task_reachable':
+    case 'growth_granted':
+    case 'growth_refused':
+    case 'duplicate_node':
+      return kind === name
+    case 'task_requeued':
+      return kind === 'task_returned'
+    case 'start_unconfirmed':
+      return kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
+    case 'task_lost':
+      return kind === 'task_finished' && data['state'] === 'lost'
+    case 'task_failed':
+      return kind === 'task_finished' && data['state'] === 'failed'
+    case 'swap_refused':
+      return kind === 'swap_failed'
+    case 'requeues_frozen':
+      return kind === 'requeue_freeze' && data['is_frozen'] === true
+    case 'controller_restarted':
+      return false
     case 'task_waits':
     case 'reservation':
       return (kind === 'task_placed' || kind === 'task_finished') && task !== undefined && isWaiting(name, task, shadow, at)

@@ -26,7 +26,6 @@ export interface ShadowTask {
   request: ObservedRequest
   pendingSince: Instant
   placement: ShadowPlacement | null
-  firstStartedAt: Instant | null
   /** After a failed swap it is no victim before this instant. */
   backOffUntil: Instant
 }
@@ -47,6 +46,8 @@ export class Shadow {
   readonly nodes: ReadonlyMap<string, ShadowNode>
   /** Node ids by group. */
   readonly groups = new Map<string, ReadonlySet<string>>()
+  /** Nodes that were told to be silent, by the last word on each. */
+  readonly silentNodes = new Set<string>()
   config: ConfigFields
   readonly #observed: Observed
 
@@ -152,9 +153,14 @@ export class Shadow {
   isFeasible({ request }: ShadowTask): boolean {
     for (const node of this.nodes.values()) {
       const isLargeEnough = Math.max(1, request.vramMib) <= node.physicalMib - this.reserveMib(node)
-      if (isLargeEnough && node.gpuCount >= request.gpuCount && this.isOpenTo(node, request)) return true
+      if (isLargeEnough && this.#usableGpus(node) >= request.gpuCount && this.isOpenTo(node, request)) return true
     }
     return false
+  }
+
+  /** Those that are lost for good take nobody. */
+  #usableGpus({ id, gpuCount }: ShadowNode): number {
+    return this.#observed.faults?.usableGpus(id) ?? gpuCount
   }
 
   // ── events ──────────────────────────────────────────────────────────────────
@@ -170,7 +176,6 @@ export class Shadow {
         request,
         pendingSince: at,
         placement: null,
-        firstStartedAt: null,
         backOffUntil: 0,
       }
       this.tasks.set(taskId, task)
@@ -188,7 +193,6 @@ export class Shadow {
       case 'task_placed':
         return this.#place(task, nodeId, data)
       case 'task_started':
-        task.firstStartedAt ??= at
         if (task.placement !== null) [task.placement.residency, task.placement.residentSince] = ['resident', at]
         return
       case 'task_returned':
@@ -260,7 +264,10 @@ export class Shadow {
       this.config = { ...this.config, ...(fields as Partial<ConfigFields>) }
     } else if (kind === 'group_changed') this.groups.set(data['group'] as string, new Set(data['nodes'] as readonly string[]))
     else if (kind === 'group_deleted') this.groups.delete(data['group'] as string)
-    else if (kind === 'node_config_changed') {
+    else if (kind === 'node_status') {
+      if (data['status'] === 'up') this.silentNodes.delete(nodeId ?? '')
+      else this.silentNodes.add(nodeId ?? '')
+    } else if (kind === 'node_config_changed') {
       const node = this.nodes.get(nodeId ?? '')
       if (node === undefined) return
       if ('overcommit_vram_percent' in data) node.overcommitPercent = data['overcommit_vram_percent'] as Percent | null

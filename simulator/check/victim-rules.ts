@@ -29,8 +29,10 @@ export function idleRule({ shadow, observed, report }: RuleContext): AlwaysRule 
       const { kind, taskId, nodeId, data } = event
       const decision = swapDecisionOf(event, shadow)
       if (decision !== null) {
+        const isJudged = observed.faults?.isDisturbed(decision.node.id) !== true
         for (const { id } of decision.victims) {
           announced.add(id)
+          if (!isJudged) continue
           const victim = shadow.tasks.get(id)
           const why = victim === undefined ? 'nobody knows it' : ineligibility(victim, decision, shadow, observed)
           if (why !== null) report(`it is swapped out for ${decision.requester.id}, but ${why}`, { taskId: id, nodeId: decision.node.id })
@@ -56,6 +58,7 @@ export function p0Rule({ shadow, observed, report }: RuleContext): AlwaysRule {
         if (shadow.tasks.get(id)?.request.priority !== 0) continue
         const place = { taskId: id, nodeId: decision.node.id }
         if (decision.requester.request.priority !== 0) report(`it is P0, and swapped out for ${decision.requester.id}, which is not`, place)
+        if (observed.faults?.isDisturbed(decision.node.id) === true) continue
         const left = eligibleOn(gpu, decision, shadow, observed).filter((task) => task.request.priority !== 0 && !chosen.has(task.id))
         if (left.length > 0) report(`it is P0, and swapped out before ${left.map((task) => task.id).join(', ')} of GPU ${gpu}`, place)
       }

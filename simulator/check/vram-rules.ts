@@ -46,6 +46,7 @@ export function reserveKept({ shadow, observed, report }: RuleContext): AlwaysRu
         const before = lastMib.get(nodeId) ?? []
         const now = inVramMib(observed, node)
         lastMib.set(nodeId, now)
+        if (observed.faults?.isDisturbed(nodeId) === true) continue
         const reserveMib = shadow.reserveMib(node)
         for (const [gpu, mib] of now.entries()) {
           const leftMib = node.physicalMib - mib - (observed.foreignMib?.(nodeId, gpu) ?? 0)

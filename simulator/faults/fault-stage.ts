@@ -13,8 +13,8 @@ import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Store } from '../../controller/ports/store.ts'
 import type { ServerCore } from '../../gpu-server/core/server-core.ts'
-import type { Instant } from '../../protocol/units.ts'
 import type { SimulatedDevice } from '../fleet/simulated-device.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Workload } from '../fleet/workload.ts'
 import type { Fault, FaultItem } from '../scenario/fault.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
@@ -23,6 +23,7 @@ import type { BusMode } from '../sim-bus.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { SwapTotals } from './controller-host.ts'
 import { ControllerHost } from './controller-host.ts'
+import { Disturbances } from './disturbances.ts'
 import type { FaultNote, FaultStageHand } from './fault-agenda.ts'
 import { FaultAgenda } from './fault-agenda.ts'
 import { FaultTally } from './fault-tally.ts'
@@ -68,10 +69,13 @@ export class FaultStage implements FaultStageHand {
   readonly #links: LinkFaults
   readonly #disk: StoreDisk = soundDisk()
   readonly #host: ControllerHost
+  /** By name, and by id. */
   readonly #nodes = new Map<string, NodeHost>()
+  readonly #byId = new Map<string, NodeHost>()
   readonly #client: PatientClient
   readonly #agenda: FaultAgenda
   readonly #begun: (() => void)[] = []
+  readonly #disturbances: Disturbances
   readonly #slow = new Set<Extract<Fault, { readonly kind: 'slow_disk' }>>()
   #mayHaveMicrotasks = false
 
@@ -81,6 +85,7 @@ export class FaultStage implements FaultStageHand {
     const tally = this.#tally
     this.#links = new LinkFaults(random.stream('faults/links'), tally)
     this.bus = new FaultyBus({ clock, mode: options.busMode, weather: this.#links })
+    this.#disturbances = new Disturbances(clock, SETTLE_HEARTBEATS * heartbeatMsOf(options.config))
     const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0 })
     this.#host = new ControllerHost({
       clock,
@@ -105,6 +110,7 @@ export class FaultStage implements FaultStageHand {
       tally,
       onBegun: () => {
         this.#agenda.recovered()
+        this.#disturbances.begins()
         for (const listener of this.#begun) listener()
       },
     })
@@ -116,6 +122,7 @@ export class FaultStage implements FaultStageHand {
       }
       const host = new NodeHost({ node, clock, bus: this.bus, random, workload, runs, onServer, tally })
       this.#nodes.set(node.name, host)
+      this.#byId.set(host.id, host)
     }
     this.#client = new PatientClient({
       clock,
@@ -165,6 +172,16 @@ export class FaultStage implements FaultStageHand {
     const host = this.#nodes.get(name)
     if (host === undefined) throw new Error(`no node ${name}`)
     return host
+  }
+
+  /** What the controller knows of the node may be older than what its server knows. */
+  isDisturbed(node: string): boolean {
+    return this.#disturbances.isOn(node)
+  }
+
+  /** By how much the clock of the node with that id is ahead of true time. */
+  aheadMs(nodeId: string): DurationMs {
+    return this.#byId.get(nodeId)?.aheadMs ?? 0
   }
 
   /** Begins before time goes on: controller, then servers. Faults are planned by `plan`. */
@@ -227,6 +244,9 @@ export class FaultStage implements FaultStageHand {
   // ── faults ──────────────────────────────────────────────────────────────────
 
   begin(fault: Fault, onFired: () => void): void {
+    this.#disturbances.begin(fault)
+    // What is over at once, and what is never healed, leaves its traces for a while.
+    if (fault.forMs === null || fault.forMs === 0) this.#disturbances.end(fault)
     switch (fault.kind) {
       case 'bounce':
         return this.#tallyIf(this.node(fault.node).bounce(), fault)
@@ -269,6 +289,7 @@ export class FaultStage implements FaultStageHand {
   }
 
   end(fault: Fault): void {
+    this.#disturbances.end(fault)
     switch (fault.kind) {
       case 'bounce':
       case 'fsync_error':
@@ -334,6 +355,13 @@ export class FaultStage implements FaultStageHand {
   #tallyIf(hasFired: boolean, { kind }: Fault): void {
     if (hasFired) this.#tally.fires(kind)
   }
+}
+
+/** So many heartbeats after a fault everybody has been heard; the longest pause between two tries (10 s, 12 with jitter) is less. */
+const SETTLE_HEARTBEATS = 6
+
+function heartbeatMsOf(config: Readonly<Partial<ConfigFields>>): DurationMs {
+  return Math.max(5, config.heartbeat_seconds ?? DEFAULT_CONFIG.heartbeat_seconds) * 1000
 }
 
 /** Those of the file and those of its swarms. */

@@ -19,6 +19,8 @@ export interface StoreDisk {
   failingFsyncs: number
   /** Where the controller dies next: one at a time, in this order. */
   readonly deathPoints: DeathPoint[]
+  /** The highest with which a process has begun to write: two that start at once cannot both have the same. */
+  epoch: number
 }
 
 export interface DeathPoint {
@@ -27,7 +29,7 @@ export interface DeathPoint {
 }
 
 export function soundDisk(): StoreDisk {
-  return { fullCount: 0, slowMs: 0, failingFsyncs: 0, deathPoints: [] }
+  return { fullCount: 0, slowMs: 0, failingFsyncs: 0, deathPoints: [], epoch: 0 }
 }
 
 /** The process that commits. */
@@ -53,15 +55,22 @@ export interface StoreOptions {
 /** The store as one controller process has it: what it has committed outlives it. */
 export function storeOf(process: Committer, o: StoreOptions): Store {
   const { inner, disk, tally } = o
+  const refuse = (why: string): Promise<void> => {
+    o.onPromise()
+    return Promise.reject(new StoreFault(why))
+  }
+  let ownEpoch: number | null = null
   const keep = (batch: Batch): Promise<void> | undefined => {
+    if (ownEpoch === null) {
+      const { epoch } = batch.marks
+      if (epoch <= disk.epoch) return refuse(`another controller has begun with epoch ${disk.epoch}, not below ${epoch}`)
+      ownEpoch = epoch
+      disk.epoch = epoch
+    }
     const kept = inner.commit(batch)
     if (kept !== undefined) o.onPromise()
     else if (batch.events.length > 0) o.onDurable(batch.events)
     return kept
-  }
-  const refuse = (why: string): Promise<void> => {
-    o.onPromise()
-    return Promise.reject(new StoreFault(why))
   }
   const later = (then: () => void): void => {
     const at = o.clock.now() + Math.floor(o.random() * (disk.slowMs + 1))

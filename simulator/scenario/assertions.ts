@@ -23,6 +23,8 @@ const ALWAYS = {
   admission_rules: 'A placement finds an open node, a seat, its GPUs for itself if it asks for that, and strands nobody.',
   event_chain: 'Events are numbered without a gap, time never falls, and a cause comes before what it caused.',
   finals_never_change: 'Of a task that has ended nothing more is told, and the numbers of attempts only grow.',
+  acknowledged_never_lost: 'A task whose submission was acknowledged is known to every later controller until it has ended.',
+  configuration_kept: 'A controller that begins has the configuration that was last made durable.',
 } as const satisfies Readonly<Record<string, string>>
 
 const EVENTUALLY = {
@@ -37,6 +39,21 @@ const SOMETIMES = {
   task_waits: 'A task that some node could take had to wait.',
   reservation: 'A task waited so long that GPUs were held for it.',
   multi_gpu_placed: 'A task was placed on several GPUs.',
+  growth_granted: 'A task that asked for more VRAM got it.',
+  growth_refused: 'A task that asked for more VRAM was refused.',
+  swap_refused: 'A server did not do a swap that it was told to do.',
+  node_suspect: 'A node was silent for so long that nothing is placed on it.',
+  node_unreachable: 'A node was silent until its run lease was over.',
+  node_returned: 'A node that was silent was heard again.',
+  duplicate_node: 'Two servers spoke in the name of one node, by turns.',
+  requeues_frozen: 'So many nodes fell silent together that nothing was requeued.',
+  task_unreachable: 'A running task was on a node that is unreachable.',
+  task_reachable: 'An unreachable task was heard of again.',
+  task_requeued: 'A task that had a place was pending again.',
+  start_unconfirmed: 'A start that was never confirmed was taken back.',
+  task_lost: 'A task was given up as lost.',
+  task_failed: 'A task failed.',
+  controller_restarted: 'A later controller went on with what an earlier one had made durable.',
 } as const satisfies Readonly<Record<string, string>>
 
 export type AlwaysName = keyof typeof ALWAYS

@@ -44,6 +44,7 @@ export class ForgedRun {
       config: { ...DEFAULT_CONFIG, safety_reserve_mib: 100, default_vram_overcommit_percent: 50, ...config },
       nodes: ['a', 'b'].map((id) => ({ ...node, id, name: id })),
       now: () => this.now,
+      faults: null,
       attemptsOn: (nodeId) => this.#attempts.get(nodeId) ?? new Map(),
       requestOf: (taskId) => this.#requests.get(taskId) ?? null,
       listen: () => {},

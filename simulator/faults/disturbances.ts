@@ -1,0 +1,68 @@
+/**
+ * Which nodes the controller cannot be expected to know well: something is broken between the two, or was until a moment ago. Rules that hold the
+ * controller's decisions against what servers know are not applied to these.
+ */
+import type { Clock } from '../../controller/ports/clock.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { Fault } from '../scenario/fault.ts'
+
+/** Every node. */
+const ALL = null
+
+interface Disturbance {
+  readonly nodes: readonly string[] | null
+  /** Infinity while it lasts. */
+  until: Instant
+}
+
+export class Disturbances {
+  readonly #clock: Clock
+  /** After a fault everybody has spoken to everybody again within this. */
+  readonly #settleMs: DurationMs
+  readonly #lasting = new Map<Fault, Disturbance>()
+  #ebbing: Disturbance[] = []
+
+  constructor(clock: Clock, settleMs: DurationMs) {
+    this.#clock = clock
+    this.#settleMs = settleMs
+  }
+
+  begin(fault: Fault): void {
+    this.#lasting.set(fault, { nodes: nodesOf(fault), until: Infinity })
+  }
+
+  end(fault: Fault): void {
+    const lasting = this.#lasting.get(fault)
+    if (lasting === undefined) return
+    this.#lasting.delete(fault)
+    const lateMs = fault.kind === 'delay' || fault.kind === 'reorder' ? fault.ms : 0
+    this.#ebb(lasting.nodes, lateMs)
+  }
+
+  /** A controller has begun, and has heard nobody. */
+  begins(): void {
+    this.#ebb(ALL, 0)
+  }
+
+  isOn(node: string): boolean {
+    for (const disturbance of this.#lasting.values()) if (concerns(disturbance, node)) return true
+    if (this.#ebbing.length === 0) return false
+    const now = this.#clock.now()
+    this.#ebbing = this.#ebbing.filter(({ until }) => until > now)
+    return this.#ebbing.some((disturbance) => concerns(disturbance, node))
+  }
+
+  #ebb(nodes: readonly string[] | null, lateMs: DurationMs): void {
+    this.#ebbing.push({ nodes, until: this.#clock.now() + lateMs + this.#settleMs })
+  }
+}
+
+function concerns({ nodes }: Disturbance, node: string): boolean {
+  return nodes === ALL || nodes.includes(node)
+}
+
+function nodesOf(fault: Fault): readonly string[] | null {
+  if ('link' in fault) return fault.link.nodes
+  if ('node' in fault) return [fault.node]
+  return fault.kind === 'disk_full' && fault.on !== 'controller' ? [fault.on.node] : ALL
+}
