@@ -44,7 +44,7 @@ export class Cluster implements SchedulingView {
   readonly poolHolds = new Map<Pool, PoolHold>()
   /** Pending tasks that avoid some nodes for the rest of this cycle: the figures said yes there, the victims did not. */
   readonly avoiders = new Set<LiveTask>()
-  /** Pending tasks that some node has refused since its last snapshot. */
+  /** Tasks that have not started, and that some node has refused since its last snapshot. */
   readonly refusedTasks = new Set<LiveTask>()
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessBook()

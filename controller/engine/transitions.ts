@@ -58,6 +58,8 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   beginMeterChange(placement, now)
   c.enterState(task, 'running')
   task.firstStartedAt ??= now
+  // Not before: two nodes that refuse it would have it by turns.
+  if (task.refusedBy !== null) forgiveRefusals(c, task)
   placement.startedAt = now
   placement.residency = 'resident'
   placement.generation = 1

@@ -19,12 +19,15 @@ export class Disturbances {
   readonly #clock: Clock
   /** After a fault everybody has spoken to everybody again within this. */
   readonly #settleMs: DurationMs
+  /** What ran on a machine that has lost its disk is in doubt for so long (R6). */
+  readonly #doubtMs: DurationMs
   readonly #lasting = new Map<Fault, Disturbance>()
   #ebbing: Disturbance[] = []
 
-  constructor(clock: Clock, settleMs: DurationMs) {
+  constructor(clock: Clock, settleMs: DurationMs, runLeaseMs: DurationMs) {
     this.#clock = clock
     this.#settleMs = settleMs
+    this.#doubtMs = Math.ceil(2.1 * runLeaseMs)
   }
 
   begin(fault: Fault): void {
@@ -35,8 +38,7 @@ export class Disturbances {
     const lasting = this.#lasting.get(fault)
     if (lasting === undefined) return
     this.#lasting.delete(fault)
-    const lateMs = fault.kind === 'delay' || fault.kind === 'reorder' ? fault.ms : 0
-    this.#ebb(lasting.nodes, lateMs)
+    this.#ebb(lasting.nodes, this.#afterMs(fault))
   }
 
   /** A controller has begun, and has heard nobody. */
@@ -50,6 +52,12 @@ export class Disturbances {
     const now = this.#clock.now()
     this.#ebbing = this.#ebbing.filter(({ until }) => until > now)
     return this.#ebbing.some((disturbance) => concerns(disturbance, node))
+  }
+
+  /** What it leaves behind: messages that are under way, attempts in doubt. */
+  #afterMs(fault: Fault): DurationMs {
+    if (fault.kind === 'delay' || fault.kind === 'reorder') return fault.ms
+    return fault.kind === 'node_disk_lost' ? this.#doubtMs : 0
   }
 
   #ebb(nodes: readonly string[] | null, lateMs: DurationMs): void {

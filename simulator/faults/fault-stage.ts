@@ -85,7 +85,7 @@ export class FaultStage implements FaultStageHand {
     const tally = this.#tally
     this.#links = new LinkFaults(random.stream('faults/links'), tally)
     this.bus = new FaultyBus({ clock, mode: options.busMode, weather: this.#links })
-    this.#disturbances = new Disturbances(clock, SETTLE_HEARTBEATS * heartbeatMsOf(options.config))
+    this.#disturbances = new Disturbances(clock, SETTLE_HEARTBEATS * heartbeatMsOf(options.config), runLeaseMsOf(options.config))
     const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0 })
     this.#host = new ControllerHost({
       clock,
@@ -364,9 +364,13 @@ function heartbeatMsOf(config: Readonly<Partial<ConfigFields>>): DurationMs {
   return Math.max(5, config.heartbeat_seconds ?? DEFAULT_CONFIG.heartbeat_seconds) * 1000
 }
 
+function runLeaseMsOf(config: Readonly<Partial<ConfigFields>>): DurationMs {
+  return (config.run_lease_seconds ?? DEFAULT_CONFIG.run_lease_seconds) * 1000
+}
+
 /** Those of the file and those of its swarms. */
 function concreteFaults({ faults, nodes, config, seed }: FaultStageOptions): readonly Fault[] {
-  const runLeaseMs = (config.run_lease_seconds ?? DEFAULT_CONFIG.run_lease_seconds) * 1000
+  const runLeaseMs = runLeaseMsOf(config)
   return faults.flatMap((item, index) =>
     item.kind === 'swarm' ? drawSwarm(item, { nodes, runLeaseMs }, seededStream(seed, `faults/swarm ${index}`)) : [item],
   )

@@ -19,8 +19,8 @@ export interface StoreDisk {
   failingFsyncs: number
   /** Where the controller dies next: one at a time, in this order. */
   readonly deathPoints: DeathPoint[]
-  /** The highest with which a process has begun to write: two that start at once cannot both have the same. */
-  epoch: number
+  /** Whoever opened it last: from then on nobody else writes (a real store is locked when it is opened). */
+  owner: Committer | null
 }
 
 export interface DeathPoint {
@@ -29,7 +29,7 @@ export interface DeathPoint {
 }
 
 export function soundDisk(): StoreDisk {
-  return { fullCount: 0, slowMs: 0, failingFsyncs: 0, deathPoints: [], epoch: 0 }
+  return { fullCount: 0, slowMs: 0, failingFsyncs: 0, deathPoints: [], owner: null }
 }
 
 /** The process that commits. */
@@ -59,14 +59,8 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     o.onPromise()
     return Promise.reject(new StoreFault(why))
   }
-  let ownEpoch: number | null = null
   const keep = (batch: Batch): Promise<void> | undefined => {
-    if (ownEpoch === null) {
-      const { epoch } = batch.marks
-      if (epoch <= disk.epoch) return refuse(`another controller has begun with epoch ${disk.epoch}, not below ${epoch}`)
-      ownEpoch = epoch
-      disk.epoch = epoch
-    }
+    if (disk.owner !== process) return refuse('another controller has taken over the store: this one must stop')
     const kept = inner.commit(batch)
     if (kept !== undefined) o.onPromise()
     else if (batch.events.length > 0) o.onDurable(batch.events)
@@ -113,7 +107,11 @@ export function storeOf(process: Committer, o: StoreOptions): Store {
     if (death !== undefined) process.dieAtNextCommand(death)
     return disk.slowMs > 0 ? keepSlowly(batch) : keep(batch)
   }
-  return { ...inner, commit }
+  const load = (): ReturnType<Store['load']> => {
+    disk.owner = process
+    return inner.load()
+  }
+  return { ...inner, load, commit }
 }
 
 function never(): Promise<void> {

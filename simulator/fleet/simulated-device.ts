@@ -24,11 +24,11 @@ import { DeviceTroubles } from './device-troubles.ts'
 import type { RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
 import { HostLink } from './host-link.ts'
+import { newSimulatedProcess } from './simulated-process.ts'
 import type { SimulatedProcess as Process } from './simulated-process.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Inhabitant, WorkLeft } from './simulated-process.ts'
 import { swapDurationMs } from './swap-profiles.ts'
-import { WorkCursor } from './work-cursor.ts'
 import type { Workload } from './workload.ts'
 
 export class SimulatedDevice implements Device {
@@ -108,7 +108,8 @@ export class SimulatedDevice implements Device {
   survivors(): readonly Survivor[] {
     const ended = [...this.#ended.values()]
     const living = [...this.#processes.values()].map((process): Survivor => {
-      const { start, isInVram, isFrozen, isBusy, vramMib, heldMib } = process
+      const { start, isInVram, isBusy, vramMib, heldMib } = process
+      const isFrozen = process.isFrozen || process.isSuspended
       process.moves += 1
       process.isResident = isInVram
       this.#share(process)
@@ -143,7 +144,6 @@ export class SimulatedDevice implements Device {
 
   launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
     const process = this.#newProcess(start, this.#workload.workOf(start.taskId, command), this.#clock.now())
-    this.#runWatcher?.runs(start.taskId)
     this.#clock.soon(() => {
       if (!this.#isAlive(process)) return
       const isOver = !this.#begin(process)
@@ -197,23 +197,27 @@ export class SimulatedDevice implements Device {
   }
 
   freeze(taskId: string, attempt: number): void {
-    this.#setFrozen(taskId, attempt, true)
+    const process = this.#find(taskId, attempt)
+    if (process !== null) this.#hold(process, true, process.isSuspended)
   }
 
   thaw(taskId: string, attempt: number): void {
-    this.#setFrozen(taskId, attempt, false)
+    const process = this.#find(taskId, attempt)
+    if (process !== null) this.#hold(process, false, false)
   }
 
-  /** Its guards keep it. */
+  /** Its guards keep it. Those that had stopped their tasks at the end of the one before let them go on, unless the server wants otherwise. */
   lease(until: Instant, lengthMs: DurationMs): void {
     this.#cancelLease()
     const leased = (): Process[] => [...this.#processes.values()].filter((process) => process.isLeased)
     const end = (): void => leased().forEach((process) => this.#exit(process, null, 'its lease had ended', true))
     const freeze = (): void => {
-      leased().forEach((process) => this.#setFrozen(process.taskId, process.attempt, true))
+      for (const process of leased()) this.#hold(process, process.isFrozen, true)
       this.#cancelLease = this.#leaseClock.at(until + lengthMs, end, RANK_DEVICE)
     }
     this.#cancelLease = this.#leaseClock.at(until, freeze, RANK_DEVICE)
+    if (until <= this.#leaseClock.now()) return
+    for (const process of this.#processes.values()) if (process.isSuspended) this.#hold(process, process.isFrozen, false)
   }
 
   setLeased(taskId: string, attempt: number, isLeased: boolean): void {
@@ -223,7 +227,9 @@ export class SimulatedDevice implements Device {
 
   stop(taskId: string, attempt: number): void {
     const process = this.#find(taskId, attempt)
-    if (process !== null) this.#soon(() => this.#isAlive(process) && this.#exit(process, null, 'stopped'))
+    if (process === null) return
+    process.isStopping = true
+    this.#soon(() => this.#isAlive(process) && this.#exit(process, null, 'stopped'))
   }
 
   forget(taskId: string, attempt: number): void {
@@ -253,33 +259,10 @@ export class SimulatedDevice implements Device {
   }
 
   #newProcess(start: AttemptStart, work: Work, startedAt: Instant): Process {
-    const process: Process = {
-      start,
-      taskId: start.taskId,
-      attempt: start.attempt,
-      gpus: start.gpus,
-      cursor: new WorkCursor(work),
-      startedAt,
-      stepEndsAt: 0,
-      vramMib: start.vramMib,
-      isBusy: false,
-      isResident: true,
-      isInVram: true,
-      moves: 0,
-      isLeased: true,
-      lastUseAt: startedAt,
-      heldMib: null,
-      isFrozen: false,
-      isRunning: false,
-      leftUs: 0,
-      mark: 0,
-      timer: null,
-      idleTimer: this.#clock.timer(() => this.#advance(process), RANK_DEVICE),
-      growthTimer: null,
-      nextGrowth: 0,
-      isGrowthDue: false,
-    }
+    const idleTimer = this.#clock.timer(() => this.#advance(process), RANK_DEVICE)
+    const process = newSimulatedProcess(start, work, startedAt, idleTimer)
     this.#processes.set(start.taskId, process)
+    this.#runWatcher?.runs(start.taskId)
     return process
   }
 
@@ -336,7 +319,7 @@ export class SimulatedDevice implements Device {
 
   /** Whether it runs may have changed. */
   #share(process: Process): void {
-    const isRunning = process.isBusy && process.isResident && !process.isFrozen
+    const isRunning = process.isBusy && process.isResident && !process.isFrozen && !process.isSuspended
     if (isRunning === process.isRunning) return
     process.isRunning = isRunning
     if (isRunning) this.#sharing.add(process)
@@ -403,12 +386,15 @@ export class SimulatedDevice implements Device {
 
   // ── small things ────────────────────────────────────────────────────────────
 
-  #setFrozen(taskId: string, attempt: number, isFrozen: boolean): void {
-    const process = this.#find(taskId, attempt)
-    if (process === null || process.isFrozen === isFrozen) return
+  #hold(process: Process, isFrozen: boolean, isSuspended: boolean): void {
+    const wasHeld = process.isFrozen || process.isSuspended
+    const isHeld = isFrozen || isSuspended
+    if (wasHeld && !isHeld && process.isStopping) return
     process.isFrozen = isFrozen
-    if (isFrozen) this.#runWatcher?.rests(taskId)
-    else this.#runWatcher?.runs(taskId)
+    process.isSuspended = isSuspended
+    if (wasHeld === isHeld) return
+    if (isHeld) this.#runWatcher?.rests(process.taskId)
+    else this.#runWatcher?.runs(process.taskId)
     this.#share(process)
   }
 

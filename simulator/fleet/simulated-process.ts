@@ -3,7 +3,8 @@ import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimTimer } from '../virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'
 import type { Work } from '../trace/trace-format.ts'
-import type { WorkCursor } from './work-cursor.ts'
+import { WorkCursor } from './work-cursor.ts'
+import type { Work } from '../trace/trace-format.ts'
 
 /** One attempt on a simulated device. */
 export interface SimulatedProcess extends Runner {
@@ -27,7 +28,12 @@ export interface SimulatedProcess extends Runner {
   lastUseAt: Instant
   /** The allocation that it waits for. */
   heldMib: Mib | null
+  /** By order of the server. */
   isFrozen: boolean
+  /** By its guard, at the end of the run lease. */
+  isSuspended: boolean
+  /** It is being ended: it never runs again. */
+  isStopping: boolean
   /** It is among those that share its GPUs. */
   isRunning: boolean
   readonly idleTimer: SimTimer
@@ -54,4 +60,36 @@ export interface WorkLeft {
   readonly work: Work
   /** Of its first step, done already; below 1000. */
   readonly doneUs: number
+}
+
+/** Resident, and about to begin. @param idleTimer ends its steps without work */
+export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: Instant, idleTimer: SimTimer): SimulatedProcess {
+  return {
+    start,
+    taskId: start.taskId,
+    attempt: start.attempt,
+    gpus: start.gpus,
+    cursor: new WorkCursor(work),
+    startedAt,
+    stepEndsAt: 0,
+    vramMib: start.vramMib,
+    isBusy: false,
+    isResident: true,
+    isInVram: true,
+    moves: 0,
+    isLeased: true,
+    lastUseAt: startedAt,
+    heldMib: null,
+    isFrozen: false,
+    isSuspended: false,
+    isStopping: false,
+    isRunning: false,
+    leftUs: 0,
+    mark: 0,
+    timer: null,
+    idleTimer,
+    growthTimer: null,
+    nextGrowth: 0,
+    isGrowthDue: false,
+  }
 }
