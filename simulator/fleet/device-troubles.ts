@@ -1,12 +1,15 @@
 /** What is wrong with a simulated host's devices at present. */
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { GpuReport } from '../../protocol/messages.ts'
+import type { SimulatedProcess } from './simulated-process.ts'
 
 /** Hears which tasks run on a host: a process that is not frozen runs, whether or not it works. */
 export interface RunWatcher {
   runs(taskId: string): void
   rests(taskId: string): void
 }
+
+type HostedProcess = Pick<SimulatedProcess, 'vramMib' | 'gpus' | 'isResident'>
 
 export class DeviceTroubles {
   /** 1000: swaps take what the profile says. */
@@ -34,6 +37,16 @@ export class DeviceTroubles {
     if (this.swapFactorPermille === 1000) return ms
     this.slowedSwaps += 1
     return Math.ceil((ms * this.swapFactorPermille) / 1000)
+  }
+
+  /** Whether it may be swapped out, with what is in host memory beside it. */
+  hasHostRoom({ vramMib, gpus }: HostedProcess, beside: Iterable<HostedProcess>, hostSwapMib: Mib): boolean {
+    if (this.hostShortMib === 0) return true
+    let freeMib = hostSwapMib - this.hostShortMib
+    for (const other of beside) if (!other.isResident) freeMib -= other.vramMib * other.gpus.length
+    if (vramMib * gpus.length <= freeMib) return true
+    this.refusedSwaps += 1
+    return false
   }
 
   /** Of a GPU that has fallen off the bus nothing is free: a reader of its memory finds all of it taken. */

@@ -70,7 +70,7 @@ export class SimulatedDevice implements Device {
   /** Others hold so much of that GPU from here on. Its server does not hear of it by itself (`measure`). */
   setForeign(gpu: number, mib: Mib): void {
     this.#foreignMib.set(gpu, mib)
-    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
+    this.#look()
   }
 
   /** Tells the server what is free on that GPU, as a driver's measurement would. */
@@ -85,7 +85,7 @@ export class SimulatedDevice implements Device {
   /** It falls off the bus: whoever has memory on it, or comes back to it, is ended by the driver. */
   loseGpu(gpu: number): void {
     this.troubles.lose(gpu)
-    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
+    this.#look()
     const there = [...this.#processes.values()].filter((process) => process.gpus.includes(gpu))
     for (const process of there) this.#exit(process, 1, `GPU ${gpu} has fallen off the bus`)
   }
@@ -93,7 +93,7 @@ export class SimulatedDevice implements Device {
   /** It is back, empty. */
   findGpu(gpu: number): void {
     this.troubles.find(gpu)
-    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
+    this.#look()
   }
 
   /** The host loses power: nothing of what ran is left, and nobody is told. */
@@ -158,7 +158,8 @@ export class SimulatedDevice implements Device {
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
-    if (!this.#hasHostRoom(process)) return this.#soon(() => done('no_host_memory'))
+    const isRoom = this.troubles.hasHostRoom(process, this.#processes.values(), this.#node.hostSwapMib)
+    if (!isRoom) return this.#soon(() => done('no_host_memory'))
     // Locked: it does not run from here on. The copy begins when the copy engine is free.
     const beginsAt = this.#transferStart(process)
     const wasBusy = process.isBusy
@@ -206,7 +207,7 @@ export class SimulatedDevice implements Device {
     if (process !== null) this.#hold(process, false, false)
   }
 
-  /** Its guards keep it. Those that had stopped their tasks at the end of the one before let them go on, unless the server wants otherwise. */
+  /** Its guards keep it. Those that stopped their tasks at the end of the one before let them go on, unless the server wants otherwise. */
   lease(until: Instant, lengthMs: DurationMs): void {
     this.#cancelLease()
     const leased = (): Process[] => [...this.#processes.values()].filter((process) => process.isLeased)
@@ -345,17 +346,6 @@ export class SimulatedDevice implements Device {
     this.#clock.at(endsAt, () => this.#isAlive(process) && process.moves === move && then(), RANK_DEVICE)
   }
 
-  /** The server counts what it swaps out itself; what others take shows when a swap-out fails. */
-  #hasHostRoom({ vramMib, gpus }: Process): boolean {
-    const { hostShortMib } = this.troubles
-    if (hostShortMib === 0) return true
-    let freeMib = this.#node.hostSwapMib - hostShortMib
-    for (const other of this.#processes.values()) if (!other.isResident) freeMib -= other.vramMib * other.gpus.length
-    if (vramMib * gpus.length <= freeMib) return true
-    this.troubles.refusedSwaps += 1
-    return false
-  }
-
   // ── growth ──────────────────────────────────────────────────────────────────
 
   #planGrowth(process: Process): void {
@@ -396,6 +386,10 @@ export class SimulatedDevice implements Device {
     if (isHeld) this.#runWatcher?.rests(process.taskId)
     else this.#runWatcher?.runs(process.taskId)
     this.#share(process)
+  }
+
+  #look(): void {
+    this.#gpus = this.troubles.seen(gpuReports(this.#node, this.#foreignMib))
   }
 
   #find(taskId: string, attempt: number): Process | null {
