@@ -158,8 +158,7 @@ export class SimulatedDevice implements Device {
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return this.#soon(() => done('copy_failed'))
-    const isRoom = this.troubles.hasHostRoom(process, this.#processes.values(), this.#node.hostSwapMib)
-    if (!isRoom) return this.#soon(() => done('no_host_memory'))
+    if (!this.troubles.hasHostRoom(process, this.#processes.values(), this.#node)) return this.#soon(() => done('no_host_memory'))
     // Locked: it does not run from here on. The copy begins when the copy engine is free.
     const beginsAt = this.#transferStart(process)
     const wasBusy = process.isBusy
