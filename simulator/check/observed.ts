@@ -117,7 +117,7 @@ function attemptsOn({ servers, faults }: World, nodeId: string): ReadonlyMap<str
 }
 
 function observeFaults(world: World, faults: FaultStage): ObservedFaults {
-  const nameOf = new Map(world.plan.nodes.map((node) => [nodeIdFromName(node.name), node.name]))
+  const nameOf = new Map(world.plan.nodes.map((node) => [idOfNode(node), node.name]))
   return {
     runsOn: (taskId) => faults.runs.nodesOf(taskId),
     takeDoubles: () => faults.runs.takeDoubles(),

@@ -80,14 +80,13 @@ export class Shadow {
   }
 
   #beginWith(record: TaskRecord): void {
-    const { id, submittedAt, pendingSince, firstStartedAt, placement } = record
+    const { id, submittedAt, pendingSince, placement } = record
     const task: ShadowTask = {
       id,
       submittedAt,
       request: record,
       pendingSince,
       placement: null,
-      firstStartedAt,
       backOffUntil: placement?.backOffUntil ?? 0,
     }
     this.tasks.set(id, task)

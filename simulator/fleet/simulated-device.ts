@@ -24,7 +24,7 @@ import { DeviceTroubles } from './device-troubles.ts'
 import type { RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
 import { HostLink } from './host-link.ts'
-import { newSimulatedProcess } from './simulated-process.ts'
+import { newSimulatedProcess, workLeftOf } from './simulated-process.ts'
 import type { SimulatedProcess as Process } from './simulated-process.ts'
 import type { Work } from '../trace/trace-format.ts'
 import type { Inhabitant, WorkLeft } from './simulated-process.ts'
@@ -133,13 +133,7 @@ export class SimulatedDevice implements Device {
   /** What the task has left to do, and from when on; null: it is not here. */
   workLeftOf(taskId: string): WorkLeft | null {
     const process = this.#processes.get(taskId)
-    if (process === undefined) return null
-    const now = this.#clock.now()
-    if (!process.isBusy)
-      return { work: process.cursor.workLeft(0, Math.max(0, process.stepEndsAt - now), now - process.startedAt), doneUs: 0 }
-    const leftUs = this.#sharing.leftUs(process)
-    const leftMs = Math.ceil(leftUs / 1000)
-    return { work: process.cursor.workLeft(leftMs, 0, now - process.startedAt), doneUs: leftMs * 1000 - leftUs }
+    return process === undefined ? null : workLeftOf(process, this.#clock.now(), process.isBusy ? this.#sharing.leftUs(process) : 0)
   }
 
   launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {

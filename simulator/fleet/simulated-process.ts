@@ -2,7 +2,6 @@ import type { AttemptStart } from '../../gpu-server/core/device.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimTimer } from '../virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'
-import type { Work } from '../trace/trace-format.ts'
 import { WorkCursor } from './work-cursor.ts'
 import type { Work } from '../trace/trace-format.ts'
 
@@ -92,4 +91,11 @@ export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: 
     nextGrowth: 0,
     isGrowthDue: false,
   }
+}
+
+/** What it has left to do. @param leftUs of GPU work of its present step, when it is busy */
+export function workLeftOf({ isBusy, cursor, startedAt, stepEndsAt }: SimulatedProcess, now: Instant, leftUs: number): WorkLeft {
+  if (!isBusy) return { work: cursor.workLeft(0, Math.max(0, stepEndsAt - now), now - startedAt), doneUs: 0 }
+  const leftMs = Math.ceil(leftUs / 1000)
+  return { work: cursor.workLeft(leftMs, 0, now - startedAt), doneUs: leftMs * 1000 - leftUs }
 }
