@@ -195,7 +195,8 @@ export function save(name: string, blob: Blob): void {
 
 function statusOf({ data, lines }: ChartProps, at: number | null): string {
   const [x = [], ...columns] = data
-  const index = at ?? x.length - 1
+  // The last point may not be over yet.
+  const index = at ?? x.findLastIndex((_, i) => columns.some((column) => (column[i] ?? null) !== null))
   const time = x[index]
   if (time === undefined || time === null) return 'No points yet.'
   return `${clockTime(time * 1000)}: ${lines.map((line, c) => `${line.name} ${line.format(columns[c]?.[index] ?? null)}`).join(', ')}`
@@ -224,6 +225,7 @@ interface Signals {
 
 function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signals): uPlot.Options {
   const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+  const formatTick = (tick: number): string => props.lines[0]?.format(tick) ?? String(tick)
   const axis = { stroke: colourOf('--quiet'), grid: { stroke: colourOf('--line'), width: 1 }, ticks: { stroke: colourOf('--line') } }
   return {
     width,
@@ -234,7 +236,10 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
       ...(props.syncKey === undefined ? {} : { sync: { key: props.syncKey, setSeries: false } }),
     },
     scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, Math.max(props.max ?? 0, max, 1)] } },
-    axes: [axis, { ...axis, size: 60, values: (_plot, ticks) => ticks.map((tick) => props.lines[0]?.format(tick) ?? String(tick)) }],
+    axes: [
+      { ...axis, values: (_plot, ticks) => timeTicks(ticks) },
+      { ...axis, size: 76, values: (_plot, ticks) => distinct(ticks.map(formatTick)) },
+    ],
     series: [
       {},
       ...props.lines.map(({ name, colour, isDashed, isStacked }) => ({
@@ -259,6 +264,21 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
       draw: [(plot) => drawMarks(plot, props.marks ?? [], colourOf)],
     },
   }
+}
+
+/** Hours and minutes; the day where it begins, or where a tick is a day. */
+function timeTicks(ticks: readonly number[]): string[] {
+  const texts = ticks.map((tick) => clockTime(tick * 1000))
+  return texts.map((text, i) => {
+    const [day = '', time = ''] = text.split(' ')
+    const isNewDay = i === 0 || texts[i - 1]?.startsWith(day) === false
+    return isNewDay && i > 0 ? day.slice(5) : time.slice(0, 5)
+  })
+}
+
+/** A text that stands at the tick below already would be a lie: it was rounded. */
+function distinct(texts: readonly string[]): string[] {
+  return texts.map((text, i) => (text === texts[i - 1] ? '' : text))
 }
 
 function drawMarks(plot: uPlot, marks: readonly ChartMark[], colourOf: (name: string) => string): void {

@@ -1,23 +1,33 @@
-/** The cluster on one page. */
-import { type JSX } from 'solid-js'
-import { Tile } from '../../components/tile.tsx'
-import { percent, whole } from '../../format/figures.ts'
+/** The cluster on one page: what it does now, why tasks wait, who suffers most, and how it got there. */
+import { Show, type JSX } from 'solid-js'
+import { RangePicker } from '../../components/range-picker.tsx'
+import { FirstSteps } from './first-steps.tsx'
+import { Charts } from './charts.tsx'
+import { HotNodes } from './hot-nodes.tsx'
+import { StarvedTasks } from './starved-tasks.tsx'
+import { Tiles } from './tiles.tsx'
+import { Tour } from './tour.tsx'
+import { WaitingReasons } from './waiting-reasons.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
 export function Dashboard(): JSX.Element {
   const { feed } = useCluster()
-  const summary = feed.summary
   return (
     <div class="stack">
-      <h1>Dashboard</h1>
+      <div class="row">
+        <h1>Dashboard</h1>
+        <RangePicker />
+      </div>
+      <Tour />
+      <Show when={feed.summary()?.nodes.total === 0}>
+        <FirstSteps />
+      </Show>
+      <Tiles />
+      <Charts />
       <div class="grid">
-        <Tile
-          name="Utilization"
-          value={percent(summary()?.utilization_percent)}
-          note={summary()?.utilization_unknown_because ?? null}
-          help="Time in which at least one kernel ran, of the time of all GPUs that are up."
-        />
-        <Tile name="Pending" value={whole(summary()?.tasks.by_list.pending)} />
+        <WaitingReasons />
+        <StarvedTasks />
+        <HotNodes />
       </div>
     </div>
   )

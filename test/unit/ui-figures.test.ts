@@ -1,0 +1,71 @@
+/** What the page shows of a figure: unknown is a dash, 0 is 0. */
+import { describe, expect, test } from 'vitest'
+import { columnsFor, perHour } from '../../ui/charts/series-data.ts'
+import { clockTime, mib, overcommitWords, percent, seconds, secondsSince, UNKNOWN, whole } from '../../ui/format/figures.ts'
+import { reasonWords } from '../../ui/format/reasons.ts'
+import { subjectsOf } from '../../ui/state/subjects.ts'
+import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
+import type { SeriesBody } from '../../controller/api/schema/series.ts'
+
+describe('figures', () => {
+  test.each([percent, whole, mib, seconds, clockTime])('unknown is a dash', (format) => {
+    expect(format(null)).toBe(UNKNOWN)
+    expect(format(undefined)).toBe(UNKNOWN)
+  })
+
+  test.each([
+    [percent(0), '0.0 %'],
+    [percent(12.345), '12.3 %'],
+    [whole(0), '0'],
+    [whole(1234567.4), '1 234 567'],
+    [mib(0), '0 MiB'],
+    [mib(10_239), '10 239 MiB'],
+    [mib(40_960), '40.0 GiB'],
+    [mib(20_971_520), '20.0 TiB'],
+    [seconds(0), '0 s'],
+    [seconds(0.42), '0.4 s'],
+    [seconds(65), '1 min 5 s'],
+    [seconds(60), '1 min'],
+    [seconds(90_061), '1 d 1 h'],
+    [overcommitWords(0, 0), 'off'],
+    [overcommitWords(null, 50), 'inherits 50 %'],
+    [overcommitWords(20, 20), 'override 20 %'],
+  ])('%s', (shown, expected) => {
+    expect(shown).toBe(expected)
+  })
+
+  test('an age is never negative', () => {
+    expect(secondsSince('2026-01-01T00:00:10Z', Date.parse('2026-01-01T00:00:00Z'))).toBe(0)
+    expect(secondsSince(null, 0)).toBe(null)
+  })
+
+  test('every reason has words of its own', () => {
+    const words = WAIT_REASONS.map(reasonWords)
+    expect(new Set(words).size).toBe(WAIT_REASONS.length)
+    expect(reasonWords('SOMETHING_NEW')).toBe('something new')
+  })
+})
+
+describe('columns of a chart', () => {
+  const body = {
+    x: [10, 20],
+    step_seconds: 10,
+    series: [{ scope: 'cluster', name: 'swap_outs', unit: 'swaps', values: [1, null] }],
+  } as unknown as SeriesBody
+
+  test('one for each name asked for; what is not there is a gap', () => {
+    expect(columnsFor(body, ['swap_outs', 'swap_ins'])).toEqual([
+      [10, 20],
+      [1, null],
+      [null, null],
+    ])
+    expect(columnsFor(undefined, ['swap_outs'])).toEqual([[], []])
+    expect(perHour([1, null], 10)).toEqual([360, null])
+  })
+})
+
+test('an event makes old what shows it', () => {
+  expect(subjectsOf({ kind: 'task_started' })).toContain('tasks')
+  expect(subjectsOf({ kind: 'config_changed' })).toContain('config')
+  expect(subjectsOf({ kind: 'node_status' })).toContain('nodes')
+})

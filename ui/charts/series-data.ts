@@ -1,0 +1,20 @@
+/** From the columns of /series to those of a chart. Pure. */
+import type { SeriesBody } from '../../controller/api/schema/series.ts'
+
+export type Column = readonly (number | null)[]
+
+/** x, then one column a name of that scope, in the order asked for; a series that is not there is all gaps. */
+export function columnsFor(body: SeriesBody | undefined, names: readonly string[], scope = 'cluster'): readonly Column[] {
+  if (body === undefined) return [[], ...names.map(() => [])]
+  return [body.x, ...names.map((name) => columnOf(body, scope, name))]
+}
+
+function columnOf(body: SeriesBody, scope: string, name: string): Column {
+  const found = body.series.find((series) => series.scope === scope && series.name === name)
+  return found?.values ?? body.x.map(() => null)
+}
+
+/** Per hour, of what a column counts in each step. */
+export function perHour(column: Column, stepSeconds: number): Column {
+  return column.map((value) => (value === null ? null : (value * 3600) / stepSeconds))
+}

@@ -1,0 +1,43 @@
+/** Why tasks wait, counted, each a link to those tasks. */
+import { A } from '@solidjs/router'
+import { For, Show, type JSX } from 'solid-js'
+import { usePath } from '../../api/world.ts'
+import { whole } from '../../format/figures.ts'
+import { reasonWords } from '../../format/reasons.ts'
+import { useCluster } from '../../state/cluster.tsx'
+
+export function WaitingReasons(): JSX.Element {
+  const { feed } = useCluster()
+  const path = usePath()
+  const pending = () => feed.summary()?.pending_by_reason
+  const isPart = (): boolean => (pending()?.counted ?? 0) < (pending()?.of ?? 0)
+  return (
+    <section class="card">
+      <h2>Why tasks wait</h2>
+      <Show
+        when={(pending()?.reasons.length ?? 0) > 0}
+        fallback={<p class="quiet">{pending() === undefined ? 'Loading…' : 'No task waits.'}</p>}
+      >
+        <table>
+          <tbody>
+            <For each={pending()?.reasons}>
+              {({ reason, tasks }) => (
+                <tr>
+                  <td>
+                    <A href={path(`/tasks?tab=pending&reason=${reason}`)}>{reasonWords(reason)}</A>
+                  </td>
+                  <td class="number">{whole(tasks)}</td>
+                </tr>
+              )}
+            </For>
+          </tbody>
+        </table>
+        <Show when={isPart()}>
+          <p class="quiet">
+            Of the first {whole(pending()?.counted)} of {whole(pending()?.of)} pending tasks.
+          </p>
+        </Show>
+      </Show>
+    </section>
+  )
+}
