@@ -4,13 +4,14 @@ import type { RunChoices, ScenarioFacts, SimulationKind, SimulationRecord } from
 export interface NewRecord {
   readonly id: string
   readonly kind: SimulationKind
-  readonly facts: ScenarioFacts
+  readonly facts: Pick<ScenarioFacts, 'name' | 'sha256'>
+  readonly exercise?: string | null
   readonly choices: RunChoices
   readonly by: string | null
   readonly now: number
 }
 
-export function newRecord({ id, kind, facts, choices, by, now }: NewRecord): SimulationRecord {
+export function newRecord({ id, kind, facts, choices, by, now, exercise = null }: NewRecord): SimulationRecord {
   return {
     id,
     kind,
@@ -18,6 +19,7 @@ export function newRecord({ id, kind, facts, choices, by, now }: NewRecord): Sim
     revision: 1,
     scenario: facts.name,
     scenarioSha256: facts.sha256,
+    exercise,
     choices,
     createdBy: by,
     createdAt: now,

@@ -9,6 +9,8 @@ import { isOver, type SimulationRecord } from '../../controller/ports/simulation
 import { LIMITS } from './limits.ts'
 
 const RECORD = 'record.json'
+/** What came of it. */
+export const REPORT = 'report.json'
 /** What a folder may be called: the ids that are made here. */
 const ID = /^[0-9a-f-]{36}$/
 

@@ -1,13 +1,23 @@
 /** A session in its thread: keeps pace with real time, does what it is told one after the other, and lets readers look on meanwhile. */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import type { SessionCommand, SessionFault, SessionSnapshot, SessionView } from '../../controller/ports/simulation.ts'
+import type {
+  Debrief,
+  ExerciseView,
+  SessionCommand,
+  SessionFault,
+  SessionSnapshot,
+  SessionView,
+} from '../../controller/ports/simulation.ts'
 import type { DurationMs } from '../../protocol/units.ts'
+import { briefOf } from '../../simulator/exercise/brief.ts'
+import type { Exercise } from '../../simulator/exercise/exercise.ts'
 import type { RunPlan } from '../../simulator/run.ts'
 import { Session } from '../../simulator/session/session.ts'
 import type { Position } from '../../simulator/session/stage.ts'
 import { readFaults } from '../../simulator/session/read-faults.ts'
-import type { Input, RequestInput, Unplaced } from './session-input.ts'
+import type { AnswerInput, Input, RequestInput, Unplaced } from './session-input.ts'
+import { actionsIn, answersIn, debriefOf } from './exercise-run.ts'
 import { openStage, type RestStage, type SessionAnswer } from './session-stage.ts'
 
 /** How often virtual time follows real time. */
@@ -33,8 +43,8 @@ export interface SessionHostOptions {
   readonly branch: Branch | null
   readonly speed: number | null
   readonly isPaused: boolean
-  /** What breaks in it by its plan is nothing that who learns from it may read. */
-  readonly areFaultsHidden?: boolean
+  /** What breaks in it by its plan is then nothing that who learns from it may read. */
+  readonly exercise: Exercise | null
 }
 
 interface Kept extends SessionSnapshot, Branch {}
@@ -42,7 +52,7 @@ interface Kept extends SessionSnapshot, Branch {}
 export class SessionHost {
   readonly #plan: RunPlan
   readonly #session: Session<Input>
-  readonly #areFaultsHidden: boolean
+  readonly #exercise: Exercise | null
   readonly #snapshots: Kept[] = []
   /** Virtual per real; null: as fast as it can. */
   #speed: number | null
@@ -57,18 +67,19 @@ export class SessionHost {
     const { plan, branch } = options
     const session = await Session.open<Input>({ open: () => openStage(plan) })
     if (branch !== null) await session.restore(branch.position, branch.inputs)
+    else if (options.exercise !== null) await session.advanceTo(options.exercise.beginsAtMs)
     const host = new SessionHost(session, options)
     host.#setAnchor()
     void host.#goOn()
     return host
   }
 
-  private constructor(session: Session<Input>, { plan, speed, isPaused, areFaultsHidden = false }: SessionHostOptions) {
+  private constructor(session: Session<Input>, { plan, speed, isPaused, exercise }: SessionHostOptions) {
     this.#plan = plan
     this.#session = session
     this.#speed = speed
     this.#isPaused = isPaused
-    this.#areFaultsHidden = areFaultsHidden
+    this.#exercise = exercise
   }
 
   get stage(): RestStage {
@@ -148,7 +159,7 @@ export class SessionHost {
   faults(): readonly SessionFault[] {
     const ofScenario = (this.#plan.faults ?? []).map((fault): SessionFault => ({
       atMs: fault.kind === 'swarm' ? fault.fromMs : fault.atMs,
-      isHidden: this.#areFaultsHidden,
+      isHidden: this.#exercise !== null,
       origin: 'scenario',
       by: null,
       fault: { ...fault },
@@ -159,6 +170,32 @@ export class SessionHost {
         : [{ atMs: input.position.atMs, isHidden: input.isHidden, origin: 'injected', by: input.by, fault: { ...input.fault } }],
     )
     return [...ofScenario, ...injected]
+  }
+
+  /** Throws SessionConflict. */
+  exercise(): ExerciseView {
+    const { inputs } = this.#session
+    return { brief: briefOf(this.#required()), answers: answersIn(inputs), actions: actionsIn(inputs) }
+  }
+
+  /** Throws SessionConflict. */
+  answer({ question, value, by }: Pick<AnswerInput, 'question' | 'value' | 'by'>): Promise<ExerciseView> {
+    return this.#alone(async () => {
+      if (!this.#required().questions.some(({ id }) => id === question))
+        throw new SessionConflict(`The exercise asks no ${JSON.stringify(question)}.`)
+      await this.#put({ kind: 'answer', question, value, by })
+      return this.exercise()
+    })
+  }
+
+  /** Brings the exercise to its end. Throws SessionConflict. */
+  finish(): Promise<Debrief> {
+    return this.#alone(async () => {
+      const exercise = this.#required()
+      this.#pause()
+      await this.#session.advanceTo(exercise.endsAtMs)
+      return debriefOf(exercise, this.stage, this.#session.inputs)
+    })
   }
 
   async branch(snapshot: string | null): Promise<Branch> {
@@ -218,6 +255,11 @@ export class SessionHost {
 
   #setAnchor(): void {
     this.#anchor = { real: performance.now(), virtualMs: this.stage.world.nowMs }
+  }
+
+  #required(): Exercise {
+    if (this.#exercise === null) throw new SessionConflict('The session is no exercise.')
+    return this.#exercise
   }
 
   async #put(input: Unplaced): Promise<unknown> {

@@ -24,6 +24,14 @@ export interface FaultInput extends SessionInput {
   readonly by: string | null
 }
 
-export type Input = RequestInput | FaultInput
+/** To a question of an exercise. */
+export interface AnswerInput extends SessionInput {
+  readonly kind: 'answer'
+  readonly question: string
+  readonly value: string | number
+  readonly by: string | null
+}
+
+export type Input = RequestInput | FaultInput | AnswerInput
 /** Before it has a place. */
 export type Unplaced<I extends Input = Input> = I extends unknown ? Omit<I, 'position'> : never

@@ -61,10 +61,8 @@ export async function openStage(plan: RunPlan): Promise<RestStage> {
     agenda,
     interface: () => desk.interface(),
     async apply(input) {
-      if (input.kind === 'fault') {
-        world.faults?.inject(input.fault)
-        return NOTHING
-      }
+      if (input.kind === 'fault') world.faults?.inject(input.fault)
+      if (input.kind !== 'request') return NOTHING
       const answered = await desk.put(injected(input))
       return answered === null ? NO_CONTROLLER : { ...answered, headers: textHeaders(answered.headers) }
     },

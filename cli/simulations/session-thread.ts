@@ -1,6 +1,8 @@
 /** A session as the controller's thread sees it: conversations with its worker thread. */
 import { Worker } from 'node:worker_threads'
 import type {
+  Debrief,
+  ExerciseView,
   ForwardedAnswer,
   ForwardedRequest,
   ScenarioProblem,
@@ -69,6 +71,20 @@ export class SessionThread {
     return answer.faults
   }
 
+  async exercise(): Promise<ExerciseView> {
+    return viewIn(await this.#once({ kind: 'exercise' }))
+  }
+
+  async answer(question: string, value: string | number, by: string | null): Promise<ExerciseView> {
+    return viewIn(await this.#once({ kind: 'answer', question, value, by }))
+  }
+
+  async finish(): Promise<Debrief> {
+    const answer = await this.#once({ kind: 'finish' })
+    if (answer.kind !== 'debrief') throw new Error('the session answered something else')
+    return answer.debrief
+  }
+
   async ask(request: ForwardedRequest): Promise<ForwardedAnswer> {
     const n = this.#number()
     const pieces = new Pieces((kind) => this.#post({ n, kind }))
@@ -125,6 +141,11 @@ export class SessionThread {
     for (const [n, heard] of this.#heard) heard({ n, kind: 'failed', name, message, stack })
     this.#onOver(fault)
   }
+}
+
+function viewIn(answer: FromSession): ExerciseView {
+  if (answer.kind !== 'exercise') throw new Error('the session answered something else')
+  return answer.view
 }
 
 /** The body of an answer: each piece is asked for when somebody takes it. */

@@ -1,15 +1,18 @@
 /** The thread of one session. */
+import { readFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { parentPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 import type { Readable } from 'node:stream'
 import type { ForwardedRequest } from '../../controller/ports/simulation.ts'
-import { planOf, type RunPlan } from '../../simulator/run.ts'
+import { planOf } from '../../simulator/run.ts'
+import { loadExercise } from '../../simulator/exercise/load-exercise.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import { readRunInput } from '../run-input.ts'
 import { givesWay, NICE_ASKED } from './low-priority.ts'
 import { LimitReached } from './run-job.ts'
 import { whyTooLarge } from './scenario-facts.ts'
-import { SessionHost } from './session-host.ts'
+import { SessionHost, type SessionHostOptions } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
 import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-stage.ts'
 
@@ -37,7 +40,7 @@ async function answer(message: ToSession): Promise<void> {
   const { n } = message
   switch (message.kind) {
     case 'open':
-      host = await SessionHost.open({ ...message.job, plan: await readPlan(message.job) })
+      host = await SessionHost.open({ ...message.job, ...(await readPlan(message.job)) })
       setInterval(pulse, PULSE_MS)
       return post({ n, kind: 'view', view: host.view() })
     case 'control':
@@ -48,6 +51,12 @@ async function answer(message: ToSession): Promise<void> {
       return breakIn(message)
     case 'faults':
       return post({ n, kind: 'faults', faults: opened().faults() })
+    case 'exercise':
+      return post({ n, kind: 'exercise', view: opened().exercise() })
+    case 'answer':
+      return post({ n, kind: 'exercise', view: await opened().answer(message) })
+    case 'finish':
+      return post({ n, kind: 'debrief', debrief: await opened().finish() })
     case 'ask':
       return SAFE.has(message.request.method) ? read(n, message.request) : write(n, message.request)
     case 'more':
@@ -71,15 +80,21 @@ function opened(): SessionHost {
   return host
 }
 
-async function readPlan({ source, choices }: SessionJob): Promise<RunPlan> {
+async function readPlan({ source, choices }: SessionJob): Promise<Pick<SessionHostOptions, 'plan' | 'exercise'>> {
+  if (typeof source === 'object' && 'exercise' in source) {
+    const exercise = loadExercise(readFileSync(source.exercise, 'utf8'), dirname(source.exercise), basename(source.exercise))
+    const { clock } = exercise.scenario
+    return { plan: { ...exercise.scenario, clock: { ...clock, untilMs: exercise.endsAtMs } }, exercise }
+  }
   const { scenario, expectedTasks } = await readRunInput(source)
   const tooLarge = whyTooLarge({ nodes: 0, gpus: 0, expectedTasks: Math.ceil(expectedTasks) })
   if (tooLarge !== null) throw new LimitReached(tooLarge)
-  return planOf(scenario, {
+  const plan = planOf(scenario, {
     ...(choices.seed === null ? {} : { seed: choices.seed }),
     ...(choices.untilMs === null ? {} : { untilMs: choices.untilMs }),
     ...(choices.overcommitPercent === null ? {} : { overcommitPercent: choices.overcommitPercent }),
   })
+  return { plan, exercise: null }
 }
 
 function pulse(): void {

@@ -1,9 +1,12 @@
 /** The sessions that are open: a thread each, so many at a time, ended when nobody has asked for a while. */
 import { randomUUID } from 'node:crypto'
 import type {
+  Debrief,
+  ExerciseView,
   ForwardedAnswer,
   ForwardedRequest,
   Outcome,
+  ScenarioFacts,
   SessionCommand,
   SessionFault,
   SessionRequest,
@@ -12,30 +15,40 @@ import type {
 } from '../../controller/ports/simulation.ts'
 import type { SimulationBook } from './book.ts'
 import { LIMITS } from './limits.ts'
+import { REPORT, type RecordStore } from './records.ts'
 import { newRecord } from './new-record.ts'
 import { refused, type Found } from './scenario-gate.ts'
 import type { SessionJob } from './session-messages.ts'
 import { SessionThread } from './session-thread.ts'
 import { ThreadFault } from './thread.ts'
 
+/** What a session is begun with, for its record. */
+interface Begun {
+  readonly facts: Pick<ScenarioFacts, 'name' | 'sha256'>
+  readonly exercise: string | null
+}
+
 interface Open {
   readonly thread: SessionThread
   readonly job: SessionJob
-  readonly found: Found
+  readonly begun: Begun
   askedAt: number
 }
 
+const NO_CHOICES = { seed: null, untilMs: null, overcommitPercent: null }
 const LOOK_EVERY_MS = 30_000
 const RETRY_AFTER_SECONDS = 60
 
 export class Sessions {
   readonly #book: SimulationBook
+  readonly #store: RecordStore
   readonly #now: () => number
   readonly #open = new Map<string, Open>()
   readonly #timer: NodeJS.Timeout
 
-  constructor(book: SimulationBook, now: () => number) {
+  constructor(book: SimulationBook, store: RecordStore, now: () => number) {
     this.#book = book
+    this.#store = store
     this.#now = now
     this.#timer = setInterval(() => this.#endIdle(), LOOK_EVERY_MS).unref()
   }
@@ -46,14 +59,40 @@ export class Sessions {
 
   start(found: Found, { seed, untilMs, overcommitPercent, speed, isPaused, by }: SessionRequest): Promise<Outcome<SimulationRecord>> {
     const choices = { seed, untilMs, overcommitPercent }
-    return this.#start(found, { source: found.source, choices, branch: null, speed, isPaused }, by)
+    return this.#start({ facts: found.facts, exercise: null }, { source: found.source, choices, branch: null, speed, isPaused }, by)
+  }
+
+  /** @param file of the exercise */
+  startExercise(name: string, file: string, sha256: string, by: string | null): Promise<Outcome<SimulationRecord>> {
+    const job = { source: { exercise: file }, choices: NO_CHOICES, branch: null, speed: 1, isPaused: true }
+    return this.#start({ facts: { name, sha256 }, exercise: name }, job, by)
+  }
+
+  exercise(id: string): Promise<Outcome<ExerciseView>> {
+    return this.#with(id, ({ thread }) => thread.exercise())
+  }
+
+  answer(id: string, question: string, value: string | number, by: string | null): Promise<Outcome<ExerciseView>> {
+    return this.#with(id, ({ thread }) => thread.answer(question, value, by))
+  }
+
+  /** The session is over when this resolves. */
+  async finish(id: string): Promise<Outcome<Debrief>> {
+    const debrief = await this.#with(id, ({ thread }) => thread.finish())
+    if (!debrief.ok) return debrief
+    await this.#store.writeFile(id, REPORT, JSON.stringify(debrief.value))
+    const open = this.#open.get(id)
+    this.#open.delete(id)
+    this.#book.change(id, { state: 'done', endedAt: this.#now(), progress: 1 })
+    await open?.thread.end()
+    return debrief
   }
 
   async fork(id: string, snapshot: string | null, by: string | null): Promise<Outcome<SimulationRecord>> {
     const branch = await this.#with(id, ({ thread }) => thread.branch(snapshot))
     if (!branch.ok) return branch
-    const { job, found } = this.#open.get(id) as Open
-    return this.#start(found, { ...job, branch: branch.value, isPaused: true }, by)
+    const { job, begun } = this.#open.get(id) as Open
+    return this.#start(begun, { ...job, branch: branch.value, isPaused: true }, by)
   }
 
   control(id: string, command: SessionCommand): Promise<Outcome<SessionView>> {
@@ -89,19 +128,19 @@ export class Sessions {
     await Promise.all([...this.#open.keys()].map((id) => this.end(id, reason)))
   }
 
-  async #start(found: Found, job: SessionJob, by: string | null): Promise<Outcome<SimulationRecord>> {
+  async #start(begun: Begun, job: SessionJob, by: string | null): Promise<Outcome<SimulationRecord>> {
     if (this.#open.size >= LIMITS.sessions) {
       const detail = `${LIMITS.sessions} sessions are open already; delete one.`
       return refused({ code: 'too_many', detail, retryAfterSeconds: RETRY_AFTER_SECONDS })
     }
     const now = this.#now()
-    const record = newRecord({ id: randomUUID(), kind: 'session', facts: found.facts, choices: job.choices, by, now })
+    const record = newRecord({ id: randomUUID(), kind: 'session', ...begun, choices: job.choices, by, now })
     const { id } = record
     const thread = new SessionThread(
       (virtualMs, endMs) => this.#book.advanced(id, endMs === null ? 0 : Math.min(1, virtualMs / endMs)),
       (fault) => this.#failed(id, fault),
     )
-    this.#open.set(id, { thread, job, found, askedAt: now })
+    this.#open.set(id, { thread, job, begun, askedAt: now })
     this.#book.add({ ...record, state: 'running', startedAt: now })
     try {
       await thread.open(job)

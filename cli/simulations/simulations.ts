@@ -5,12 +5,13 @@ import { fileURLToPath } from 'node:url'
 import type { RunChoices, RunRequest, ScenarioFacts, Simulation, SimulationKind } from '../../controller/ports/simulation.ts'
 import { isOver, type SimulationSeries } from '../../controller/ports/simulation.ts'
 import { packageRoot } from '../package-info.ts'
+import { exercisesPort } from './exercises.ts'
 import { workerUrl } from '../worker-url.ts'
 import { SimulationBook } from './book.ts'
 import { ScenarioLibrary } from './library.ts'
 import { SimulationQueue, type Work } from './queue.ts'
 import { newRecord } from './new-record.ts'
-import { RecordStore } from './records.ts'
+import { RecordStore, REPORT } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
 import { refused, scenarioGate, type ScenarioGate } from './scenario-gate.ts'
 import { ScenarioReader } from './scenario-reader.ts'
@@ -47,7 +48,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
   const store = new RecordStore(join(folder, 'runs'), now)
   const book = new SimulationBook(store, now, (error) => log(`a simulation could not be written down: ${String(error)}`))
   const queue = new SimulationQueue(book, now)
-  const sessions = new Sessions(book, now)
+  const sessions = new Sessions(book, store, now)
 
   const enqueue = (kind: SimulationKind, facts: ScenarioFacts, choices: RunChoices, by: string | null, work: (id: string) => Work) => {
     const retryAfterSeconds = queue.retryAfterSeconds
@@ -75,6 +76,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
       return enqueue('run', facts, choices, by, (id) => runWork({ source, choices }, id, store))
     },
     ...sessionsPort(sessions, readScenario),
+    ...exercisesPort(sessions, join(shipped, 'exercises')),
     list: () => book.list(),
     get: (id) => book.get(id),
     changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
@@ -136,7 +138,6 @@ function libraryPort(
 }
 
 const STOPPED = 'The controller was stopped.'
-const REPORT = 'report.json'
 const SERIES = 'series.json'
 
 function runWork(job: RunJob, id: string, store: RecordStore): Work {

@@ -44,6 +44,7 @@ import { assignmentRoutes } from './routes/assignment.ts'
 import { configRoutes } from './routes/config.ts'
 import { decisionRoutes } from './routes/decisions.ts'
 import { eventRoutes } from './routes/events.ts'
+import { exerciseRoutes } from './routes/exercises.ts'
 import { explainRoutes } from './routes/explain.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { leaseRoutes } from './routes/leases.ts'
@@ -257,6 +258,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   simulationRoutes(app, api)
   sessionRoutes(app, api)
   sessionFaultRoutes(app, api)
+  exerciseRoutes(app, api)
   sessionInterfaceRoutes(app, api)
   scenarioRoutes(app, api)
   healthRoutes(app, api, '')

@@ -42,6 +42,8 @@ export interface SimulationRecord {
   /** Name of the scenario, as it says it. */
   readonly scenario: string
   readonly scenarioSha256: string
+  /** Name of the exercise that a session is; null: none. */
+  readonly exercise: string | null
   readonly choices: RunChoices
   readonly createdBy: string | null
   readonly createdAt: Instant
@@ -66,7 +68,7 @@ export type SimulationRefusal =
   | { readonly code: 'invalid_fault'; readonly problems: readonly ScenarioProblem[] }
   /** It is right, and more than is run here. */
   | { readonly code: 'too_large'; readonly detail: string }
-  | { readonly code: 'not_found'; readonly what: 'simulation' | 'scenario'; readonly id: string }
+  | { readonly code: 'not_found'; readonly what: 'simulation' | 'scenario' | 'exercise'; readonly id: string }
   | { readonly code: 'conflict'; readonly detail: string }
   | { readonly code: 'too_many'; readonly detail: string; readonly retryAfterSeconds: number }
 
@@ -161,6 +163,64 @@ export interface SessionRequest extends Omit<RunRequest, 'overcommitPercent'> {
   readonly isPaused: boolean
 }
 
+// ── exercises ────────────────────────────────────────────────────────────────
+
+/** What who learns from an exercise may know of it. */
+export interface ExerciseBrief {
+  readonly name: string
+  readonly title: string
+  readonly task: string
+  readonly beginsAtMs: DurationMs
+  readonly endsAtMs: DurationMs
+  readonly questions: readonly {
+    readonly id: string
+    readonly ask: string
+    readonly points: number
+    readonly choices: readonly string[] | null
+  }[]
+  readonly objectives: readonly { readonly id: string; readonly text: string; readonly points: number }[]
+}
+
+/** Something that was done through the REST interface. */
+export interface ExerciseAction {
+  readonly virtualMs: DurationMs
+  readonly method: string
+  readonly path: string
+  /** JSON; null: none. */
+  readonly body: unknown
+  readonly by: string | null
+}
+
+/** An exercise under way. */
+export interface ExerciseView {
+  readonly brief: ExerciseBrief
+  readonly answers: Readonly<Record<string, string | number>>
+  readonly actions: readonly ExerciseAction[]
+}
+
+interface Marked {
+  readonly score: { readonly points: number; readonly of: number }
+  readonly marks: readonly {
+    readonly id: string
+    readonly text: string
+    readonly points: number
+    readonly of: number
+    readonly reason: string
+  }[]
+  readonly actions: readonly ExerciseAction[]
+  readonly answers: Readonly<Record<string, string | number>>
+  /** As a report of a run has them. */
+  readonly metrics: object
+}
+
+/** What was reached and why, beside what who knows would have done. */
+export interface Debrief extends Marked {
+  readonly exercise: string
+  readonly title: string
+  readonly explanation: string
+  readonly reference: Marked
+}
+
 /** A request to the REST interface of a session's own controller, as it came. */
 export interface ForwardedRequest {
   readonly method: string
@@ -195,6 +255,15 @@ export interface Simulation {
     isHidden: boolean,
     by: string | null,
   ): Promise<Outcome<readonly SessionFault[]>>
+  /** In order of their names. */
+  exercises(): Promise<readonly ExerciseBrief[]>
+  /** A session at the beginning of that exercise. */
+  startExercise(name: string, by: string | null): Promise<Outcome<SimulationRecord>>
+  exercise(id: string): Promise<Outcome<ExerciseView>>
+  /** The last answer to a question counts. */
+  answer(id: string, question: string, value: string | number, by: string | null): Promise<Outcome<ExerciseView>>
+  /** Brings it to its end and scores it; the session is over then, and the debrief its report. */
+  finish(id: string): Promise<Outcome<Debrief>>
   /** The hidden ones, too. */
   faults(id: string): Promise<Outcome<readonly SessionFault[]>>
   ask(id: string, request: ForwardedRequest): Promise<Outcome<ForwardedAnswer>>

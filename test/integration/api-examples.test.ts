@@ -104,6 +104,7 @@ async function filled(path: string, { operationId }: Operation): Promise<string>
     group_id: () => 'training',
     simulation_id: () => (session ??= newSession()),
     scenario: () => 'thrash-guard',
+    exercise: () => 'read-the-dashboard',
   }
   let filledPath = path
   for (const [, name = ''] of path.matchAll(/\{(\w+)\}/g)) {
@@ -117,8 +118,7 @@ async function filled(path: string, { operationId }: Operation): Promise<string>
 let session: Promise<string> | null = null
 
 async function newSession(): Promise<string> {
-  const body = JSON.stringify({ scenario: 'thrash-guard', mode: 'session' })
-  const answer = await ask('/api/v1/simulations', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
+  const answer = await ask('/api/v1/exercises/read-the-dashboard/start', { method: 'POST' })
   return ((await answer.json()) as { readonly id: string }).id
 }
 

@@ -1,24 +1,11 @@
 /** Sessions over REST: simulated worlds that are driven by hand, with the production interface below them. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createAccess } from '../../controller/api/access/access.ts'
-import type { Caller } from '../../controller/api/caller.ts'
 import type { Role } from '../../controller/domain/role.ts'
 import { busyScenario } from '../support/headroom-command.ts'
+import { namedAccess } from '../support/named-access.ts'
 import { simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
 
 let world: SimulationsWorld
-
-/** `Bearer NAME ROLE`, so that a test says who asks. */
-function namedAccess() {
-  const callerOf = ({ authorization = '' }: { readonly authorization?: string | undefined }): Caller => {
-    const [, name = 'root', role = 'admin'] = authorization.split(' ')
-    return { name, role: role as Role, tokenId: name }
-  }
-  return {
-    ...createAccess({ book: null, now: () => 0, requestsPerSecond: 0 }),
-    authenticator: { isRequired: true, callerOf, knownCaller: callerOf, isGood: () => true, hasAdmin: () => true },
-  }
-}
 
 beforeAll(async () => {
   world = await simulationsWorld(undefined, namedAccess())

@@ -10,6 +10,7 @@ export function presentSimulation(record: SimulationRecord): SimulationBody {
     state: record.state,
     scenario: record.scenario,
     scenario_sha256: record.scenarioSha256,
+    exercise: record.exercise,
     seed,
     until_seconds: untilMs === null ? null : untilMs / 1000,
     overcommit_percent: overcommitPercent,

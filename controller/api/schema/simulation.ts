@@ -69,6 +69,7 @@ export const SimulationSchema = Type.Object(
     state: oneOf(SIMULATION_STATES),
     scenario: Type.String({ description: 'Name of the scenario' }),
     scenario_sha256: Type.String({ description: 'Of its text' }),
+    exercise: textOrNull('Name of the exercise that a session is'),
     seed: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: "null: the scenario's own" }),
     until_seconds: Type.Unsafe<number | null>({ type: ['number', 'null'], description: "null: the scenario's own" }),
     overcommit_percent: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: "null: the scenario's own" }),

@@ -1,0 +1,94 @@
+/** An exercise in a session's thread: who learns from it against who knows, scored by the same rules. */
+import type { Debrief, ExerciseAction } from '../../controller/ports/simulation.ts'
+import type { AnswerValue, Exercise } from '../../simulator/exercise/exercise.ts'
+import { scoreOf, type Evidence, type Score } from '../../simulator/exercise/score.ts'
+import { nodeIdIn, type RunPlan } from '../../simulator/run.ts'
+import type { OperatorAction } from '../../simulator/scenario/scenario.ts'
+import { withIds } from '../../simulator/scenario/placeholders.ts'
+import { Session } from '../../simulator/session/session.ts'
+import type { Input } from './session-input.ts'
+import { injected, openStage, type RestStage } from './session-stage.ts'
+
+/** What is to be told of a session that was brought to the end of its exercise. */
+export async function debriefOf(exercise: Exercise, stage: RestStage, inputs: readonly Input[]): Promise<Debrief> {
+  const own = await outcomeOf(exercise, stage, answersIn(inputs))
+  const reference = await referenceOutcome(exercise)
+  return {
+    exercise: exercise.name,
+    title: exercise.title,
+    score: { points: own.score.points, of: own.score.of },
+    marks: own.score.marks,
+    explanation: exercise.explanation,
+    actions: actionsIn(inputs),
+    answers: answersIn(inputs),
+    metrics: own.metrics,
+    reference: {
+      score: { points: reference.score.points, of: reference.score.of },
+      marks: reference.score.marks,
+      actions: exercise.reference.map(asAction),
+      answers: rightAnswers(exercise),
+      metrics: reference.metrics,
+    },
+  }
+}
+
+interface ExerciseOutcome {
+  readonly score: Score
+  readonly metrics: object
+}
+
+/** The same cluster, brought to its end by who knows. */
+export async function referenceOutcome(exercise: Exercise): Promise<ExerciseOutcome> {
+  const plan: RunPlan = { ...exercise.scenario, operator: exercise.reference }
+  const session = await Session.open<Input>({ open: () => openStage(plan) })
+  try {
+    await session.advanceTo(exercise.endsAtMs)
+    return await outcomeOf(exercise, session.stage as RestStage, rightAnswers(exercise))
+  } finally {
+    await session.close()
+  }
+}
+
+/** What has come of it at this instant. */
+export async function outcomeOf(exercise: Exercise, stage: RestStage, answers: Evidence['answers']): Promise<ExerciseOutcome> {
+  const reads = new Map<string, { readonly status: number; readonly body: unknown }>()
+  const app = await stage.interface()
+  for (const objective of exercise.objectives) {
+    if (objective.kind !== 'state' || app === null || reads.has(objective.path)) continue
+    const path = String(withIds(objective.path, ({ name }) => nodeIdIn(exercise.scenario, name)))
+    const asked = { kind: 'request', method: 'GET', path, headers: {}, body: null, by: 'exercise', role: 'admin' } as const
+    const { statusCode, body } = await app.inject(injected(asked))
+    reads.set(objective.path, { status: statusCode, body: JSON.parse(body) as unknown })
+  }
+  const metrics = stage.world.metrics()
+  return { score: scoreOf(exercise, { answers, metrics, reads }), metrics }
+}
+
+function rightAnswers({ questions }: Exercise): Readonly<Record<string, AnswerValue>> {
+  return Object.fromEntries(questions.map(({ id, answer }) => [id, answer]))
+}
+
+/** The last answer to each question counts. */
+export function answersIn(inputs: readonly Input[]): Readonly<Record<string, AnswerValue>> {
+  return Object.fromEntries(inputs.flatMap((input) => (input.kind === 'answer' ? [[input.question, input.value]] : [])))
+}
+
+export function actionsIn(inputs: readonly Input[]): readonly ExerciseAction[] {
+  return inputs.flatMap((input): ExerciseAction[] => {
+    if (input.kind !== 'request') return []
+    const body = input.body === null ? null : Buffer.from(input.body).toString()
+    return [{ virtualMs: input.position.atMs, method: input.method, path: input.path, body: jsonOr(body), by: input.by }]
+  })
+}
+
+function asAction({ atMs, method, path, body }: OperatorAction): ExerciseAction {
+  return { virtualMs: atMs, method: method.toUpperCase(), path, body, by: null }
+}
+
+function jsonOr(text: string | null): unknown {
+  try {
+    return text === null ? null : (JSON.parse(text) as unknown)
+  } catch {
+    return text
+  }
+}

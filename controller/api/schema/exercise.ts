@@ -1,0 +1,84 @@
+import { Type } from 'typebox'
+import { closed, count, list, page, pathId, textOrNull } from './fields.ts'
+
+const MAX_ANSWER = 200
+
+const brief = {
+  name: Type.String(),
+  title: Type.String(),
+  task: Type.String({ description: 'What is to be done' }),
+  begins_at_seconds: Type.Number({ description: 'Virtual time since the start of its cluster' }),
+  ends_at_seconds: Type.Number(),
+  points: count('What all of it is worth'),
+  questions: list(
+    Type.Object({
+      id: Type.String(),
+      ask: Type.String(),
+      points: count(),
+      choices: Type.Unsafe<readonly string[] | null>({
+        type: ['array', 'null'],
+        items: { type: 'string' },
+        description: 'null: any text or number',
+      }),
+    }),
+  ),
+  objectives: list(Type.Object({ id: Type.String(), text: Type.String(), points: count() })),
+}
+
+export const ExerciseSchema = Type.Object(brief)
+export const ExercisePageSchema = page(ExerciseSchema)
+export const ExercisePathSchema = Type.Object({ exercise: pathId('Name of the exercise') })
+
+const answers = Type.Unsafe<Readonly<Record<string, string | number>>>({
+  type: 'object',
+  additionalProperties: { type: ['string', 'number'] },
+  description: 'By question; the last one counts',
+})
+const actions = list(
+  Type.Object({
+    virtual_seconds: Type.Number({ description: 'When, since the start' }),
+    method: Type.String(),
+    path: Type.String(),
+    body: Type.Unsafe<unknown>({ description: 'What was sent; null: nothing' }),
+    by: textOrNull('Who'),
+  }),
+  { description: 'What was done through the REST interface' },
+)
+
+export const ExerciseUnderWaySchema = Type.Object({ ...brief, answers, actions })
+
+export const AnswerBodySchema = closed(
+  {
+    question: Type.String({ minLength: 1, maxLength: MAX_ANSWER, description: 'Its id' }),
+    answer: Type.Unsafe<string | number>({
+      type: ['string', 'number'],
+      maxLength: MAX_ANSWER,
+      'x-allowed': `a number, or a text of up to ${MAX_ANSWER} characters`,
+    }),
+  },
+  { examples: [{ question: 'gpus', answer: 8 }] },
+)
+
+const outcome = {
+  score: Type.Object({ points: count(), of: count() }),
+  marks: list(
+    Type.Object({
+      id: Type.String(),
+      text: Type.String(),
+      points: count(),
+      of: count(),
+      reason: Type.String({ description: 'Why they were given, or not' }),
+    }),
+  ),
+  actions,
+  answers,
+  metrics: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'As the report of a run has them' }),
+}
+
+export const DebriefSchema = Type.Object({
+  exercise: Type.String(),
+  title: Type.String(),
+  explanation: Type.String({ description: 'What was wrong, and what helps' }),
+  ...outcome,
+  reference: Type.Object(outcome, { description: 'The same cluster in the hands of somebody who knows' }),
+})

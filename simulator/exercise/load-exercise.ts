@@ -1,0 +1,74 @@
+/** An exercise as text to an Exercise, or a ScenarioError that names every problem. */
+import { buildScenario } from '../scenario/build.ts'
+import { check } from '../scenario/check.ts'
+import { parseDocument } from '../scenario/document.ts'
+import { refuseIn, type Refuse } from '../scenario/refusal.ts'
+import type { Exercise, Objective, Question } from './exercise.ts'
+import { exerciseRule, type ExerciseDocument } from './schema-exercise.ts'
+
+/** @param baseDir the folder that traces are named from; `file` is its name in messages */
+export function loadExercise(text: string, baseDir: string, file: string): Exercise {
+  const { root, problems } = parseDocument(text)
+  if (root === null) throw problems.toError(file)
+  const document = check(root, exerciseRule, problems)
+  problems.throwIfAny(file)
+  const refuse = refuseIn(root, problems)
+  if (document.scenario.operator.length > 0) refuse(['scenario', 'operator'], 'must be empty: whoever learns is the operator')
+  if (document.scenario.faults.length > 0) refuse(['scenario', 'faults'], 'must be empty: what breaks stands in hidden_faults')
+  if (document.ends_at <= document.begins_at) refuse(['ends_at'], 'must be after begins_at')
+  const whole = { ...document.scenario, faults: document.hidden_faults, operator: document.reference }
+  const scenario = buildScenario(whole, baseDir, (keys, detail) => refuse(inExercise(keys), detail))
+  const questions = document.questions.map((entry, index) => questionOf(entry, index, refuse))
+  const objectives = document.objectives.map((entry, index) => objectiveOf(entry, index, refuse))
+  refuseSameIds([...questions.map(({ id }) => id), ...objectives.map(({ id }) => id)], refuse)
+  if (questions.length + objectives.length === 0) refuse(['objectives'], 'are none, and there are no questions: nothing could be scored')
+  problems.throwIfAny(file)
+  return {
+    name: document.exercise,
+    title: document.title,
+    task: document.task.trim(),
+    explanation: document.explanation.trim(),
+    beginsAtMs: document.begins_at,
+    endsAtMs: document.ends_at,
+    scenario: { ...scenario, operator: [] },
+    questions,
+    objectives,
+    reference: scenario.operator,
+  }
+}
+
+/** Where a part of the scenario stands in the file. */
+function inExercise([first = '', ...rest]: readonly (string | number)[]): readonly (string | number)[] {
+  if (first === 'faults') return ['hidden_faults', ...rest]
+  return first === 'operator' ? ['reference', ...rest] : ['scenario', first, ...rest]
+}
+
+function questionOf(entry: ExerciseDocument['questions'][number], index: number, refuse: Refuse): Question {
+  const { id, ask, points, choices, tolerance, answer, number } = entry
+  const place = (field: string) => ['questions', index, field]
+  if ((answer === undefined) === (number === undefined)) refuse(place('answer'), 'is needed, or number, and not both')
+  if (choices !== null && !choices.includes(answer ?? '')) refuse(place('answer'), `must be one of the choices: ${choices.join(', ')}`)
+  return { id, ask, points, choices, tolerance, answer: answer ?? number ?? '' }
+}
+
+function objectiveOf(entry: ExerciseDocument['objectives'][number], index: number, refuse: Refuse): Objective {
+  const { id, text, points, min, max } = entry
+  const place = (field: string) => ['objectives', index, field]
+  if ('metric' in entry) {
+    if (min === null && max === null) refuse(place('min'), 'is needed, or max')
+    return { id, text, points, kind: 'metric', metric: entry.metric, min, max }
+  }
+  const { get: path, pointer, is, is_true: isTrue } = entry
+  const oneOf =
+    isTrue !== undefined ? [isTrue] : is === undefined ? null : Array.isArray(is) ? (is as readonly string[]) : [is as string | null]
+  if (oneOf === null && min === null && max === null) refuse(place('is'), 'is needed, or is_true, min or max')
+  return { id, text, points, kind: 'state', path, pointer, oneOf, min, max }
+}
+
+function refuseSameIds(ids: readonly string[], refuse: Refuse): void {
+  const seen = new Set<string>()
+  for (const id of ids) {
+    if (seen.has(id)) refuse(['objectives'], `${id} is the id of two questions or objectives; each needs its own`)
+    seen.add(id)
+  }
+}

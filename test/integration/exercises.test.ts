@@ -1,0 +1,103 @@
+/** The exercises that come with Headroom: who knows scores everything, who does nothing does not; and one of them over REST, by somebody who learns. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { outcomeOf, referenceOutcome } from '../../cli/simulations/exercise-run.ts'
+import type { Input } from '../../cli/simulations/session-input.ts'
+import { openStage, type RestStage } from '../../cli/simulations/session-stage.ts'
+import { loadExercise } from '../../simulator/exercise/load-exercise.ts'
+import { Session } from '../../simulator/session/session.ts'
+import { namedAccess } from '../support/named-access.ts'
+import { simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
+
+const FOLDER = join(import.meta.dirname, '../../scenarios/exercises')
+const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.exercise.yaml'))
+
+it('there are six at least', () => expect(FILES.length).toBeGreaterThanOrEqual(6))
+
+describe.each(FILES)('%s', (name) => {
+  const exercise = loadExercise(readFileSync(join(FOLDER, name), 'utf8'), FOLDER, name)
+
+  it('bears the name of its file', () => expect(name).toBe(`${exercise.name}.exercise.yaml`))
+
+  it('gives who knows every point', async () => {
+    const { score } = await referenceOutcome(exercise)
+    expect(score.marks.filter(({ points, of }) => points < of)).toEqual([])
+    expect(score.of).toBe(100)
+  })
+
+  it('gives who does nothing less than half', async () => {
+    const session = await Session.open<Input>({ open: () => openStage(exercise.scenario) })
+    await session.advanceTo(exercise.endsAtMs)
+    const { score } = await outcomeOf(exercise, session.stage as RestStage, {})
+    await session.close()
+    expect(score.points).toBeLessThan(score.of / 2)
+  })
+})
+
+describe('an exercise over REST', () => {
+  let world: SimulationsWorld
+  const as = (name: string, role: string) => (method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown) =>
+    world.api.send(method, path, body, { authorization: `Bearer ${name} ${role}` })
+  const trainee = as('trainee', 'submitter')
+
+  beforeAll(async () => {
+    world = await simulationsWorld(undefined, namedAccess())
+  })
+  afterAll(() => world.close())
+
+  it('is listed with what is to be done, and with no answer', async () => {
+    const { items, total } = (await as('anybody', 'viewer')('GET', '/exercises')).body
+    expect(total).toBe(FILES.length)
+    expect(JSON.stringify(items)).not.toMatch(/"answer"|explanation|reference|hidden|slow_swap|crash/)
+    expect((await trainee('GET', '/exercises/handle-a-lost-node')).body).toMatchObject({ points: 100, begins_at_seconds: 2400 })
+    expect((await trainee('GET', '/exercises/nothing')).status).toBe(404)
+    expect((await trainee('POST', '/exercises/nothing/start')).status).toBe(404)
+  })
+
+  it('records what is done, says nothing of what is hidden, and scores with reasons beside who knows', async () => {
+    const started = await trainee('POST', '/exercises/handle-a-lost-node/start')
+    expect([started.status, started.body.kind, started.body.exercise]).toEqual([202, 'session', 'handle-a-lost-node'])
+    const session = `/simulations/${started.body.id}`
+    expect((await trainee('GET', `${session}/session`)).body).toMatchObject({
+      virtual_seconds: 2400,
+      is_paused: true,
+      ends_after_seconds: 5400,
+    })
+    const { items } = (await trainee('GET', `${session}/api/v1/nodes`)).body
+    const lost = items.find(({ status }: { status: string }) => status === 'unreachable')
+    expect(lost.name).toBe('node-0')
+    for (const role of ['viewer', 'submitter', 'operator']) {
+      for (const path of ['', '/session', '/exercise', '/faults', '/api/v1/events?limit=200', '/api/v1/nodes']) {
+        const answer = await as('trainee', role)('GET', `${session}${path}`)
+        expect(answer.status, path).toBe(200)
+        expect(JSON.stringify(answer.body), `${path} as ${role}`).not.toContain('crash')
+      }
+    }
+    expect((await as('instructor', 'admin')('GET', `${session}/faults`)).body.items).toMatchObject([
+      { is_hidden: true, fault: { kind: 'crash' } },
+    ])
+    await trainee('POST', `${session}/answers`, { question: 'node', answer: 'node-2' })
+    expect((await trainee('POST', `${session}/answers`, { question: 'no', answer: 'x' })).status).toBe(409)
+    expect((await as('other', 'submitter')('POST', `${session}/answers`, { question: 'node', answer: 'node-0' })).status).toBe(403)
+    expect((await trainee('POST', `${session}/api/v1/tasks/important/requeue`, { confirm_fenced: true })).status).toBe(202)
+    const view = (await trainee('GET', `${session}/exercise`)).body
+    expect(view.answers).toEqual({ node: 'node-2' })
+    expect(view.actions).toMatchObject([{ virtual_seconds: 2400, method: 'POST', path: '/api/v1/tasks/important/requeue', by: 'trainee' }])
+    const finished = await trainee('POST', `${session}/finish`)
+    expect(finished.body).toMatchObject({
+      score: { points: 50, of: 100 },
+      marks: [
+        { id: 'node', points: 0, reason: 'node-2 is not right.' },
+        { id: 'runs', points: 50 },
+        { id: 'forgotten', points: 0, reason: expect.stringContaining('at most 2 is wanted') as string },
+      ],
+      actions: [{ path: '/api/v1/tasks/important/requeue' }],
+      reference: { score: { points: 100, of: 100 }, answers: { node: 'node-0' }, actions: { length: 2 } },
+    })
+    expect(finished.body.explanation).toContain('node-0 is gone')
+    expect((await trainee('GET', session)).body).toMatchObject({ state: 'done', progress: 1 })
+    expect((await trainee('GET', `${session}/report`)).body.score).toEqual({ points: 50, of: 100 })
+    expect((await trainee('GET', `${session}/exercise`)).status).toBe(409)
+  })
+})
