@@ -14,7 +14,7 @@ export function Tiles(): JSX.Element {
   const starvation = () => summary()?.starvation_percent ?? null
   const gpus = () => summary()?.gpus
   return (
-    <div class={`grid ${styles['tiles']}`}>
+    <div class={`grid ${styles['tiles']}`} data-revision={summary()?.revision}>
       <Tile
         name="GPUs up"
         value={gpus() === undefined ? UNKNOWN : `${whole(gpus()?.up)} of ${whole(gpus()?.total)}`}

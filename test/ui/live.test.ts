@@ -1,0 +1,112 @@
+/** The live connection: one for all tabs, taken up again by itself; what is shown is what the API says. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import { mib, percent, whole } from '../../ui/format/figures.ts'
+import { CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { getJson, serve, type Served } from '../support/served.ts'
+
+const TABS = 9
+const KIB = 1024
+const folder = temporaryFolder()
+let served: Served
+let browser: TestBrowser
+let url: string
+
+function start(port = '0'): Promise<Served> {
+  return serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, CONTROLLER_HTTP_PORT: port })
+}
+
+/** Readers of streams, as the controller counts them. */
+async function streams(): Promise<number> {
+  const text = await (await fetch(`${served.url}/metrics`)).text()
+  return Number(/^headroom_http_streams (\d+)$/m.exec(text)?.[1] ?? NaN)
+}
+
+async function open(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage()
+  await page.goto(`${url}/`)
+  await page.locator('#freshness[data-status=live]').waitFor()
+  await page.locator('[data-revision]').waitFor()
+  return page
+}
+
+async function tile(page: Page, name: string): Promise<string> {
+  return (await page.locator(`section[aria-label="${name}"] > p`).first().textContent()) ?? ''
+}
+
+describe.skipIf(CHROMIUM === null)('the page', () => {
+  beforeAll(async () => {
+    served = await start()
+    url = served.url.replace('127.0.0.1', MAPPED_HOST)
+    browser = await TestBrowser.start()
+  }, 60_000)
+  afterAll(async () => {
+    await browser.end()
+    served.process.kill('SIGTERM')
+    await served.ended
+  })
+
+  test(`${TABS} tabs take one connection, which ends with the last of them`, { timeout: 90_000 }, async () => {
+    const context = await browser.context()
+    const tabs: Page[] = []
+    for (let i = 0; i < TABS; i++) tabs.push(await open(context))
+    expect(await streams()).toBe(1)
+    for (const tab of tabs.slice(1)) await tab.close()
+    await expect.poll(streams).toBe(1)
+    await context.close()
+    await expect.poll(streams).toBe(0)
+  })
+
+  test('figures are those of the API at the same revision', { timeout: 60_000 }, async () => {
+    const context = await browser.context()
+    const page = await open(context)
+    // The summary that the page has heard last, and what it shows then.
+    const told = await page.evaluate<SummaryBody>(`fetch('/api/v1/summary').then((answer) => answer.json())`)
+    await expect
+      .poll(async () => {
+        const now = await getJson<SummaryBody>(`${served.url}/api/v1/summary`)
+        const revision = await page.locator('[data-revision]').getAttribute('data-revision')
+        if (Number(revision) !== now.revision) return false
+        const shown = [await tile(page, 'Used VRAM'), await tile(page, 'Allocated VRAM'), await tile(page, 'Queue')]
+        return (
+          JSON.stringify(shown) === JSON.stringify([mib(now.vram.used_mib), mib(now.vram.committed_mib), whole(now.tasks.by_list.pending)])
+        )
+      })
+      .toBe(true)
+    expect(await tile(page, 'Physical VRAM')).toBe(mib(told.vram.physical_mib))
+    expect(await tile(page, 'Swapped out')).toMatch(/^[\d ]+ MiB$|GiB$/)
+    expect(await tile(page, 'GPUs up')).toBe(`${whole(told.gpus.up)} of ${whole(told.gpus.total)}`)
+    expect(await tile(page, 'Utilization')).toMatch(told.utilization_percent === null ? percent(null) : /^\d+\.\d %$/)
+    await context.close()
+  })
+
+  test('the controller is killed: the page says so and keeps its figures; it comes back by itself', { timeout: 90_000 }, async () => {
+    const context = await browser.context()
+    const page = await open(context)
+    await page.evaluate('window.isTheSamePage = true')
+    const physical = await tile(page, 'Physical VRAM')
+    served.process.kill('SIGKILL')
+    await served.ended
+    await page.locator('#freshness[data-status=reconnecting]').waitFor({ timeout: 3_000 })
+    expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · from .+ ago$/)
+    expect(await tile(page, 'Physical VRAM')).toBe(physical)
+    served = await start(new URL(served.url).port)
+    await page.locator('#freshness[data-status=live]').waitFor({ timeout: 5_000 })
+    expect(await page.evaluate('window.isTheSamePage')).toBe(true)
+    await context.close()
+  })
+})
+
+test('the first page takes at most 150 KiB of script, packed', () => {
+  const assets = join(import.meta.dirname, '../../dist/ui/assets')
+  const html = readFileSync(join(assets, '../index.html'), 'utf8')
+  const scripts = readdirSync(assets).filter((name) => name.endsWith('.js') && (html.includes(name) || name.startsWith('feed-worker')))
+  expect(scripts.length).toBeGreaterThanOrEqual(2)
+  const bytes = scripts.reduce((sum, name) => sum + gzipSync(readFileSync(join(assets, name))).length, 0)
+  expect(bytes).toBeLessThanOrEqual(150 * KIB)
+})
