@@ -151,9 +151,10 @@ $(GUARD)/build/headroom-guard: $(wildcard $(GUARD)/*.[ch]) $(GUARD)/cc-flags
 	@$(CC) -static @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^) 2>/dev/null || $(CC) @$(GUARD)/cc-flags -o $@.new $(filter %.c,$^)
 	@mv $@.new $@
 
-fmt: install ## lay out the sources, and write the commands into docs/cli.md
+fmt: install ## lay out the sources, and write what is made from them: docs/cli.md, docs/scenario-format.md, the schema and the index of scenarios
 	@prettier --write --log-level warn .
 	@node test/support/cli-reference.ts
+	@node test/support/scenario-reference.ts
 
 clean: ## remove everything that is not a source
 	rm -rf node_modules coverage dist $(GUARD)/build

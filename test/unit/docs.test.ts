@@ -18,6 +18,9 @@ const PAGES = [
   'docs/recording.md',
   'docs/upgrade.md',
   'docs/trace-format.md',
+  'docs/testing.md',
+  'docs/scenario-format.md',
+  'scenarios/README.md',
   'deploy/kubernetes/README.md',
   'deploy/grafana/README.md',
 ]
@@ -57,7 +60,8 @@ describe.each(PAGES)('%s', (page) => {
   })
 
   it('names routes that there are', () => {
-    const named = [...text.matchAll(/\/api\/v1\/[\w/{}$-]+|\/(?:livez|readyz)\b/g)].map(([path]) => path.replaceAll(/\$\w+/g, '{id}'))
+    const plain = text.replaceAll(/\{(?:node|task):[^}]*\}/g, '{id}')
+    const named = [...plain.matchAll(/\/api\/v1\/[\w/{}$-]+|\/(?:livez|readyz)\b/g)].map(([path]) => path.replaceAll(/\$\w+/g, '{id}'))
     const known = new Set(routes.map((route) => route.replaceAll(/\{\w+\}/g, '{id}')))
     expect(named.filter((path) => !known.has(path))).toEqual([])
   })
