@@ -132,6 +132,9 @@ browser:
 test-ui: install ui browser ## the page in a real browser, against a live simulated fleet (ARGS="test/ui/tasks.test.ts")
 	vitest run $(or $(ARGS),test/ui)
 
+fidelity: install broker ## the same scenarios in virtual time and on real processes: decisions and figures side by side; 4 minutes, wants a quiet machine (ARGS="FILE …")
+	@exec node test/fidelity/main.ts $(ARGS)
+
 test-gpu: install ## swap real CUDA processes on this host's NVIDIA GPU; skips where there is none
 	@exec node test/gpu/main.ts $(ARGS)
 

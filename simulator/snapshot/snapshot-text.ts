@@ -16,14 +16,20 @@ export interface SnapshotTextOptions {
   readonly seed?: number
   /** Since the start; null: it runs until its workload is done. */
   readonly untilMs?: DurationMs | null
+  /** Then it ends, whatever is under way; else it goes on until all that can end has ended. */
+  readonly isCutOff?: boolean
   /** What is submitted later, by time since the start. */
   readonly later?: readonly SimTask[]
+  /** Entries of these lists as a scenario writes them. */
+  readonly operator?: readonly object[]
+  readonly faults?: readonly object[]
 }
 
 /** A line for each node and task. Ends with a line break. */
 export function* snapshotText(snapshot: Snapshot, options: SnapshotTextOptions): Generator<string, void> {
-  const { name, description, seed = 1, untilMs = null, later = [] } = options
-  const clock = { start: new Date(snapshot.startMs).toISOString(), ...(untilMs === null ? {} : { until: time(untilMs) }) }
+  const { name, description, seed = 1, untilMs = null, later = [], isCutOff = false } = options
+  const until = untilMs === null ? {} : { until: time(untilMs), ...(isCutOff ? { drain: false } : {}) }
+  const clock = { start: new Date(snapshot.startMs).toISOString(), ...until }
   const head = { scenario: name, description, version: 1, seed, clock, config: snapshot.config }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "fleet": [`
   let separator = '\n    '
@@ -41,7 +47,12 @@ export function* snapshotText(snapshot: Snapshot, options: SnapshotTextOptions):
     yield `${separator}${JSON.stringify({ task: laterEntry(task) })}`
     separator = ',\n    '
   }
-  yield '\n  ]\n}\n'
+  yield '\n  ]'
+  for (const list of ['operator', 'faults'] as const) {
+    const entries = options[list] ?? []
+    if (entries.length > 0) yield `,\n  "${list}": [\n    ${entries.map((entry) => JSON.stringify(entry)).join(',\n    ')}\n  ]`
+  }
+  yield '\n}\n'
 }
 
 // ── fleet ────────────────────────────────────────────────────────────────────

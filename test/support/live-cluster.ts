@@ -147,7 +147,8 @@ export class LiveCluster {
 
   /** Simulated servers of a scenario, in one process. */
   async startFleet(scenario: string, ...options: readonly string[]): Promise<Member> {
-    const file = this.path('fleet.scenario.yaml')
+    // Each has its own: it is read again at every start.
+    const file = this.path(`fleet-${this.#members.length}.scenario.yaml`)
     writeFileSync(file, scenario)
     const fleet = this.#member('simulated fleet', [...headroom('sim', 'serve', file, '--nats', this.natsUrl), ...options], {})
     await fleet.start(() => fleet.output.includes('connected'))

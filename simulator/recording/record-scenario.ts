@@ -1,0 +1,245 @@
+/**
+ * A time range of a recording as a scenario: the recorded inputs go through the controller until the range begins, the cluster as it is then is the
+ * fleet, and what is seen up to its end is the workload, the operator and the faults.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Task } from '../../controller/domain/task.ts'
+import type { CommitEntry, InputEntry, RecordedEntry, StartEntry } from '../../controller/ports/recording-log.ts'
+import type { ClusterImage, ImageNode } from '../../controller/ports/twin.ts'
+import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
+import { SWAP_PROFILES, type SwapProfile } from '../fleet/swap-profiles.ts'
+import type { SimTask } from '../scenario/scenario.ts'
+import { snapshotOf, type LeftOut } from '../snapshot/snapshot.ts'
+import { nodeNames } from '../snapshot/node-names.ts'
+import { snapshotText } from '../snapshot/snapshot-text.ts'
+import { ObservedFaults } from './observed-faults.ts'
+import { ObservedSwaps } from './observed-swaps.ts'
+import { ObservedWork } from './observed-work.ts'
+import { operatorEntry } from './operator-entries.ts'
+import { ReplayedController } from './replayed-controller.ts'
+
+export interface RecordOptions {
+  /** Null: when the first node is up. */
+  readonly from: Instant | null
+  /** Null: to the end of the recording. */
+  readonly to: Instant | null
+  readonly name: string
+  /** How fast GPUs copy when no copy was seen. */
+  readonly swap?: SwapProfile
+}
+
+export interface RecordedScenario {
+  readonly text: string
+  readonly from: Instant
+  readonly to: Instant
+  readonly nodes: number
+  readonly tasks: number
+  readonly operator: number
+  readonly faults: number
+  readonly leftOut: LeftOut & { readonly faults: number }
+}
+
+/** Null: the recording has nothing in that range, or no node is up in it. */
+export async function recordScenario(
+  entries: AsyncIterable<RecordedEntry> | Iterable<RecordedEntry>,
+  options: RecordOptions,
+): Promise<RecordedScenario | null> {
+  const taker = new RangeTaker(options)
+  for await (const entry of entries) if (!(await taker.next(entry))) break
+  return taker.result()
+}
+
+interface SeenTask {
+  /** Null: it was there when the range began. */
+  readonly submittedAt: Instant | null
+  readonly request: SimTask['request']
+  readonly work: ObservedWork
+  cancelledAt: Instant | null
+  isOver: boolean
+}
+
+class RangeTaker {
+  readonly #o: RecordOptions
+  #start: StartEntry | null = null
+  #controller: ReplayedController | null = null
+  #commits: CommitEntry[] = []
+  /** How many of them the input that is being taken has led to here. */
+  #committed = 0
+  /** The cluster as the range began; null before. */
+  #image: ClusterImage | null = null
+  /** Nodes that came up later, each as it was then. */
+  readonly #later = new Map<string, ImageNode>()
+  readonly #tasks = new Map<string, SeenTask>()
+  readonly #operator: { readonly at: Instant; readonly name: string; readonly args: readonly unknown[] }[] = []
+  readonly #swaps = new ObservedSwaps()
+  #faults: ObservedFaults | null = null
+  #lastAt: Instant = 0
+
+  constructor(options: RecordOptions) {
+    this.#o = options
+  }
+
+  /** False: the range is over. */
+  async next(entry: RecordedEntry): Promise<boolean> {
+    if (entry.k === 'commit') this.#commits.push(entry)
+    else if (entry.k === 'start') {
+      this.#start = entry
+      this.#commits = []
+    } else {
+      if (this.#o.to !== null && entry.at > this.#o.to) return false
+      await this.#take(entry)
+    }
+    return true
+  }
+
+  async #take(entry: InputEntry): Promise<void> {
+    const isRestart = entry.k === 'loaded' && this.#image !== null
+    this.#beginRange(entry.at)
+    if (isRestart) this.#faults?.restarted(this.#lastAt, entry.at)
+    this.#committed = 0
+    if (entry.k === 'loaded' && this.#start !== null) {
+      const onCommit = (): { readonly isDurable: boolean } => ({ isDurable: this.#commits[this.#committed++]?.isDurable ?? false })
+      this.#controller = new ReplayedController(this.#start, entry.state, onCommit)
+    }
+    if (this.#image !== null) this.#note(entry)
+    await this.#controller?.take(entry)
+    const events = this.#commits.flatMap((commit) => commit.events)
+    this.#commits = []
+    this.#lastAt = entry.at
+    if (this.#o.from === null && events.some(({ kind, data }) => kind === 'node_status' && data['status'] === 'up'))
+      this.#takeImage(entry.at)
+    if (this.#image !== null) this.#look(entry.at, events)
+  }
+
+  /** The state at `from` is the one before the first input that comes after it. */
+  #beginRange(at: Instant): void {
+    if (this.#o.from !== null && at >= this.#o.from && this.#controller !== null) this.#takeImage(this.#o.from)
+  }
+
+  #takeImage(at: Instant): void {
+    if (this.#image !== null || this.#controller === null) return
+    this.#image = { ...this.#controller.controller.views.image(), at }
+    this.#faults = new ObservedFaults(at)
+    for (const task of this.#controller.controller.views.openTasks()) this.#tasks.set(task.spec.id, seenTask(task, null))
+  }
+
+  #note(entry: InputEntry): void {
+    if (entry.k === 'command') {
+      if (entry.name === 'cancelTask') {
+        const seen = this.#tasks.get(String(entry.args[0]))
+        if (seen !== undefined) seen.cancelledAt ??= entry.at
+      } else this.#operator.push({ at: entry.at, name: entry.name, args: entry.args })
+    } else if (entry.k === 'message' && 'node_id' in entry.message.body) {
+      this.#faults?.heard(String(entry.message.body.node_id), entry.message, entry.at)
+    }
+  }
+
+  #look(at: Instant, events: readonly Event[]): void {
+    const views = this.#controller?.controller.views
+    if (views === undefined) return
+    for (const event of events) {
+      const { kind, taskId, nodeId, data } = event
+      const open = taskId === null ? undefined : views.openTask(taskId)
+      this.#swaps.see(event, open?.placement?.demandMib ?? 0)
+      if (kind === 'task_submitted' && open !== undefined) this.#tasks.set(open.spec.id, seenTask(open, at))
+      if (kind === 'task_finished' && taskId !== null) {
+        const seen = this.#tasks.get(taskId)
+        if (seen !== undefined) seen.isOver = seen.cancelledAt === null
+      }
+      if (kind !== 'node_status' || nodeId === null) continue
+      const node = views.node(nodeId)
+      if (data['status'] === 'suspect' && node !== undefined) this.#faults?.silent(nodeId, node.lastSeenAt)
+      if (data['status'] === 'up' && !this.#later.has(nodeId)) {
+        const image = views.image().nodes.find(({ id }) => id === nodeId)
+        if (image !== undefined) this.#later.set(nodeId, image)
+      }
+    }
+    for (const task of views.placedTasks()) {
+      const { placement } = task
+      if (placement === null || placement.startedAt === null) continue
+      const servedUs = views.taskCounters(task).served / task.spec.gpuCount
+      this.#tasks.get(task.spec.id)?.work.see({ attempt: task.attempt, wantsGpu: placement.wantsGpu, servedUs }, at)
+    }
+  }
+
+  result(): RecordedScenario | null {
+    const image = this.#image
+    if (image === null) return null
+    const { nodes } = image
+    const upNow = new Set(nodes.filter(({ status }) => status === 'up').map(({ id }) => id))
+    const joined = [...this.#later.values()].filter(({ id }) => !upNow.has(id))
+    const fleet = [...nodes.filter(({ id }) => !this.#later.has(id) || upNow.has(id)), ...joined]
+    if (!fleet.some(({ status }) => status === 'up')) return null
+    const swap = this.#swaps.profile() ?? this.#o.swap ?? SWAP_PROFILES['stock-driver']
+    const since = (at: Instant): DurationMs => Math.max(0, at - image.at)
+    const cancelAt = (at: Instant | null | undefined): DurationMs | null => (at === null || at === undefined ? null : since(at))
+    const snapshot = snapshotOf(
+      { ...image, nodes: fleet },
+      {
+        workLeftOf: ({ id }) => ({ work: this.#tasks.get(id)?.work.work(this.#tasks.get(id)?.isOver === true) ?? NO_WORK, doneUs: 0 }),
+        cancelAtOf: ({ id }) => cancelAt(this.#tasks.get(id)?.cancelledAt),
+        gpuModelOf: () => ({ swap, efficiencyPermille: [1000] }),
+      },
+    )
+    const names = nodeNames(fleet.filter(({ status }) => status === 'up'))
+    const later = [...this.#tasks.values()].flatMap(({ submittedAt, request, work, cancelledAt, isOver }): SimTask[] => {
+      if (submittedAt === null) return []
+      return [
+        {
+          at: since(submittedAt),
+          request,
+          work: work.work(isOver),
+          allocSteps: [],
+          cancelAt: cancelAt(cancelledAt),
+        },
+      ]
+    })
+    const operator = this.#operator.flatMap(({ at, name, args }) => {
+      const entry = operatorEntry(name, args, (id) => names.get(id))
+      return entry === null ? [] : [{ at: `${since(at)}ms`, ...entry }]
+    })
+    const seenFaults = this.#faults?.entries(names, this.#lastAt) ?? []
+    // A scenario that begins with tasks has no faults.
+    const faults = snapshot.tasks.length > 0 ? [] : seenFaults
+    const { name } = this.#o
+    const description = `Recorded from ${new Date(image.at).toISOString()} to ${new Date(this.#lastAt).toISOString()}; work as it was observed.`
+    const untilMs = Math.max(1, since(this.#lastAt))
+    const text = [...snapshotText(snapshot, { name, description, untilMs, isCutOff: true, later, operator, faults })].join('')
+    const counts = {
+      nodes: snapshot.nodes.length,
+      tasks: snapshot.tasks.length + later.length,
+      operator: operator.length,
+      faults: faults.length,
+    }
+    return {
+      text,
+      from: image.at,
+      to: this.#lastAt,
+      ...counts,
+      leftOut: { ...snapshot.leftOut, faults: seenFaults.length - faults.length },
+    }
+  }
+}
+
+const NO_WORK = { kind: 'phases', phases: [[1, 0]] } as const
+
+function seenTask({ spec }: Task, submittedAt: Instant | null): SeenTask {
+  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss } = spec
+  const request: SimTask['request'] = {
+    id,
+    name: name === id ? null : name,
+    vramMib: vramMib > 0 ? (vramMib as Mib) : null,
+    gpuCount,
+    gpuMode,
+    noswap,
+    priority,
+    groups,
+    // As in a snapshot: they play no part in decisions.
+    labels: {},
+    command: null,
+    owner,
+    maxRuntimeSeconds: maxRuntimeMs === null ? null : Math.round(maxRuntimeMs / 1000),
+    onNodeLoss,
+  }
+  return { submittedAt, request, work: new ObservedWork(), cancelledAt: null, isOver: false }
+}

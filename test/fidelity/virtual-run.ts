@@ -1,0 +1,28 @@
+/** A scenario in virtual time, by `headroom sim run`. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { execFile } from 'node:child_process'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import type { RunResult } from '../../simulator/report/result.ts'
+import { idOfNode } from '../../simulator/scenario/node-id.ts'
+import { headroom } from '../support/live-cluster.ts'
+import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
+
+export async function runVirtually(file: string, folder: string): Promise<Outcome> {
+  const [node = '', ...args] = headroom('sim', 'run', file, '--out', folder)
+  await promisify(execFile)(node, args)
+  const { metrics } = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8')) as RunResult
+  const events = readFileSync(join(folder, 'journal.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Happened)
+  const { scenario } = loadScenario(file)
+  const names = new Map(scenario.nodes.map((each) => [idOfNode(each), each.name]))
+  return {
+    ...decisionsIn(events, scenario.clock.startMs, (id) => names.get(id) ?? id),
+    queueWaitS: metrics.queue_wait_s?.mean ?? NaN,
+    starvationPercent: metrics.starvation_percent?.total ?? NaN,
+    utilizationPercent: metrics.utilization_percent ?? NaN,
+  }
+}

@@ -1,0 +1,17 @@
+// A task of a fidelity run: says over its control socket when it is busy. `node worker.mjs NOTE busy:MS idle:MS …`; NOTE is where it says that it runs.
+import { writeFileSync } from 'node:fs'
+import { createConnection } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+
+const [note, ...phases] = process.argv.slice(2)
+const path = process.env.HEADROOM_SOCKET
+const socket = createConnection(path)
+socket.on('error', () => {})
+socket.resume()
+writeFileSync(note, path)
+for (const phase of phases) {
+  const [kind, ms] = phase.split(':')
+  socket.write(`${JSON.stringify({ busy: kind === 'busy' })}\n`)
+  await wait(Number(ms))
+}
+process.exit(0)
