@@ -1,0 +1,30 @@
+import { describe, expect, test } from 'vitest'
+import { holdRows } from '../../ui/components/held-rows.ts'
+
+interface Row {
+  readonly id: string
+  readonly value: number
+}
+const row = (id: string, value = 0): Row => ({ id, value })
+const idOf = ({ id }: Row): string => id
+
+describe('rows that hold still', () => {
+  test('figures are new, places are not', () => {
+    const held = holdRows([row('a'), row('b')], [row('a', 1), row('b', 2)], idOf)
+    expect(held).toEqual({ rows: [row('a', 1), row('b', 2)], pending: 0 })
+  })
+
+  test('who is new waits, who has left stays as he was: one new row that pushes one out is one update', () => {
+    const held = holdRows([row('a'), row('b')], [row('c'), row('a', 1)], idOf)
+    expect(held).toEqual({ rows: [row('a', 1), row('b')], pending: 1 })
+  })
+
+  test('rows that only change places are counted, and stay', () => {
+    const held = holdRows([row('a'), row('b'), row('c')], [row('b'), row('a'), row('c')], idOf)
+    expect(held).toEqual({ rows: [row('a'), row('b'), row('c')], pending: 2 })
+  })
+
+  test('a list that becomes empty leaves all of them pending', () => {
+    expect(holdRows([row('a'), row('b')], [], idOf).pending).toBe(2)
+  })
+})

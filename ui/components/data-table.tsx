@@ -1,0 +1,96 @@
+/**
+ * A table of what the server has sorted, filtered and cut into pages. A row is made once for its id and only its cells change, so focus stays;
+ * while pointer or focus is in the table no row moves, and a button says how many updates wait.
+ */
+import { createMemo, createSignal, For, Show, type Accessor, type JSX } from 'solid-js'
+import styles from './data-table.module.css'
+import { holdRows, type HeldRows } from './held-rows.ts'
+
+export interface Column<R> {
+  readonly name: string
+  readonly isNumber?: boolean
+  /** What it means, as a title of the heading. */
+  readonly help?: string
+  readonly cell: (row: Accessor<R>) => JSX.Element
+}
+
+export interface DataTableProps<R> {
+  /** What the rows are, for those who do not see them. */
+  readonly name: string
+  readonly columns: readonly Column<R>[]
+  readonly rows: readonly R[]
+  readonly idOf: (row: R) => string
+  /** What was asked for (filters, order, page), and comes with the rows: when it changes, the rows are others and are shown at once. */
+  readonly of?: string
+}
+
+/** More stand on the next page. */
+export const MAX_ROWS = 150
+
+interface Held<R> extends HeldRows<R> {
+  readonly of: string
+  readonly released: number
+}
+
+export function DataTable<R>(props: DataTableProps<R>): JSX.Element {
+  const [hasPointer, setPointer] = createSignal(false)
+  const [hasFocus, setFocus] = createSignal(false)
+  const [released, setReleased] = createSignal(0)
+  const held = createMemo<Held<R> | undefined>((before) => {
+    const fresh = { rows: props.rows.slice(0, MAX_ROWS), pending: 0 }
+    const of = { of: props.of ?? '', released: released() }
+    const isHeld = (hasPointer() || hasFocus()) && before?.of === of.of && before.released === of.released
+    return { ...of, ...(isHeld ? holdRows(before.rows, fresh.rows, props.idOf) : fresh) }
+  })
+  const rows = (): readonly R[] => held()?.rows ?? []
+  const byId = createMemo(() => new Map(rows().map((row) => [props.idOf(row), row])))
+  const pending = (): number => held()?.pending ?? 0
+  return (
+    <>
+      <p class={styles['pending']}>
+        <Show when={pending() > 0}>
+          <button onClick={() => setReleased(released() + 1)}>
+            {pending()} {pending() === 1 ? 'update' : 'updates'} pending: show
+          </button>
+        </Show>
+      </p>
+      <div
+        class="scroll"
+        tabindex="0"
+        role="group"
+        aria-label={props.name}
+        onPointerEnter={() => setPointer(true)}
+        onPointerLeave={() => setPointer(false)}
+        onFocusIn={() => setFocus(true)}
+        onFocusOut={(event) => setFocus(event.relatedTarget instanceof Node && event.currentTarget.contains(event.relatedTarget))}
+      >
+        <table class={styles['table']}>
+          <thead>
+            <tr>
+              <For each={props.columns}>
+                {(column) => (
+                  <th scope="col" classList={{ number: column.isNumber === true }} title={column.help}>
+                    {column.name}
+                  </th>
+                )}
+              </For>
+            </tr>
+          </thead>
+          <tbody>
+            <For each={rows().map(props.idOf)}>{(id) => <Row columns={props.columns} row={byId().get(id)} />}</For>
+          </tbody>
+        </table>
+      </div>
+    </>
+  )
+}
+
+function Row<R>(props: { readonly columns: readonly Column<R>[]; readonly row: R | undefined }): JSX.Element {
+  // A row that leaves is asked once more before it is gone.
+  const row = createMemo<R>((before) => props.row ?? (before as R))
+  return (
+    <tr>
+      <For each={props.columns}>{(column) => <td classList={{ number: column.isNumber === true }}>{column.cell(row)}</td>}</For>
+    </tr>
+  )
+}

@@ -1,0 +1,47 @@
+/** Pages of a list that only knows what comes next: the way back is what was gone, and the first page is always there. */
+import { createSignal, Show, type JSX } from 'solid-js'
+
+export interface PagerProps {
+  /** The one of this page, from the URL; null: the first page. */
+  readonly cursor: string | null
+  /** null: this is the last page. */
+  readonly nextCursor: string | null
+  readonly shown: number
+  /** How many there are in all; null: not counted. */
+  readonly total: number | null
+  readonly onGo: (cursor: string | null) => void
+}
+
+export function Pager(props: PagerProps): JSX.Element {
+  const [behind, setBehind] = createSignal<readonly (string | null)[]>([])
+  const goOn = (): void => {
+    setBehind([...behind(), props.cursor])
+    props.onGo(props.nextCursor)
+  }
+  const goBack = (): void => {
+    const last = behind().at(-1) ?? null
+    setBehind(behind().slice(0, -1))
+    props.onGo(last)
+  }
+  const goFirst = (): void => {
+    setBehind([])
+    props.onGo(null)
+  }
+  return (
+    <nav class="row" aria-label="Pages of the list">
+      <button disabled={props.cursor === null} onClick={goFirst}>
+        First
+      </button>
+      <button disabled={props.cursor === null || behind().length === 0} onClick={goBack}>
+        Back
+      </button>
+      <button disabled={props.nextCursor === null} onClick={goOn}>
+        Next
+      </button>
+      <span class="quiet">
+        {props.shown} shown
+        <Show when={props.total !== null}> of {props.total}</Show>
+      </span>
+    </nav>
+  )
+}

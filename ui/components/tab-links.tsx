@@ -1,0 +1,35 @@
+/** Views of one list, each with its own address. */
+import { A } from '@solidjs/router'
+import { For, Show, type JSX } from 'solid-js'
+import { whole } from '../format/figures.ts'
+import styles from './tab-links.module.css'
+
+export interface TabLink {
+  readonly name: string
+  readonly href: string
+  readonly isCurrent: boolean
+  /** null: not known yet. Left out: it has none. */
+  readonly count?: number | null
+}
+
+export function TabLinks(props: { readonly name: string; readonly tabs: readonly TabLink[] }): JSX.Element {
+  return (
+    <nav aria-label={props.name}>
+      <ul class={styles['tabs']}>
+        <For each={props.tabs}>
+          {(tab) => (
+            <li>
+              <A href={tab.href} aria-current={tab.isCurrent ? 'page' : 'false'} activeClass="" inactiveClass="">
+                {tab.name}
+                <Show when={tab.count !== undefined}>
+                  {' '}
+                  <span class="quiet">{whole(tab.count)}</span>
+                </Show>
+              </A>
+            </li>
+          )}
+        </For>
+      </ul>
+    </nav>
+  )
+}
