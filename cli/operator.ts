@@ -9,10 +9,10 @@ import type { GroupChangeOptions, GroupCreateOptions } from './operator/groups.t
 import type { LogsOptions } from './operator/logs.ts'
 import type { NodeDrainOptions } from './operator/nodes.ts'
 import type { VerbOptions } from './operator/session.ts'
-import type { SnapshotOptions } from './operator/snapshot.ts'
 import type { TaskListOptions } from './operator/tasks.ts'
 import type { TopOptions } from './operator/top.ts'
 import type { WhyPendingOptions } from './operator/why-pending.ts'
+import { addTwinVerbs } from './twin-verbs.ts'
 import type { VerifyEventsOptions } from './verify-events.ts'
 
 /** As in controller/api/schema/task.ts; a test holds them equal. */
@@ -46,21 +46,7 @@ export function addOperatorVerbs(program: Command, setExit: SetExit): void {
   addEvents(program, setExit)
   addDecisions(program, setExit)
   addWhyPending(program, setExit)
-  addSnapshot(program, setExit)
-}
-
-function addSnapshot(program: Command, setExit: SetExit): void {
-  withExamples(
-    fromServer(program.command('snapshot').description('the live state as a scenario file, to run on with `headroom sim run`')).option(
-      '--out <file>',
-      'where it is written; else it is printed',
-    ),
-    'headroom snapshot --out now.scenario.json',
-    'headroom snapshot | jq .config',
-  ).action(async (options: SnapshotOptions) => {
-    const { snapshot } = await import('./operator/snapshot.ts')
-    setExit(await snapshot(options))
-  })
+  addTwinVerbs(program, setExit)
 }
 
 function addStatus(program: Command, setExit: SetExit): void {

@@ -20,6 +20,7 @@ import type { MadeTokenBody, NewTokenBody, TokenBody, TokenPage } from '../../co
 import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
 import type { DecisionBody, DecisionPage, DecisionQueryBody } from '../../controller/api/schema/decision.ts'
 import type { TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
+import type { TwinBody } from '../../controller/api/schema/twin.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { DEFAULT_URL, part, Transport } from './transport.ts'
@@ -58,6 +59,7 @@ export type {
   TaskQuery,
   TaskRequestBody as TaskRequest,
   TokenBody as Token,
+  TwinBody as Twin,
   VersionBody as Version,
 }
 
@@ -143,6 +145,8 @@ export function createClient(options: ClientOptions = {}) {
     summary: ({ signal }: CallOptions = {}) => transport.json<SummaryBody>({ method: 'GET', path: '/summary', signal }),
     /** The live state as a scenario file: an answer to read as it comes. */
     snapshot: ({ signal }: CallOptions = {}) => transport.open({ method: 'GET', path: '/snapshot', signal }),
+    /** How well the twin foretells. */
+    twin: ({ signal }: CallOptions = {}) => transport.json<TwinBody>({ method: 'GET', path: '/twin', signal }),
     version: ({ signal }: CallOptions = {}) => transport.json<VersionBody>({ method: 'GET', path: '/version', signal }),
     /** Ready or not: what the controller checks of itself. */
     readiness: ({ signal }: CallOptions = {}) => transport.anyStatus<ReadyzBody>({ method: 'GET', path: '/readyz', signal }),
@@ -190,8 +194,8 @@ function tasksOf(transport: Transport) {
     swapOut: (id: string, options: CallOptions = {}) => post(id, 'swap-out', options),
     swapIn: (id: string, options: CallOptions = {}) => post(id, 'swap-in', options),
     /** Why it waits, or where it sits. */
-    explain: (id: string, { signal }: CallOptions = {}) =>
-      transport.json<ExplanationBody>({ method: 'GET', path: `${at(id)}/explain`, signal }),
+    explain: (id: string, { forecast, signal }: CallOptions & { readonly forecast?: 'none' | 'latest' | 'wait' } = {}) =>
+      transport.json<ExplanationBody>({ method: 'GET', path: `${at(id)}/explain`, query: { forecast }, signal }),
     /** Lets a lease go on. `busy`: it wants the GPU. */
     keepalive: (id: string, body: KeepaliveBody, { signal }: CallOptions = {}) =>
       transport.json<KeptLeaseBody>({ method: 'POST', path: `${at(id)}/keepalive`, body, isRepeatable: true, signal }),

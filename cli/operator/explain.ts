@@ -10,7 +10,7 @@ const MAX_NODES = 5
 const WIDE_MAX_NODES = 20
 
 export async function taskExplain(id: string, { output, ...server }: VerbOptions): Promise<number> {
-  const explanation = await openClient(server).tasks.explain(id)
+  const explanation = await openClient(server).tasks.explain(id, { forecast: 'wait' })
   await printOne(explanation, fieldsOf(explanation, output === 'wide' ? WIDE_MAX_NODES : MAX_NODES), output)
   return EXIT_OK
 }
@@ -27,6 +27,8 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
     fields.push(['reason', wait.reason], ['queue position', wait.queue_position], ['looked at again', wait.retry_at])
     fields.push(['details', reasonLines(wait)])
   }
+  if (explanation.forecast !== null) fields.push(['forecast', explanation.forecast.sentence])
+  else if (wait !== null && placement === null) fields.push(['forecast', explanation.forecast_unavailable_because])
   fields.push(...nodeFields(explanation.verdicts, maxNodes), ...changeFields(explanation.would_fit_if))
   if (placement !== null) fields.push(['node', placement.node_name], ['GPUs', placement.gpus.join(', ')])
   if (placedBy !== null) fields.push(['placed by', `decision ${placedBy.number}: ${placedBy.sentence}`])

@@ -21,7 +21,7 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['could not return', `${impact.residency_impossible_count}${some(impact.residency_impossible.map(({ task_id: id }) => id))}`],
   ]
   if (pending.cut) fields.push(['looked at', `${pending.looked_at} of ${pending.of} pending tasks; the pass was cut there`])
-  if (impact.forecast === null) fields.push(['forecast', impact.forecast_unavailable_because])
+  fields.push(['forecast', impact.forecast === null ? impact.forecast_unavailable_because : impact.forecast.sentence])
   return fields
 }
 

@@ -16,6 +16,7 @@ import { snapshotOfLive } from '../../simulator/twin/live-snapshot.ts'
 import { SimulationThread } from '../simulations/thread.ts'
 import { workerUrl } from '../worker-url.ts'
 import { DriftWatch } from './drift-watch.ts'
+import { LatestStarts } from './latest-starts.ts'
 import { RecentPastReader } from './recent-past.ts'
 import type { TwinAnswer, TwinJob } from './twin-job.ts'
 
@@ -27,8 +28,6 @@ const STARTS_WITHIN_MS = 2_000
 const CHANGE_WITHIN_MS = 2_000
 const MAX_START_RUNS = 40
 const MAX_CHANGE_PAIRS = 20
-/** A forecast of starts is used for so long. */
-const STARTS_FRESH_MS = 10_000
 /** Questions that wait for the thread; a further one is told so. */
 const MAX_WAITING = 4
 /** Larger clusters are not copied for the thread: the copy alone would hold the controller up. */
@@ -58,22 +57,18 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   const timer = setInterval(() => {
     void drift.tick().catch((fault: unknown) => log(`the twin failed: ${String(fault)}`))
   }, TICK_MS).unref()
-  let starts: { readonly at: number; readonly asked: Promise<StartForecast | NoForecast> } | null = null
+  const starts = new LatestStarts(views, () => {
+    const bounds = { withinMs: STARTS_WITHIN_MS, horizonMs: HORIZON_MS, maxRuns: MAX_START_RUNS }
+    return ask((image) => ({ kind: 'starts', image, ...bounds })) as Promise<StartForecast | NoForecast>
+  })
   return {
     async snapshot() {
       const recent = await past.read()
       const { snapshot, description } = snapshotOfLive(views.image(), recent)
       return snapshotText(snapshot, { name: 'snapshot', description })
     },
-    starts() {
-      const withheld = withheldBecause(drift.report())
-      if (withheld !== null) return Promise.resolve(withheld)
-      if (starts === null || views.now() - starts.at > STARTS_FRESH_MS) {
-        const bounds = { withinMs: STARTS_WITHIN_MS, horizonMs: HORIZON_MS, maxRuns: MAX_START_RUNS }
-        starts = { at: views.now(), asked: ask((image) => ({ kind: 'starts', image, ...bounds })) as Promise<StartForecast | NoForecast> }
-      }
-      return starts.asked
-    },
+    starts: async (isAnew = false) => withheldBecause(drift.report()) ?? starts.get(isAnew),
+    latestStarts: () => withheldBecause(drift.report()) ?? starts.latest(),
     async tryChange(change: SettingsChange) {
       const withheld = withheldBecause(drift.report())
       if (withheld !== null) return withheld

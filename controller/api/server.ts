@@ -35,6 +35,7 @@ import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
 import { gauges, Metrics } from './prometheus/metrics.ts'
 import { PAGE_PATHS } from './page-paths.ts'
+import { addTwinMetrics } from './prometheus/twin-metrics.ts'
 import { readQueryValues } from './query-values.ts'
 import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
@@ -68,6 +69,7 @@ import { TaskWaits } from './task-waits.ts'
 import { taskActionRoutes } from './routes/task-actions.ts'
 import { taskRoutes } from './routes/tasks.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { twinRoutes } from './routes/twin.ts'
 import { ConfigSchema } from './schema/config.ts'
 import { DecisionSchema } from './schema/decision.ts'
 import { EventSchema } from './schema/event.ts'
@@ -184,6 +186,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     done()
   })
   addClusterMetrics(metrics, { views, series, fleet })
+  if (twin !== null) addTwinMetrics(metrics, twin)
   metrics.add(buildInfo(api))
   for (const schema of SHARED_SCHEMAS) app.addSchema(schema)
   void app.register(swagger, openApiOptions(version))
@@ -251,6 +254,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   recoveryRoutes(app, api)
   summaryRoutes(app, api)
   snapshotRoutes(app, api)
+  twinRoutes(app, api)
   seriesRoutes(app, api)
   tokenRoutes(app, api)
   signInRoutes(app, api)

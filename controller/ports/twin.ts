@@ -122,8 +122,10 @@ export interface DriftReport {
 export interface Twin {
   /** The live state as a scenario file, in parts; what it says is of this instant, however slowly it is taken. */
   snapshot(): Promise<Iterable<string>>
-  /** The latest, at most some seconds old when the cluster is small; made when it is asked for. */
-  starts(): Promise<StartForecast | NoForecast>
+  /** At most some seconds old, or made now. @param isAnew made of the state as it is now */
+  starts(isAnew?: boolean): Promise<StartForecast | NoForecast>
+  /** The one that there is; another is begun when it is old. Null: there is none yet. */
+  latestStarts(): StartForecast | NoForecast | null
   /** Bounded in time. */
   tryChange(change: SettingsChange): Promise<ChangeForecast | NoForecast>
   drift(): DriftReport

@@ -1,10 +1,9 @@
 import type { Impact, ImpactFigures, NodeImpact } from '../../engine/impact.ts'
+import type { ChangePart } from '../forecasts.ts'
 import type { ImpactBody } from '../schema/impact.ts'
 
-/** A forecast comes from the simulator, through the same answer, once there is one. */
-const NO_FORECAST = 'This controller has no simulator to ask.'
-
-export function presentImpact({ total, nodes, gpusOver, residencyImpossible, pending }: Impact): ImpactBody {
+/** @param forecast of the simulator */
+export function presentImpact({ total, nodes, gpusOver, residencyImpossible, pending }: Impact, forecast: ChangePart): ImpactBody {
   return {
     total: { before: presentFigures(total.before), after: presentFigures(total.after) },
     nodes: nodes.named.map(presentNodeImpact),
@@ -35,8 +34,7 @@ export function presentImpact({ total, nodes, gpusOver, residencyImpossible, pen
       of: pending.of,
       cut: pending.lookedAt < pending.of,
     },
-    forecast: null,
-    forecast_unavailable_because: NO_FORECAST,
+    ...forecast,
   }
 }
 

@@ -39,7 +39,7 @@ const restoreRevision = operation(
 const DEFAULT_LIMIT = 50
 
 /** GET /config/revisions, POST /config/revisions/{revision}/restore. */
-export function configRevisionRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+export function configRevisionRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
   app.get('/config/revisions', { schema: listRevisions }, async ({ query: { before = null, limit = DEFAULT_LIMIT } }) => {
     // One more than is shown: each is compared with the one before it.
     const records = await views.stored.configRevisions({ before, limit: limit + 1 })
@@ -55,7 +55,7 @@ export function configRevisionRoutes(app: ApiApp, { commands, views }: ApiContex
     if (record?.revision !== number) throw notFound('revision', params.revision)
     // Compared and changed in one breath: nothing is awaited in between.
     requireMatch(headers['if-match'], configEtag(views.config()))
-    const { etag, body } = await changeConfig({ commands, views }, record.fields, callerOf(request).name, query.dry_run === true)
+    const { etag, body } = await changeConfig({ commands, views, twin }, record.fields, callerOf(request).name, query)
     reply.header('etag', etag)
     return body
   })

@@ -3,12 +3,13 @@ import { ask } from '../ask.ts'
 import { callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { problemOfRefusal } from '../errors.ts'
+import { changePart } from '../forecasts.ts'
 import { configEtag, requireMatch } from '../etag.ts'
 import { operation } from '../operation.ts'
 import { presentConfig, presentOver } from '../present/config.ts'
 import { presentImpact } from '../present/impact.ts'
 import { ChangedConfigSchema, ConfigChangeSchema, ConfigRef, type ChangedConfigBody } from '../schema/config.ts'
-import { DryRunQuerySchema } from '../schema/impact.ts'
+import { DryRunQuerySchema, type DryRunQuery } from '../schema/impact.ts'
 
 const getConfig = operation(
   {
@@ -41,7 +42,7 @@ const putConfig = operation(
 )
 
 /** GET and PUT /config (specification 4). */
-export function configRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
   app.get('/config', { schema: getConfig }, (_request, reply) => {
     const config = views.config()
     reply.header('etag', configEtag(config))
@@ -50,7 +51,7 @@ export function configRoutes(app: ApiApp, { commands, views }: ApiContext): void
 
   app.put('/config', { schema: putConfig }, async (request, reply) => {
     requireMatch(request.headers['if-match'], configEtag(views.config()))
-    const { etag, body } = await changeConfig({ commands, views }, request.body, callerOf(request).name, request.query.dry_run === true)
+    const { etag, body } = await changeConfig({ commands, views, twin }, request.body, callerOf(request).name, request.query)
     reply.header('etag', etag)
     return body
   })
@@ -58,10 +59,10 @@ export function configRoutes(app: ApiApp, { commands, views }: ApiContext): void
 
 /** Carries the change out, or says what it would do; with the tag of the configuration that is live then. */
 export async function changeConfig(
-  { commands, views }: Pick<ApiContext, 'commands' | 'views'>,
+  { commands, views, twin }: Pick<ApiContext, 'commands' | 'views' | 'twin'>,
   change: Partial<ConfigFields>,
   author: string | null,
-  isDryRun: boolean,
+  { dry_run: isDryRun = false, forecast = true }: DryRunQuery,
 ): Promise<{ readonly etag: string; readonly body: ChangedConfigBody }> {
   if (isDryRun) {
     const planned = views.planConfig(change)
@@ -69,8 +70,9 @@ export async function changeConfig(
     const { value, impact } = planned.value
     const { overCommittedMib, reserveDeficitMib } = impact.total.after
     const over = { gpuCount: impact.gpusOver.count, overCommittedMib, reserveDeficitMib }
-    const body = { ...presentConfig(value), over: presentOver(over), dry_run: true, impact: presentImpact(impact) }
-    return { etag: configEtag(views.config()), body }
+    const etag = configEtag(views.config())
+    const part = await changePart(twin, { config: change }, forecast)
+    return { etag, body: { ...presentConfig(value), over: presentOver(over), dry_run: true, impact: presentImpact(impact, part) } }
   }
   const config = await ask<Config>((answer) => commands.putConfig(change, author, answer))
   return { etag: configEtag(config), body: { ...presentConfig(config), over: presentOver(views.over()) } }

@@ -3,11 +3,13 @@ import { listOf, type Task } from '../../domain/task.ts'
 import type { Views } from '../../engine/views.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { notFound } from '../errors.ts'
+import { startPart } from '../forecasts.ts'
 import { operation } from '../operation.ts'
 import { presentExplanation } from '../present/explanation.ts'
 import { presentInstant } from '../present/instant.ts'
 import { presentTask, presentTaskRecord } from '../present/task.ts'
 import { ExplanationSchema, type ExplanationBody } from '../schema/explanation.ts'
+import { ForecastQuerySchema } from '../schema/twin.ts'
 import { TaskPathSchema, type TaskBody } from '../schema/task.ts'
 
 const explainTask = operation(
@@ -19,26 +21,34 @@ const explainTask = operation(
       'For a waiting task with the verdict of each node and the smallest changes that would place it; for a placed one with the decisions behind it.',
     tags: ['tasks'],
     params: TaskPathSchema,
+    querystring: ForecastQuerySchema,
     response: { 200: ExplanationSchema },
   },
   ['not_found', 'store_failed'],
 )
 
 /** GET /tasks/{task_id}/explain. */
-export function explainRoutes(app: ApiApp, { views }: ApiContext): void {
-  app.get('/tasks/:task_id/explain', { schema: explainTask }, async ({ params }) => {
+export function explainRoutes(app: ApiApp, { views, twin }: ApiContext): void {
+  app.get('/tasks/:task_id/explain', { schema: explainTask }, async ({ params, query: { forecast = 'latest' } }) => {
     const task = views.openTask(params.task_id)
-    if (task !== undefined) return explainOpen(task, views)
+    const isWaiting = task !== undefined && task.placement === null && task.firstStartedAt === null && !task.isHeld
+    if (task !== undefined) {
+      const explained = await explainOpen(task, views)
+      return { ...explained, ...(await startPart(twin, params.task_id, isWaiting, forecast)) }
+    }
     const record = await views.stored.task(params.task_id)
     if (record === null) throw notFound('task', params.task_id)
-    return { ...explanationOf(presentTaskRecord(record)), ...NOTHING_OPEN }
+    return { ...explanationOf(presentTaskRecord(record)), ...NOTHING_OPEN, ...(await startPart(twin, params.task_id, false, forecast)) }
   })
 }
+
+/** Without what the twin says. */
+type Explained = Omit<ExplanationBody, 'forecast' | 'forecast_unavailable_because'>
 
 const NOTHING_OPEN = { verdicts: null, would_fit_if: null, victim: null, placed_by: null, swapped_out_by: null }
 
 /** What is in memory first, in one breath; then what the store knows of it. */
-async function explainOpen(task: Task, views: Views): Promise<ExplanationBody> {
+async function explainOpen(task: Task, views: Views): Promise<Explained> {
   const now = { ...explanationOf(presentTask(task, views)), ...presentExplanation(views.explainFully(task)) }
   const { placement, spec } = task
   if (placement === null) return { ...now, placed_by: null, swapped_out_by: null }

@@ -6,6 +6,7 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
 import { invalidField, notFound, problemOfRefusal } from '../errors.ts'
 import { nodeConfigEtag, requireMatch } from '../etag.ts'
+import { changePart } from '../forecasts.ts'
 import { operation } from '../operation.ts'
 import { presentImpact } from '../present/impact.ts'
 import { presentNode } from '../present/node.ts'
@@ -96,7 +97,7 @@ const drainNode = operation(
 const DEFAULT_LIMIT = 200
 
 /** GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon, uncordon and drain. */
-export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
+export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
   const present = (node: Node) => presentNode(node, views.config().fields)
   const known = (id: string) => {
     const node = views.node(id)
@@ -127,7 +128,9 @@ export function nodeRoutes(app: ApiApp, { commands, views }: ApiContext): void {
       const planned = views.planNodeConfig(params.node_id, nodeConfigChange(body))
       if (!planned.ok) throw problemOfRefusal(planned.refusal)
       reply.header('etag', nodeConfigEtag(known(params.node_id)))
-      return { ...present(planned.value.value), dry_run: true, impact: presentImpact(planned.value.impact) }
+      const planning = present(planned.value.value)
+      const part = await changePart(twin, { node: { id: params.node_id, ...nodeConfigChange(body) } }, query.forecast ?? true)
+      return { ...planning, dry_run: true, impact: presentImpact(planned.value.impact, part) }
     }
     const node = await ask<Node>((answer) => commands.putNodeConfig(params.node_id, nodeConfigChange(body), signatureOf(request), answer))
     reply.header('etag', nodeConfigEtag(node))

@@ -4,6 +4,7 @@ import { DECISION_RULES } from '../../domain/decision.ts'
 import { VICTIM_STANDINGS } from '../../engine/explain-victim.ts'
 import { WAIT_REASONS } from '../../scheduler/explain.ts'
 import { count, countOrNull, instant, instantOrNull, list, mib, objectOrNull, oneOf, textOrNull } from './fields.ts'
+import { StartForecastSchema } from './twin.ts'
 import { PlacementSchema, TASK_STATES, TaskSchema, WaitSchema } from './task.ts'
 
 const reasonOrNull = Type.Unsafe<(typeof WAIT_REASONS)[number] | null>({
@@ -97,5 +98,7 @@ export const ExplanationSchema = Type.Object({
     DecidedSchema,
     'By which decision it left VRAM last, in this placement; null when it did not, or that is no longer kept',
   ),
+  forecast: objectOrNull(StartForecastSchema, 'When it is expected to start; null unless it waits for its first start and was simulated'),
+  forecast_unavailable_because: textOrNull('Why forecast is null'),
 })
 export type ExplanationBody = Static<typeof ExplanationSchema>

@@ -1,10 +1,16 @@
 /** What a change of the configuration would do: the answer of a dry run (docs/configuration.md). */
 import { Type, type Static, type TUnsafe } from 'typebox'
-import { closed, count, list, mib } from './fields.ts'
+import { closed, count, list, mib, objectOrNull } from './fields.ts'
+import { ChangeForecastSchema } from './twin.ts'
 
 export const DryRunQuerySchema = closed({
   dry_run: Type.Optional(Type.Boolean({ default: false, description: 'Answer what the change would do, and change nothing' })),
+  forecast: Type.Optional(
+    Type.Boolean({ default: true, description: 'With dry_run: whether the live state is run on with and without the change, some seconds' }),
+  ),
 })
+
+export type DryRunQuery = Static<typeof DryRunQuerySchema>
 
 const FiguresSchema = Type.Object({
   effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100)'),
@@ -62,11 +68,7 @@ export const ImpactSchema = Type.Object({
   residency_impossible: list(StuckSchema, { description: 'Placed tasks that could not become resident again; at most 20' }),
   residency_impossible_count: count('How many tasks could not'),
   pending: PendingImpactSchema,
-  forecast: Type.Unsafe<object | null>({
-    type: ['object', 'null'],
-    additionalProperties: true,
-    description: 'The same workload run on with and without the change; null when it was not simulated',
-  }),
+  forecast: objectOrNull(ChangeForecastSchema, 'The same workload run on with and without the change; null when it was not simulated'),
   forecast_unavailable_because: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Why forecast is null' }),
 })
 export type ImpactBody = Static<typeof ImpactSchema>
