@@ -6,6 +6,7 @@ import { addScenarioCommands } from './scenario-commands.ts'
 import { withExamples } from './command-shape.ts'
 import { decimal, integerRange, MAX_SEED, mib, time, timeWithin, whole } from './option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep/option-values.ts'
+import type { CounterfactualOptions } from './sim-counterfactual.ts'
 import type { SimCheckOptions } from './sim-check.ts'
 import type { SimCompareOptions } from './sim-compare.ts'
 import type { SimFuzzOptions } from './sim-fuzz.ts'
@@ -26,6 +27,7 @@ const MAX_VRAM_MIB = 16_777_216
 const MAX_RESERVE_MIB = 1_048_576
 const MAX_IDLE_SECONDS = 86_400
 const MAX_TIME_SCALE = 1_000_000
+const MAX_DECISION = 1_000_000_000
 const MAX_SPEED = 1_000
 /** As in controller/domain/config.ts and simulator/fleet/swap-profiles.ts; a test holds them equal. */
 export const STRATEGIES = ['best_fit', 'spread', 'fifo']
@@ -41,6 +43,7 @@ export function addSimCommands(program: Command, setExit: (code: number) => void
   addCheck(sim, setExit)
   addFuzz(sim, setExit)
   addServe(sim, setExit)
+  addCounterfactual(sim, setExit)
   addScenarioCommands(sim, setExit)
   addRecordingCommands(sim, setExit)
 }
@@ -180,6 +183,23 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
     .action(async (file: string | undefined, options: SimFuzzOptions) => {
       const { simFuzz } = await import('./sim-fuzz.ts')
       setExit(await simFuzz(file, options))
+    })
+}
+
+function addCounterfactual(sim: Command, setExit: (code: number) => void): void {
+  sim
+    .command('counterfactual')
+    .description(
+      'the run of a scenario against the same run in which one swap decision takes another victim; without options, its swap decisions',
+    )
+    .argument('<file>', 'a scenario')
+    .option('--decision <n>', 'number of the decision', whole(1, MAX_DECISION))
+    .option('--victim <task>', 'who leaves instead')
+    .option('--seed <n>', "in place of the scenario's", whole(0, MAX_SEED))
+    .option('--json', 'as JSON on stdout')
+    .action(async (file: string, options: CounterfactualOptions) => {
+      const { simCounterfactual } = await import('./sim-counterfactual.ts')
+      setExit(await simCounterfactual(file, options))
     })
 }
 

@@ -56,6 +56,8 @@ export interface RunOptions extends PulseOptions {
   readonly stopwatch?: Stopwatch
   /** Needed when the scenario has operator actions. */
   readonly openDesk?: OpenDesk
+  /** What there was of every task can be read from the world's store afterwards. */
+  readonly keepsTasks?: boolean
   readonly watch?: (world: World) => Watcher
 }
 
@@ -82,6 +84,7 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
     onOutcome: options.onOutcome ?? null,
     onEvents: (events) => pulse.saw(events),
     start,
+    keepsTasks: options.keepsTasks ?? false,
   })
   world.controller.engine.stopwatch = options.stopwatch ?? null
   const watcher = options.watch?.(world) ?? null

@@ -52,6 +52,8 @@ export interface WorldOptions {
   /** Sees every event once it is durable, after the journal. */
   readonly onEvents?: (events: readonly Event[]) => void
   readonly store?: Store
+  /** Its store keeps what there was of tasks that have ended, to be read afterwards. */
+  readonly keepsTasks?: boolean
   /** Tasks that are there when it begins. */
   readonly start?: readonly StartTask[]
   /** Something may be made to break that the plan does not speak of: every heartbeat is sent. */
@@ -97,7 +99,7 @@ export class World {
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
     this.collector = new Collector(options.onOutcome ?? null)
     const areHeartbeatsElided = options.areHeartbeatsEnacted !== true
-    const { start = [] } = options
+    const { start = [], keepsTasks = false } = options
     this.#start = start.length === 0 ? null : worldStart(plan, start)
     for (const task of start) this.#expect(task)
     this.faults = this.#faultStage(plan, options)
@@ -109,7 +111,7 @@ export class World {
     }
     const bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
     const initial = this.#start === null ? {} : { initial: this.#start.stored }
-    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, isForgetful: true, ...initial })
+    const store = options.store ?? createMemoryStore({ retainFinished: keepsTasks, retainEvents: 0, isForgetful: !keepsTasks, ...initial })
     this.#controller = createController(
       { clock: this.clock, random: this.random, bus, store },
       {

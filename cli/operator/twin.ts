@@ -29,6 +29,8 @@ function latestOf(history: Twin['history'], metric: (typeof METRICS)[number]): s
   return history.slice(-SHOWN).flatMap(({ to, ...entry }) => {
     const point = entry[metric]
     if (point === null) return []
-    return [`${to}: ${point.actual.toFixed(1)} came, ${point.p50.toFixed(1)} (${point.p10.toFixed(1)} to ${point.p90.toFixed(1)}) was foretold`]
+    return [
+      `${to}: ${point.actual.toFixed(1)} came, ${point.p50.toFixed(1)} (${point.p10.toFixed(1)} to ${point.p90.toFixed(1)}) was foretold`,
+    ]
   })
 }

@@ -20,6 +20,7 @@ import { GroupWaits } from './group-waits.ts'
 import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
 import { newSwapTotals } from './live.ts'
 import { LeaseBook } from './lease-book.ts'
+import type { SwapHand } from './other-victim.ts'
 import { OwnerBook } from './owner-book.ts'
 import { PendingQueue } from './pending-queue.ts'
 import { Pool } from './pool.ts'
@@ -49,6 +50,8 @@ export class Cluster implements SchedulingView {
   readonly finished: Record<FinalState, number> = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   readonly fairness = new FairnessBook()
   readonly activity = new RecentRuns()
+  /** Only a simulation has one. */
+  swapHand: SwapHand | null = null
   readonly swapTotals: SwapTotals = newSwapTotals()
   /** Grows with every change of a GPU or node that a placement could depend on. */
   changes = 0

@@ -16,6 +16,7 @@ import type { Considered } from './decision-log.ts'
 import { noteGrowth, noteGrowthRefused, noteLoneSwapOut, noteSwapIn, noteSwapOut } from './decision-log.ts'
 import { dropEntry, letGo, own } from './entries.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, VainLook } from './live.ts'
+import { withOtherVictim } from './other-victim.ts'
 import { assign, grow, setResidency } from './transitions.ts'
 
 /** Owners first, then the others in return order, until nothing changes; then a collector if the node has none. */
@@ -118,12 +119,13 @@ function enactReady(c: Cluster, entry: LiveEntry, now: Instant): boolean {
 function enactSwapOut(
   c: Cluster,
   entry: LiveEntry,
-  decision: Extract<EntryDecision, { kind: 'swap_out' }>,
+  decided: Extract<EntryDecision, { kind: 'swap_out' }>,
   considered: Considered | null,
   now: Instant,
 ): void {
-  const { choice } = decision
   const number = c.recorder.nextDecision++
+  const decision = withOtherVictim(c, entry, decided, number)
+  const { choice } = decision
   enactRound(
     entry.node.gpus.map((gpu) => gpu.rounds),
     choice,

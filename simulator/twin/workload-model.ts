@@ -84,7 +84,7 @@ export function aloneMsSoFar(record: TaskRecord, at: Instant): DurationMs {
   const { firstStartedAt, finishedAt, counters, gpuCount } = record
   if (firstStartedAt === null) return 0
   const [, , , swapUs, computeUs] = counters
-  return Math.max(1, (finishedAt ?? at) - firstStartedAt - Math.round((swapUs + computeUs) / (1000 * gpuCount)))
+  return Math.max(0, (finishedAt ?? at) - firstStartedAt - Math.round((swapUs + computeUs) / (1000 * gpuCount)))
 }
 
 /** What it was served is what it wanted, but for what it waited. */
@@ -94,7 +94,7 @@ export function wantsShareOf(record: TaskRecord, at: Instant): number | null {
   const [, servedUs] = counters
   const aloneMs = aloneMsSoFar(record, at)
   if (finishedAt === null && aloneMs < LEAST_AGE_FOR_OWN_SHARE_MS) return null
-  return Math.min(1, servedUs / (1000 * gpuCount * aloneMs))
+  return Math.min(1, servedUs / (1000 * gpuCount * Math.max(1, aloneMs)))
 }
 
 function residencesOf(records: readonly TaskRecord[], at: Instant): ReadonlyMap<number, Residence> {

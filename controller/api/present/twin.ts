@@ -1,4 +1,13 @@
-import type { ChangeForecast, DriftReport, ForecastBasis, MetricChange, NoForecast, StartForecast, TaskStartForecast, TwinMetric } from '../../ports/twin.ts'
+import type {
+  ChangeForecast,
+  DriftReport,
+  ForecastBasis,
+  MetricChange,
+  NoForecast,
+  StartForecast,
+  TaskStartForecast,
+  TwinMetric,
+} from '../../ports/twin.ts'
 import type { ChangeForecastBody, StartForecastBody, TwinBody } from '../schema/twin.ts'
 import { presentInstant } from './instant.ts'
 

@@ -17,9 +17,13 @@ export function addTwinMetrics(metrics: Metrics, twin: Twin): void {
         }
       },
     ),
-    gauge('headroom_twin_drifting', '1 while the twin drifts and gives no forecasts, 0 while it is steady; no sample before enough was compared.', () => {
-      const { state } = twin.drift()
-      return state === 'unknown' ? null : Number(state === 'drifting')
-    }),
+    gauge(
+      'headroom_twin_drifting',
+      '1 while the twin drifts and gives no forecasts, 0 while it is steady; no sample before enough was compared.',
+      () => {
+        const { state } = twin.drift()
+        return state === 'unknown' ? null : Number(state === 'drifting')
+      },
+    ),
   )
 }

@@ -6,7 +6,10 @@ import { ChangeForecastSchema } from './twin.ts'
 export const DryRunQuerySchema = closed({
   dry_run: Type.Optional(Type.Boolean({ default: false, description: 'Answer what the change would do, and change nothing' })),
   forecast: Type.Optional(
-    Type.Boolean({ default: true, description: 'With dry_run: whether the live state is run on with and without the change, some seconds' }),
+    Type.Boolean({
+      default: true,
+      description: 'With dry_run: whether the live state is run on with and without the change, some seconds',
+    }),
   ),
 })
 

@@ -1,0 +1,238 @@
+/** What the twin says, as the REST interface answers it; who does the running is a fake here. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { FastifyInstance } from 'fastify'
+import { createApi } from '../../controller/api/server.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/commands.ts'
+import type {
+  ChangeForecast,
+  DriftReport,
+  MetricChange,
+  NoForecast,
+  SettingsChange,
+  StartForecast,
+  Twin,
+} from '../../controller/ports/twin.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import { World } from '../../simulator/world.ts'
+
+const BASIS = { horizonMs: 7_200_000, runs: 10, assumes: ['all stays as it is'] }
+const QUIET: DriftReport = { state: 'unknown', scores: NO_SCORES(), threshold: 1, because: null, history: [] }
+
+type Served = Awaited<ReturnType<typeof open>>
+
+/** What the fake says at present. */
+const says: { starts: MakeStarts; noChange: NoForecast | null; drift: DriftReport } = {
+  starts: () => NOTHING,
+  noChange: null,
+  drift: QUIET,
+}
+const apps: FastifyInstance[] = []
+let one: Served
+
+beforeAll(async () => {
+  one = await open(true)
+})
+afterAll(() => Promise.all(apps.map((app) => app.close())))
+
+/** The same server for all tests: only what the twin says differs. */
+function served(starts: MakeStarts, noChange: NoForecast | null = null, drift = QUIET): Served {
+  Object.assign(says, { starts, noChange, drift })
+  one.asked.length = 0
+  return one
+}
+
+describe('explain', () => {
+  it('says when a waiting task is expected to start', async () => {
+    const { get } = served(({ at }) => startsOf({ p50: at + 300_000, p90: at + 1_800_000, notWithinHorizon: 0 }, at))
+    expect(await get('/tasks/waits/explain')).toMatchObject({
+      forecast: {
+        at: '2026-01-01T00:00:00.000Z',
+        horizon_seconds: 7200,
+        runs: 10,
+        starts_p50: '2026-01-01T00:05:00.000Z',
+        starts_p90: '2026-01-01T00:30:00.000Z',
+        not_within_horizon: 0,
+        sentence: 'It is expected to start in 5 minutes, and within 30 minutes in nine of ten of 10 runs.',
+      },
+      forecast_unavailable_because: null,
+    })
+    expect(await get('/tasks/waits/explain?forecast=none')).toMatchObject({
+      forecast: null,
+      forecast_unavailable_because: expect.stringMatching(/^NOT_ASKED/) as string,
+    })
+    expect(await get('/tasks/sits/explain')).toMatchObject({
+      forecast: null,
+      forecast_unavailable_because: 'NOT_ASKED: the task does not wait for its first start.',
+    })
+    expect(await get('/tasks/waits/explain?forecast=maybe')).toMatchObject({ status: 400 })
+  })
+
+  it.each([
+    [
+      { p50: 60_000, p90: null, notWithinHorizon: 0.3 },
+      'It is expected to start in 1 minute, but in 30 % of 10 runs it did not start within 2.0 hours.',
+    ],
+    [{ p50: null, p90: null, notWithinHorizon: 0.8 }, 'It is not expected to start within 2.0 hours: in 80 % of 10 runs it did not.'],
+    [
+      { p50: 1000, p90: 59_000_000, notWithinHorizon: 0 },
+      'It is expected to start in less than a minute, and within 16.4 hours in nine of ten of 10 runs.',
+    ],
+  ])('puts %o into words', async ({ p50, p90, notWithinHorizon }, sentence) => {
+    const { get } = served(({ at }) =>
+      startsOf({ p50: p50 === null ? null : at + p50, p90: p90 === null ? null : at + p90, notWithinHorizon }, at),
+    )
+    expect(await get('/tasks/waits/explain')).toMatchObject({ forecast: { sentence } })
+  })
+
+  it('says why there is no forecast', async () => {
+    const { get } = served(() => ({ reason: 'NO_HISTORY', detail: 'nothing has ended' }))
+    expect(await get('/tasks/waits/explain')).toMatchObject({
+      forecast: null,
+      forecast_unavailable_because: 'NO_HISTORY: nothing has ended.',
+    })
+    const late = served(({ at, isAnew }) => ({ ...BASIS, at, starts: isAnew ? new Map([['waits', NEVER]]) : new Map() }))
+    expect(await late.get('/tasks/waits/explain')).toMatchObject({
+      forecast_unavailable_because: expect.stringMatching(/^NOT_YET: the task came after/) as string,
+    })
+    expect(await late.get('/tasks/waits/explain?forecast=wait')).toMatchObject({ forecast: { starts_p50: null } })
+  })
+})
+
+describe('a dry run', () => {
+  it('says what the change would do, of the cluster and of a node, unless it is told not to', async () => {
+    const { get, put, asked, nodeId } = served(() => NOTHING)
+    const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
+    expect(impact).toMatchObject({
+      forecast: {
+        horizon_seconds: 7200,
+        queue_wait_s: { before: 100.123, after: 60, difference: { p10: -50, p50: -40.123, p90: -10 }, agreement: 0.9, verdict: 'falls' },
+        starvation_percent: { verdict: 'unclear' },
+        utilization_percent: { verdict: 'stays' },
+        swap_outs_per_hour: null,
+        sentence:
+          'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 to 60.0 s; starvation may go either way (2.0 → 2.5 %); utilization stays at 50.0 %.',
+      },
+      forecast_unavailable_because: null,
+    })
+    await put(`/nodes/${nodeId}/config?dry_run=true`, { overcommit_vram_percent: 30, safety_reserve_mib: 1000 })
+    expect(asked).toEqual([
+      { config: { default_vram_overcommit_percent: 40 } },
+      { node: { id: nodeId, overcommitPercent: 30, reserveMib: 1000 } },
+    ])
+    const without = await put('/config?dry_run=true&forecast=false', { default_vram_overcommit_percent: 40 })
+    expect(without.impact).toMatchObject({ forecast: null, forecast_unavailable_because: expect.stringMatching(/^NOT_ASKED/) as string })
+    expect(asked).toHaveLength(2)
+    expect(await get('/config')).toMatchObject({ default_vram_overcommit_percent: 0 })
+  })
+
+  it('withholds it on a twin that drifts', async () => {
+    const { put } = served(() => NOTHING, { reason: 'DRIFT', detail: 'the twin drifts' })
+    const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
+    expect(impact).toMatchObject({ forecast: null, forecast_unavailable_because: 'DRIFT: the twin drifts.' })
+  })
+})
+
+describe('the twin', () => {
+  it('shows what it foretold, what came, and its score, also to Prometheus', async () => {
+    const point = { p10: 1, p50: 2, p90: 3, actual: 6, score: 2 }
+    const metrics = { queue_wait_s: null, starvation_percent: point, utilization_percent: null, swap_outs_per_hour: null }
+    const drift: DriftReport = {
+      state: 'drifting',
+      scores: { ...NO_SCORES(), starvation_percent: 2 },
+      threshold: 1,
+      because: { reason: 'NO_HISTORY', detail: 'x' },
+      history: [{ from: 0, to: 600_000, metrics }],
+    }
+    const { get, text } = served(() => NOTHING, null, drift)
+    expect(await get('/twin')).toEqual({
+      state: 'drifting',
+      scores: { queue_wait_s: null, starvation_percent: 2, utilization_percent: null, swap_outs_per_hour: null },
+      threshold: 1,
+      unavailable_because: 'NO_HISTORY: x.',
+      history: [{ from: '1970-01-01T00:00:00.000Z', to: '1970-01-01T00:10:00.000Z', ...metrics }],
+    })
+    const exposed = await text('/metrics')
+    expect(exposed).toContain('headroom_twin_drift_ratio{metric="starvation_percent"} 2\n')
+    expect(exposed).toContain('headroom_twin_drifting 1\n')
+  })
+
+  it('hands out a snapshot in parts; a simulated world has neither', async () => {
+    const { text } = served(() => NOTHING)
+    expect(JSON.parse(await text('/snapshot'))).toEqual(Array.from({ length: 1200 }, (_, i) => i))
+    const plain = await open(false)
+    expect(await plain.get('/snapshot')).toMatchObject({ status: 409, code: 'conflict' })
+    expect(await plain.get('/twin')).toMatchObject({ status: 409, code: 'conflict' })
+    expect(await plain.get('/tasks/waits/explain')).toMatchObject({
+      forecast_unavailable_because: expect.stringMatching(/^NO_SIMULATOR/) as string,
+    })
+  })
+})
+
+const NOTHING: NoForecast = { reason: 'NOT_YET', detail: 'later' }
+const NEVER = { p50: null, p90: null, notWithinHorizon: 1 }
+
+function NO_SCORES(): DriftReport['scores'] {
+  return { queue_wait_s: null, starvation_percent: null, utilization_percent: null, swap_outs_per_hour: null }
+}
+
+function startsOf(start: { p50: number | null; p90: number | null; notWithinHorizon: number }, at: number): StartForecast {
+  return { ...BASIS, at, starts: new Map([['waits', start]]) }
+}
+
+function changeOf(verdict: MetricChange['verdict'], before: number, after: number): MetricChange {
+  return { before, after, difference: { p10: -50, p50: after - before, p90: -10 }, agreement: 0.9, verdict }
+}
+
+const CHANGE: ChangeForecast['metrics'] = {
+  queue_wait_s: changeOf('falls', 100.123, 60),
+  starvation_percent: changeOf('unclear', 2, 2.5),
+  utilization_percent: changeOf('stays', 50, 50),
+  swap_outs_per_hour: null,
+}
+
+type MakeStarts = (asked: { readonly at: number; readonly isAnew: boolean }) => StartForecast | NoForecast
+
+/** A world with a task that sits on its only GPU and one that waits. */
+async function open(hasTwin: boolean) {
+  const text = '{ scenario: x, version: 1, fleet: [{ name: one, gpu: { vram_mib: 10000 } }] }'
+  const world = new World(loadScenario({ text, baseDir: '.' }).scenario, { seed: 1 })
+  await world.start()
+  for (const id of ['sits', 'waits']) {
+    const request = {
+      ...TASK_DEFAULTS,
+      id,
+      name: null,
+      vramMib: 6000,
+      groups: [],
+      labels: {},
+      owner: null,
+      command: ['x'],
+      maxRuntimeSeconds: null,
+    }
+    world.controller.commands.submitTask(request, () => {})
+    await world.runUntil(0)
+  }
+  const { commands, views } = world.controller
+  const asked: SettingsChange[] = []
+  const twin: Twin = {
+    snapshot: async () => ['[', ...Array.from({ length: 1200 }, (_, i) => `${i === 0 ? '' : ','}${i}`), ']'],
+    starts: async (isAnew = false) => says.starts({ at: views.now(), isAnew }),
+    latestStarts: () => says.starts({ at: views.now(), isAnew: false }),
+    tryChange: async (change) => {
+      asked.push(change)
+      return says.noChange ?? { ...BASIS, at: views.now(), metrics: CHANGE }
+    },
+    drift: () => says.drift,
+  }
+  const api = createApi({ commands, views, version: 'test', inVirtualTime: true, ...(hasTwin ? { twin } : {}) })
+  apps.push(api)
+  const ask = async (method: 'GET' | 'PUT', path: string, payload?: object) =>
+    (await api.inject({ method, url: `/api/v1${path}`, ...(payload === undefined ? {} : { payload }) })).body
+  return {
+    asked,
+    nodeId: [...views.nodes()][0]?.id ?? '',
+    text: (path: string) => ask('GET', path),
+    get: async (path: string) => JSON.parse(await ask('GET', path)) as unknown,
+    put: async (path: string, body: object) => JSON.parse(await ask('PUT', path, body)) as { readonly impact: unknown },
+  }
+}
