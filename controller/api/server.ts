@@ -186,7 +186,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     done()
   })
   addClusterMetrics(metrics, { views, series, fleet })
-  if (twin !== null) addTwinMetrics(metrics, twin)
+  addTwinMetrics(metrics, twin)
   metrics.add(buildInfo(api))
   for (const schema of SHARED_SCHEMAS) app.addSchema(schema)
   void app.register(swagger, openApiOptions(version))

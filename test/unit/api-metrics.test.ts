@@ -88,7 +88,7 @@ describe('GET /metrics', () => {
       for (const sample of samples) expect([name, [...sample.labels.keys()].filter((label) => label !== 'le')]).toEqual([name, expected])
     }
     // The world here does not swap by itself.
-    expect(withoutSample).toEqual(['headroom_swap_fairness_jain'])
+    expect(withoutSample).toEqual(['headroom_swap_fairness_jain', 'headroom_twin_drift_ratio', 'headroom_twin_drifting'])
     await api.app.close()
   })
 
