@@ -14,6 +14,7 @@ export function factsOf({ scenario, sha256 }: LoadedScenario): ScenarioFacts {
     nodes: scenario.nodes.length,
     gpus: scenario.nodes.reduce((sum, node) => sum + node.gpuCount, 0),
     expectedTasks: Math.ceil(expectedTasks),
+    seed: scenario.seed,
     untilMs: scenario.clock.untilMs,
   }
 }

@@ -6,6 +6,8 @@ import type { RunChoices, RunRequest, ScenarioFacts, Simulation, SimulationKind 
 import { isOver, type SimulationSeries } from '../../controller/ports/simulation.ts'
 import { packageRoot } from '../package-info.ts'
 import { exercisesPort } from './exercises.ts'
+import { sweepWork } from './sweep-work.ts'
+import { DEFAULT_OBJECTIVES, OBJECTIVE_FORMAT, parseObjective, type Objective } from '../../simulator/plan/objective.ts'
 import { workerUrl } from '../worker-url.ts'
 import { SimulationBook } from './book.ts'
 import { ScenarioLibrary } from './library.ts'
@@ -75,6 +77,16 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
       const choices = { seed, untilMs, overcommitPercent }
       return enqueue('run', facts, choices, by, (id) => runWork({ source, choices }, id, store))
     },
+    async sweep(request) {
+      const objectives = objectivesOf(request.objectives)
+      if (typeof objectives === 'string') return refused({ code: 'invalid', field: 'objectives', detail: objectives })
+      const read = await readScenario(request.scenario)
+      if (!read.ok) return read
+      const { source, facts } = read.value
+      const { percentages, untilMs } = request
+      const sweep = { source, untilMs, percentages, seeds: request.seeds ?? [facts.seed], objectives }
+      return enqueue('sweep', facts, { seed: null, untilMs, overcommitPercent: null }, request.by, (id) => sweepWork(sweep, id, store))
+    },
     ...sessionsPort(sessions, readScenario),
     ...exercisesPort(sessions, join(shipped, 'exercises')),
     list: () => book.list(),
@@ -135,6 +147,18 @@ function libraryPort(
       return read.ok ? { ok: true, value: read.value.facts } : read
     },
   }
+}
+
+/** Or what is wrong with one. */
+function objectivesOf(texts: readonly string[]): readonly Objective[] | string {
+  if (texts.length === 0) return DEFAULT_OBJECTIVES
+  const objectives: Objective[] = []
+  for (const text of texts) {
+    const objective = parseObjective(text)
+    if (objective === null) return `an objective is ${OBJECTIVE_FORMAT}; got ${JSON.stringify(text)}`
+    objectives.push(objective)
+  }
+  return objectives
 }
 
 const STOPPED = 'The controller was stopped.'

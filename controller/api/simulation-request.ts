@@ -81,6 +81,8 @@ export function problemOf(refusal: SimulationRefusal): ApiProblem {
       return invalidField('/scenario', refusal.detail)
     case 'not_found':
       return new ApiProblem('not_found', `There is no ${refusal.what} ${JSON.stringify(refusal.id)}.`)
+    case 'invalid':
+      return invalidField(`/${refusal.field}`, refusal.detail)
     case 'conflict':
       return new ApiProblem('conflict', refusal.detail)
     case 'too_many':

@@ -32,6 +32,14 @@ export interface RunRequest extends RunChoices {
   readonly by: string | null
 }
 
+export interface SweepRequest extends Omit<RunRequest, 'seed' | 'overcommitPercent'> {
+  readonly percentages: readonly Percent[]
+  /** Each percentage is run with each of them; null: the scenario's own. */
+  readonly seeds: readonly number[] | null
+  /** What a percentage has to keep to be recommended, such as `starvation.total<=20`; none: that one. */
+  readonly objectives: readonly string[]
+}
+
 /** What a simulation is and how far. */
 export interface SimulationRecord {
   readonly id: string
@@ -69,6 +77,7 @@ export type SimulationRefusal =
   /** It is right, and more than is run here. */
   | { readonly code: 'too_large'; readonly detail: string }
   | { readonly code: 'not_found'; readonly what: 'simulation' | 'scenario' | 'exercise'; readonly id: string }
+  | { readonly code: 'invalid'; readonly field: string; readonly detail: string }
   | { readonly code: 'conflict'; readonly detail: string }
   | { readonly code: 'too_many'; readonly detail: string; readonly retryAfterSeconds: number }
 
@@ -83,6 +92,7 @@ export interface ScenarioFacts {
   readonly gpus: number
   /** About; those of traces are not counted. */
   readonly expectedTasks: number
+  readonly seed: number
   readonly untilMs: DurationMs | null
 }
 
@@ -243,6 +253,8 @@ export interface ForwardedAnswer {
 export interface Simulation {
   /** The scenario is read and found right before it is queued. */
   run(request: RunRequest): Promise<Outcome<SimulationRecord>>
+  /** The same scenario at several percentages, and which of them to take. */
+  sweep(request: SweepRequest): Promise<Outcome<SimulationRecord>>
   /** A world that is driven by hand. */
   openSession(request: SessionRequest): Promise<Outcome<SimulationRecord>>
   control(id: string, command: SessionCommand): Promise<Outcome<SessionView>>

@@ -105,6 +105,58 @@ describe('a run over REST', () => {
   })
 })
 
+describe('a sweep over REST', () => {
+  it('says which percentage to take, from runs that are those of single simulations', async () => {
+    const world = await open()
+    const body = {
+      scenario_text: busyScenario(),
+      until_seconds: 7200,
+      overcommit_percents: [0, 60],
+      seeds: [1, 2],
+      objectives: ['starvation.total<=90'],
+    }
+    const answer = await world.api.send('POST', '/simulations/sweep', body)
+    expect([answer.status, answer.body.kind]).toEqual([202, 'sweep'])
+    expect(await world.ended(answer.body.id)).toMatchObject({ state: 'done', progress: 1 })
+    const report = (await world.api.send('GET', `/simulations/${answer.body.id}/report`)).body
+    expect(report).toMatchObject({
+      runs_done: 4,
+      runs_planned: 4,
+      summary: { length: 2 },
+      advice: { objectives: ['starvation.total<=90'] },
+    })
+    expect(report.advice.text.length).toBeGreaterThan(20)
+    const single = await start(world, { scenario_text: busyScenario(), until_seconds: 7200, overcommit_percent: 60, seed: 2 })
+    await world.ended(single)
+    const { digest } = (await world.api.send('GET', `/simulations/${single}/report`)).body
+    expect(report.runs.at(-1)).toMatchObject({ overcommit_percent: 60, seed: 2, digest })
+  })
+
+  it('keeps what was done when it is cancelled', async () => {
+    const world = await open()
+    const percents = Array.from({ length: 100 }, (_, index) => index)
+    const { id } = (await world.api.send('POST', '/simulations/sweep', { scenario: 'thrash-guard', overcommit_percents: percents })).body
+    await world.once(id, ({ progress }) => progress > 0.02)
+    expect((await world.api.send('DELETE', `/simulations/${id}`)).body.state).toBe('cancelled')
+    const report = (await world.api.send('GET', `/simulations/${id}/report`)).body
+    expect(report.runs_planned).toBe(100)
+    expect(report.runs_done).toBeGreaterThan(1)
+    expect(report.runs_done).toBeLessThan(100)
+    expect(report.runs).toHaveLength(report.runs_done)
+  })
+
+  it('refuses objectives and sizes that it has no use for', async () => {
+    const world = await open()
+    const send = (over: object) =>
+      world.api.send('POST', '/simulations/sweep', { scenario: 'thrash-guard', overcommit_percents: [0], ...over })
+    expect((await send({ objectives: ['speed>3'] })).body.errors[0].pointer).toBe('/objectives')
+    const many = Array.from({ length: 200 }, (_, index) => index)
+    expect((await send({ overcommit_percents: many, seeds: many })).body.errors[0].pointer).toBe('/seeds')
+    expect((await send({ overcommit_percents: [] })).status).toBe(400)
+    expect((await send({ scenario: 'nothing' })).status).toBe(404)
+  })
+})
+
 const BOMB = `a: &a [x,x,x,x,x,x,x,x,x]
 ${[...'bcdefghij'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}
 `

@@ -2,11 +2,12 @@
 import { Type } from 'typebox'
 import { signatureOf, callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { ApiProblem } from '../errors.ts'
+import { ApiProblem, invalidField } from '../errors.ts'
 import { operation } from '../operation.ts'
 import { presentSimulation } from '../present/simulation.ts'
 import {
   NewSimulationSchema,
+  NewSweepSchema,
   SimulationPageSchema,
   SimulationPathSchema,
   SimulationRef,
@@ -39,6 +40,21 @@ const startSimulation = operation(
   },
   ['not_found', 'conflict', 'too_many_simulations'],
 )
+
+const startSweep = operation(
+  {
+    operationId: 'startSweep',
+    role: 'submitter',
+    summary: 'Run a scenario at several overcommit percentages, and say which to take',
+    description: 'At most 2,000 runs. One that is cancelled keeps what was done: its report says of how many.',
+    tags: ['simulations'],
+    body: NewSweepSchema,
+    response: { 202: SimulationRef },
+  },
+  ['not_found', 'conflict', 'too_many_simulations'],
+)
+
+const MAX_RUNS = 2_000
 
 const listSimulations = operation(
   {
@@ -124,6 +140,18 @@ export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void 
     const record = valueOf(
       await (body.mode === 'session' ? simulator().openSession({ ...asked, ...paceOf(body) }) : simulator().run(asked)),
     )
+    reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
+    return presentSimulation(record)
+  })
+
+  app.post('/simulations/sweep', { schema: startSweep, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
+    const { body } = request
+    const { overcommit_percents: percentages, seeds = null, objectives = [], until_seconds: untilSeconds } = body
+    const runs = percentages.length * (seeds?.length ?? 1)
+    if (runs > MAX_RUNS) throw invalidField('/seeds', `overcommit_percents and seeds make ${runs} runs; allowed are ${MAX_RUNS}`)
+    const untilMs = untilSeconds === undefined ? null : untilSeconds * 1000
+    const asked = { scenario: scenarioOf(body), by: callerOf(request).name, percentages, seeds, objectives, untilMs }
+    const record = valueOf(await simulator().sweep(asked))
     reply.code(202).header('location', `/api/v1/simulations/${record.id}`)
     return presentSimulation(record)
   })

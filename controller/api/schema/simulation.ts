@@ -52,6 +52,37 @@ export const NewSimulationSchema = closed(
   },
 )
 
+const MAX_SWEPT = 200
+const MAX_OBJECTIVES = 8
+
+export const NewSweepSchema = closed(
+  {
+    ...scenarioFields,
+    until_seconds: choiceFields.until_seconds,
+    overcommit_percents: Type.Array(integer(0, 1000), {
+      minItems: 1,
+      maxItems: MAX_SWEPT,
+      uniqueItems: true,
+      description: 'The default_vram_overcommit_percent of each run',
+    }),
+    seeds: Type.Optional(
+      Type.Array(integer(0, MAX_SEED), {
+        minItems: 1,
+        maxItems: MAX_SWEPT,
+        uniqueItems: true,
+        description: "Each percentage is run with each; left out: the scenario's own",
+      }),
+    ),
+    objectives: Type.Optional(
+      Type.Array(Type.String({ maxLength: 100 }), {
+        maxItems: MAX_OBJECTIVES,
+        description: 'What a percentage has to keep in 95 of 100 seeds to be recommended (starvation.total<=20)',
+      }),
+    ),
+  },
+  { examples: [{ scenario: 'thrash-guard', overcommit_percents: [0, 50], seeds: [1, 2], objectives: ['starvation.total<=20'] }] },
+)
+
 function exampleScenario(): string {
   return [
     'scenario: example',
@@ -91,7 +122,7 @@ export const SimulationReportSchema = Type.Unsafe<object>({
   type: 'object',
   additionalProperties: true,
   description:
-    'Of a run: digest, seed, version, virtual_s and metrics as `headroom sim run --json` has them, and timing. docs/simulations.md',
+    'Of a run: digest, seed, version, virtual_s and metrics as `headroom sim run --json` has them, and timing. Of a sweep: summary, advice and runs. Of an exercise: its debrief. docs/simulations.md',
 })
 
 export const SimulationSeriesSchema = Type.Object({

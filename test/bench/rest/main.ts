@@ -6,8 +6,15 @@ import { measureRatios } from './ratios.ts'
 import { measureStreams } from './streams.ts'
 import { REST_TARGETS, type RestMeasure } from './rest-targets.ts'
 import { measureSeries } from './series.ts'
+import { measureSimulating } from './simulating.ts'
 
-const MEASURES = { ratios: measureRatios, streams: measureStreams, crowded: measureCrowded, series: measureSeries }
+const MEASURES = {
+  ratios: measureRatios,
+  streams: measureStreams,
+  crowded: measureCrowded,
+  series: measureSeries,
+  simulating: measureSimulating,
+}
 
 const wanted = process.argv.slice(2)
 const readings: Reading<RestMeasure>[] = []

@@ -11,6 +11,7 @@ export const REST_TARGETS = {
   series_week_cluster_ms: { unit: 'ms', floor: 200, aim: 50, better: 'lower' },
   series_week_gpus_ms: { unit: 'ms', floor: 200, aim: 50, better: 'lower' },
   series_day_nodes_ms: { unit: 'ms', floor: 200, aim: 100, better: 'lower' },
+  simulating_p99_ratio: { unit: '× alone', floor: 2, aim: 1.3, better: 'lower' },
   list_bytes: { unit: 'B', floor: 100_000, aim: 100_000, better: 'lower' },
 } as const satisfies Readonly<Record<string, Target>>
 

@@ -1,0 +1,73 @@
+/** A sweep over REST: the same scenario at several percentages with the same seeds, a few threads at a time. What was done is kept, however it ends. */
+import { advise } from '../../simulator/plan/advisor.ts'
+import type { Objective } from '../../simulator/plan/objective.ts'
+import { adviceNotes, adviceSentence } from '../../simulator/report/advice-text.ts'
+import type { ScenarioSource } from '../../simulator/scenario/load.ts'
+import { summarize, sweepJobs, sweepRunOf, type SweepJob, type SweepRun } from '../../simulator/sweep.ts'
+import { workerUrl } from '../worker-url.ts'
+import { SWEEP_THREADS } from './limits.ts'
+import type { Work } from './queue.ts'
+import { REPORT, type RecordStore } from './records.ts'
+import type { RunAnswer, RunJob } from './run-job.ts'
+import { SimulationThread } from './thread.ts'
+
+export interface SweepWork {
+  readonly source: ScenarioSource
+  readonly untilMs: number | null
+  readonly percentages: readonly number[]
+  readonly seeds: readonly number[]
+  readonly objectives: readonly Objective[]
+}
+
+export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Work {
+  return async ({ signal, onProgress }) => {
+    const jobs = sweepJobs(sweep.percentages, sweep.seeds)
+    const runs = new Array<SweepRun | undefined>(jobs.length)
+    const fractions = jobs.map(() => 0)
+    const tell = (index: number, fraction: number): void => {
+      fractions[index] = fraction
+      onProgress(fractions.reduce((sum, each) => sum + each, 0) / jobs.length)
+    }
+    let next = 0
+    const takeJobs = async (): Promise<void> => {
+      const thread = new SimulationThread<RunJob, RunAnswer>(workerUrl('simulations/run-worker'))
+      const end = (): void => void thread.end()
+      signal.addEventListener('abort', end, { once: true })
+      try {
+        while (next < jobs.length && !signal.aborted) {
+          const index = next++
+          const job = jobs[index] as SweepJob
+          const { result } = await thread.ask(jobOf(sweep, job), (fraction) => tell(index, fraction))
+          runs[index] = sweepRunOf(job, result)
+          tell(index, 1)
+        }
+      } finally {
+        signal.removeEventListener('abort', end)
+        await thread.end()
+      }
+    }
+    try {
+      await Promise.all(Array.from({ length: Math.min(SWEEP_THREADS, jobs.length) }, takeJobs))
+    } finally {
+      const done = runs.filter((run) => run !== undefined)
+      if (done.length > 0) await store.writeFile(id, REPORT, JSON.stringify(reportOf(done, jobs.length, sweep.objectives)))
+    }
+    signal.throwIfAborted()
+  }
+}
+
+function jobOf({ source, untilMs }: SweepWork, { overcommitPercent, seed }: SweepJob): RunJob {
+  return { source, choices: { seed, untilMs, overcommitPercent } }
+}
+
+/** As `headroom sim sweep --json` has it, with the advice in words. */
+function reportOf(runs: readonly SweepRun[], planned: number, objectives: readonly Objective[]): object {
+  const advice = advise({ runs, objectives, idleness: null })
+  return {
+    runs_done: runs.length,
+    runs_planned: planned,
+    summary: summarize(runs),
+    advice: { ...advice, text: [adviceSentence(advice), ...adviceNotes(advice)].join('\n') },
+    runs,
+  }
+}
