@@ -16,6 +16,7 @@ import type { Scenario } from '../../simulator/scenario/scenario.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { bySettings, settingsText, summarize } from '../../simulator/sweep.ts'
 import type { Settings, SweepSummary } from '../../simulator/sweep.ts'
+import { chartLibrary } from './chart-library.ts'
 import { processTiming } from '../stopwatch.ts'
 import type { SweepAnswer } from '../sweep-run.ts'
 import type { SweepPlan } from './sweep-plan.ts'
@@ -73,7 +74,7 @@ export function writeSweep(folder: string, { name, answers, summary, advice }: S
   }
   write('runs.csv', runsCsv(runs))
   write('summary.csv', sweepCsv(summary))
-  write('report.html', htmlReport({ name, runs, summary, advice }))
+  write('report.html', htmlReport({ name, runs, summary, advice, library: chartLibrary() }))
   write('timing.json', json({ ...processTiming(null), runs: answers.map(({ timing }) => timing) }))
   write('result.json', json({ runs, summary, advice }))
 }

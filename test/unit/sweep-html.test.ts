@@ -5,14 +5,16 @@ import { DEFAULT_OBJECTIVES } from '../../simulator/plan/objective.ts'
 import { axisOf } from '../../simulator/report/html/axis.ts'
 import { lineChart } from '../../simulator/report/html/line-chart.ts'
 import { markup } from '../../simulator/report/html/markup.ts'
+import type { ChartLibrary } from '../../simulator/report/html/page.ts'
 import { htmlReport } from '../../simulator/report/html/report.ts'
 import { bySettings, summarize } from '../../simulator/sweep.ts'
 import type { Settings } from '../../simulator/sweep.ts'
+import { chartLibrary } from '../../cli/sweep/chart-library.ts'
 import { sweptRun } from '../support/swept-run.ts'
 
 const HOSTILE = `<script>alert(1)</script>"'&`
 
-function report(name = 'plan', settings: readonly Settings[] = [{}]): string {
+function report(name = 'plan', settings: readonly Settings[] = [{}], library: ChartLibrary | null = null): string {
   const runs = settings.flatMap((each) =>
     [0, 20, 40, 60].flatMap((percent) =>
       [1, 2, 3].map((seed) =>
@@ -31,14 +33,14 @@ function report(name = 'plan', settings: readonly Settings[] = [{}]): string {
     settings: group.settings,
     ...advise({ runs: group.runs, objectives: DEFAULT_OBJECTIVES, idleness: null }),
   }))
-  return htmlReport({ name, runs, summary: summarize(runs), advice })
+  return htmlReport({ name, runs, summary: summarize(runs), advice, library })
 }
 
 describe('the page of a sweep', () => {
   it('has the recommendation, its judgement, and under each chart its numbers', () => {
     const page = report()
     expect(page).toContain('Overcommit 40 %: the highest utilization that keeps starvation.total&lt;=20')
-    expect(page.match(/<figure>/g)).toHaveLength(4)
+    expect(page.match(/<figure /g)).toHaveLength(4)
     expect(page.match(/<table>/g)).toHaveLength(5)
     expect(page.match(/>\s*recommended\s*<\/text>/g)).toHaveLength(4)
     expect(page).toMatch(/>\s*starvation\.total&lt;=20\s*<\/text>/)
@@ -52,14 +54,37 @@ describe('the page of a sweep', () => {
     const style = /<style>([^]*)<\/style>/.exec(page)?.[1] as string
     const hash = createHash('sha256').update(style).digest('base64')
     expect(page).toContain(`content="default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'"`)
-    expect(page).not.toMatch(/<script|<link|<img|<iframe|https?:|url\(|@import|\son\w+=|\sstyle=|javascript:/i)
+    expect(page).not.toMatch(/<script>|<link|<img|<iframe|https?:|url\(|@import|\son\w+=|\sstyle=|javascript:/i)
     expect(style).toContain('prefers-color-scheme: dark')
     expect(report()).toBe(page)
   })
 
+  it('has the chart library inside, and its policy admits that and its own script, by their hashes', () => {
+    const library = chartLibrary() as ChartLibrary
+    const page = report('plan', [{}], library)
+    const hashOf = (text: string | undefined): string =>
+      `'sha256-${createHash('sha256')
+        .update(text as string)
+        .digest('base64')}'`
+    const scripts = [...page.matchAll(/<script>([^]*?)<\/script>/g)].map(([, text]) => text)
+    const styles = [...page.matchAll(/<style>([^]*?)<\/style>/g)].map(([, text]) => text)
+    expect([scripts.length, styles.length]).toEqual([2, 2])
+    expect(page).toContain(`style-src ${styles.map(hashOf).join(' ')}; script-src ${scripts.map(hashOf).join(' ')}; base-uri 'none'`)
+    expect(scripts[0]).toContain('Permission is hereby granted')
+    expect(page).not.toMatch(/<script [^t]|<link|<img|<iframe|\ssrc=|@import/)
+    const data = [...page.matchAll(/<script type="application\/json">([^]*?)<\/script>/g)].map(
+      ([, text]) => JSON.parse(text as string) as object,
+    )
+    expect(data).toHaveLength(4)
+    expect(data[0]).toMatchObject({
+      unit: '%',
+      lines: [{ name: 'utilization', points: [{ x: 0 }, { x: 20 }, { x: 40, y: 54.02 }, { x: 60 }] }],
+    })
+  })
+
   it('escapes every name', () => {
     const page = report(HOSTILE, [{ [`workload.0.${HOSTILE}`]: HOSTILE }, { [`workload.0.${HOSTILE}`]: 1 }])
-    expect(page).not.toContain('<script')
+    expect(page).not.toContain('<script>')
     expect(page).not.toContain('alert(1)</script>')
     expect(page.match(/&lt;script&gt;alert\(1\)&lt;\/script&gt;&quot;&#39;&amp;/g)?.length).toBeGreaterThan(4)
     expect(page.match(/<h2>/g)).toHaveLength(3)
@@ -68,7 +93,7 @@ describe('the page of a sweep', () => {
   it('shows that nothing keeps the objective, and runs without any figure', () => {
     const runs = [1, 2].map((seed) => sweptRun({ percent: 10, seed, utilization: null, starvation: 90 }))
     const advice = [{ settings: {}, ...advise({ runs, objectives: DEFAULT_OBJECTIVES, idleness: null }) }]
-    const page = htmlReport({ name: 'none', runs, summary: summarize(runs), advice })
+    const page = htmlReport({ name: 'none', runs, summary: summarize(runs), advice, library: null })
     expect(page).toContain('<p class="advice none">')
     expect(page).toMatch(/<td>–<\/td>/)
     expect(page).not.toContain('NaN')

@@ -1,9 +1,9 @@
 /**
- * A chart of lines over the overcommit percentage, as SVG in the page: no script, so that it shows where scripts are not allowed, prints, and stays
- * the same. Lines differ in colour and in dash; every point says its value on hovering.
+ * A chart of lines over the overcommit percentage, as SVG in the page, so that it shows where scripts are not allowed; where they are, chart-script.ts
+ * takes its data and draws it again. Lines differ in colour and in dash; every point says its value on hovering.
  */
 import { type Axis, axisOf } from './axis.ts'
-import { markup, type Markup } from './markup.ts'
+import { dataBlock, markup, type Markup } from './markup.ts'
 
 export interface ChartPoint {
   readonly x: number
@@ -45,13 +45,14 @@ interface Frame {
 
 export function lineChart(chart: LineChart): Markup {
   const frame = frameOf(chart)
-  return markup`<figure>
+  return markup`<figure class="chart">
     <figcaption>${chart.title}</figcaption>
-    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${chart.title}">
+    <div class="plot"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${chart.title}">
       ${gridOf(frame, chart)}${chart.limits.map((limit) => limitOf(frame, limit))}${chart.marks.map((mark, i) => markOf(frame, mark, i))}${chart.lines.map(
         (line, i) => lineOf(frame, line, i, chart.unit),
       )}
-    </svg>
+    </svg></div>
+    ${dataBlock(chart)}
     <ul class="legend">
       ${chart.lines.map(
         ({ name }, i) =>

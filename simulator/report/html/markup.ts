@@ -29,3 +29,8 @@ const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', 
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string)
 }
+
+/** Values for a script of the page, where nothing in them can end the block. */
+export function dataBlock(value: unknown): Markup {
+  return new Markup(`<script type="application/json">${JSON.stringify(value).replaceAll('<', '\\u003c')}</script>`)
+}

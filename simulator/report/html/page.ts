@@ -1,6 +1,6 @@
 /**
- * A page that is complete in one file: its style is inside, it has no script and fetches nothing, and its own policy forbids both. Light or dark as
- * the reader's system is.
+ * A page that is complete in one file: style and scripts are inside, it fetches nothing, and its own policy admits these alone, by their hashes. Light
+ * or dark as the reader's system is.
  */
 import { createHash } from 'node:crypto'
 import { markup, type Content, Markup } from './markup.ts'
@@ -12,8 +12,8 @@ body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--p
 h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-top: 1px solid var(--line); padding-top: 1rem }
 .advice { font-size: 1.15rem; border-left: 4px solid var(--good); padding: .25rem 1rem; margin: 1rem 0 } .advice.none { border-color: var(--bad) }
 .soft, caption { color: var(--soft); text-align: left } .good { color: var(--good) } .bad { color: var(--bad) }
-figure { margin: 2rem 0 .5rem } figcaption { font-weight: 600; margin-bottom: .25rem } figure > svg { width: 100%; height: auto; display: block }
-.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0 1.25rem; padding: 0; margin: .25rem 0; color: var(--soft); font-size: .85rem } .key { width: 24px; height: 8px; margin-right: .4rem }
+figure { margin: 2rem 0 .5rem } figcaption { font-weight: 600; margin-bottom: .25rem } .plot > svg { width: 100%; height: auto; display: block }
+.drawn > .legend { display: none } .u-legend { font-size: .8rem } .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0 1.25rem; padding: 0; margin: .25rem 0; color: var(--soft); font-size: .85rem } .key { width: 24px; height: 8px; margin-right: .4rem }
 .grid { stroke: var(--line); stroke-width: 1 } .tick, .note { fill: var(--soft); font-size: 11px } .note { fill: var(--ink) } .end { text-anchor: end } .middle { text-anchor: middle }
 .line { fill: none; stroke-width: 2 } .l0 { stroke: var(--c0) } .l1 { stroke: var(--c1); stroke-dasharray: 7 3 } .l2 { stroke: var(--c2); stroke-dasharray: 2 3 } .l3 { stroke: var(--c3); stroke-dasharray: 9 3 2 3 }
 .d0 { fill: var(--c0) } .d1 { fill: var(--c1) } .d2 { fill: var(--c2) } .d3 { fill: var(--c3) } .band { opacity: .15 } .b0 { fill: var(--c0) } .b1 { fill: var(--c1) } .b2 { fill: var(--c2) } .b3 { fill: var(--c3) }
@@ -22,9 +22,15 @@ table { border-collapse: collapse; margin: .5rem 0 1rem; font-size: .85rem; font
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .85rem } dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
 `
 
-export function page(title: string, body: Content): string {
-  const hash = createHash('sha256').update(STYLE).digest('base64')
-  const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`
+/** What draws charts where scripts run. */
+export interface ChartLibrary {
+  readonly script: string
+  readonly style: string
+}
+
+/** @param scripts run in this order, after the body */
+export function page(title: string, body: Content, styles: readonly string[] = [], scripts: readonly string[] = []): string {
+  const policy = `default-src 'none'; style-src ${[STYLE, ...styles].map(hashOf).join(' ')}; ${scripts.length === 0 ? '' : `script-src ${scripts.map(hashOf).join(' ')}; `}base-uri 'none'; form-action 'none'`
   return markup`<!doctype html>
     <html lang="en">
       <head>
@@ -33,13 +39,18 @@ export function page(title: string, body: Content): string {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="referrer" content="no-referrer" />
         <title>${title}</title>
-        ${new Markup(`<style>${STYLE}</style>`)}
+        ${[STYLE, ...styles].map((style) => new Markup(`<style>${style}</style>`))}
       </head>
       <body>
-        ${body}
+        ${body} ${scripts.map((script) => new Markup(`<script>${script}</script>`))}
       </body>
     </html>
 `.text
+}
+
+/** As a policy names an inline style or script. */
+function hashOf(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 }
 
 /** A table of what a chart shows; the first column is a heading of its row. */

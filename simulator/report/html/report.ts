@@ -5,7 +5,8 @@ import { adviceNotes, adviceSentence, figureOf, shownFigure } from '../advice-te
 import { shownNumber } from '../plain-text.ts'
 import { type ChartLine, lineChart, type LineChart } from './line-chart.ts'
 import { markup, type Markup } from './markup.ts'
-import { facts, page, table } from './page.ts'
+import { CHART_SCRIPT } from './chart-script.ts'
+import { type ChartLibrary, facts, page, table } from './page.ts'
 
 export interface HtmlReportInput {
   /** Of the scenario. */
@@ -15,10 +16,12 @@ export interface HtmlReportInput {
   readonly summary: readonly SweepSummary[]
   /** One for each setting of the other fields. */
   readonly advice: ReadonlyArray<Advice & { readonly settings: Settings }>
+  /** uPlot, as its package has it; null: the charts stay as they are in the page. */
+  readonly library: ChartLibrary | null
 }
 
 /** The same input makes the same bytes: there is no date in it. */
-export function htmlReport({ name, runs, summary, advice }: HtmlReportInput): string {
+export function htmlReport({ name, runs, summary, advice, library }: HtmlReportInput): string {
   const sections = bySettings(runs).map(({ settings }) => {
     const key = settingsText(settings)
     const own = advice.find((each) => settingsText(each.settings) === key)
@@ -32,6 +35,8 @@ export function htmlReport({ name, runs, summary, advice }: HtmlReportInput): st
         nothing else.
       </p>
       ${sections} ${sourceOf(runs)}`,
+    library === null ? [] : [library.style],
+    library === null ? [] : [library.script, CHART_SCRIPT],
   )
 }
 

@@ -1,0 +1,77 @@
+/**
+ * What a page does where scripts run: each chart is drawn again with uPlot in the place of its SVG, so that a cursor tells values and a part can be
+ * zoomed into. The text of a script, because it is hashed and put into the page as it stands.
+ */
+export const CHART_SCRIPT = `'use strict'
+{
+  const figures = [...document.querySelectorAll('figure.chart')]
+  const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]]
+  const plots = new Map()
+  const draw = (figure) => {
+    const place = figure.querySelector('.plot')
+    const { unit, xTitle, lines, limits, marks } = JSON.parse(figure.querySelector('script').textContent)
+    const css = getComputedStyle(document.documentElement)
+    const colour = (name) => css.getPropertyValue('--' + name).trim()
+    const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 } }
+    const xs = [...new Set(lines.flatMap((line) => line.points.map((point) => point.x)))].sort((a, b) => a - b)
+    if (xs.length < 2) return
+    const column = (points, key) => xs.map((x) => points.find((point) => point.x === x)?.[key] ?? null)
+    const shown = (plot, value) => (value === null || value === undefined ? '–' : value.toFixed(2) + ' ' + unit)
+    const [series, data, bands] = [[{ label: xTitle }], [xs], []]
+    lines.forEach(({ name, points }, i) => {
+      const stroke = colour('c' + i)
+      const at = series.length
+      series.push({ label: name, stroke, width: 2, dash: dashes[i], value: shown, points: { show: true, size: 7, fill: stroke } })
+      series.push({ label: name + ' p90', value: shown, points: { show: false } }, { label: name + ' p10', value: shown, points: { show: false } })
+      data.push(column(points, 'y'), column(points, 'high'), column(points, 'low'))
+      bands.push({ series: [at + 1, at + 2], fill: stroke + '26' })
+    })
+    const notes = (plot) => {
+      const { ctx, bbox } = plot
+      const line = (x1, y1, x2, y2, stroke, dash, label, labelX, labelY) => {
+        ctx.save()
+        ctx.strokeStyle = stroke
+        ctx.fillStyle = colour('ink')
+        ctx.font = 12 * devicePixelRatio + 'px system-ui, sans-serif'
+        ctx.textAlign = 'left'
+        ctx.textBaseline = 'alphabetic'
+        ctx.lineWidth = 1.5 * devicePixelRatio
+        ctx.setLineDash(dash.map((each) => each * devicePixelRatio))
+        ctx.beginPath()
+        ctx.moveTo(x1, y1)
+        ctx.lineTo(x2, y2)
+        ctx.stroke()
+        ctx.fillText(label, labelX, labelY)
+        ctx.restore()
+      }
+      for (const { y, label } of limits) {
+        const at = plot.valToPos(y, 'y', true)
+        line(bbox.left, at, bbox.left + bbox.width, at, colour('bad'), [4, 4], label, bbox.left + 8, at - 5)
+      }
+      marks.forEach(({ x, label }, row) => {
+        const at = plot.valToPos(x, 'x', true)
+        const stroke = row === 0 ? colour('good') : colour('soft')
+        line(at, bbox.top, at, bbox.top + bbox.height, stroke, row === 0 ? [] : [3, 3], label, at + 5, bbox.top + 16 + row * 18)
+      })
+    }
+    const highest = Math.max(...limits.map((limit) => limit.y), 0)
+    plots.get(figure)?.destroy()
+    place.replaceChildren()
+    const options = {
+      width: place.clientWidth,
+      height: 320,
+      scales: { x: { time: false }, y: { range: (plot, low, high) => [Math.min(0, low), Math.max(high, highest, 1e-9) * 1.05] } },
+      axes: [{ ...axis, label: xTitle, labelSize: 20 }, { ...axis, label: unit, labelSize: 20, size: 70 }],
+      series,
+      bands,
+      hooks: { draw: [notes] },
+    }
+    plots.set(figure, new uPlot(options, data, place))
+    figure.classList.add('drawn')
+  }
+  const drawAll = () => figures.forEach(draw)
+  drawAll()
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll)
+  addEventListener('resize', () => plots.forEach((plot, figure) => plot.setSize({ width: figure.querySelector('.plot').clientWidth, height: 320 })))
+}
+`
