@@ -46,6 +46,25 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     task = (await answer.json()) as NamedTask
   }, 90_000)
 
+  it('runs the live state on, says when a task would start, and what a change would do', async () => {
+    const file = join(folder, 'now.scenario.json')
+    expect(await headroom('snapshot', '--out', file)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('headroom sim run') as string,
+    })
+    const ran = await headroom('sim', 'run', file, '--until', '10m', '--json')
+    expect({ code: ran.code, stderr: ran.stderr.includes('error') }).toEqual({ code: 0, stderr: false })
+    expect(
+      (JSON.parse(ran.stdout) as { readonly metrics: { readonly tasks: { readonly submitted: number } } }).metrics.tasks.submitted,
+    ).toBeGreaterThan(5)
+    expect((await headroom('snapshot')).stdout.slice(0, 2)).toBe('{\n')
+    expect(await headroom('snapshot', '--out', join(folder, 'no/such/file'))).toMatchObject({ code: 1 })
+    const explained = await headroom('task', 'explain', task.id)
+    expect(explained.stdout).toMatch(/forecast +It is not expected to start within .*: in 100 % of \d+ runs it did not\.\n/)
+    const tried = await headroom('config', 'set', 'default_vram_overcommit_percent=60', '--dry-run')
+    expect(tried.stdout).toMatch(/forecast +Over the next .*, in \d+ pairs of runs: queue wait /)
+  })
+
   it.each([
     { verb: ['status'], says: ['ready        yes', 'simulated fleet', '5 of 5 up, 16 of 16 GPUs'] },
     { verb: ['top'], says: ['headroom  20', '5/5 nodes', 'a100-0', 'STATE'] },
@@ -56,6 +75,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     { verb: ['config', 'get'], says: ['default_vram_overcommit_percent  0', 'max_residency_seconds            null'] },
     { verb: ['events', '--last', '3'], says: ['SEQ', 'EVENT', 'task_'] },
     { verb: ['why-pending'], says: ['NEVER_FITS', 'REASON'] },
+    { verb: ['twin'], says: ['a score above 1 is drift', 'nothing compared yet'] },
   ])('$verb prints tables for people and the same facts for programs', async ({ verb, says }) => {
     const table = await headroom(...verb)
     expect(table).toMatchObject({ code: 0, stderr: '' })
