@@ -24,6 +24,11 @@ export function startRecording({ dataDir, recording }: Pick<Settings, 'dataDir' 
     maxFiles: recording.files,
     version: packageVersion(),
     now: Date.now,
+    onHeadless: () =>
+      log.warn(
+        { dir },
+        'the recording of this run has lost its beginning and cannot be decided again: CONTROLLER_RECORDING_FILES keeps more',
+      ),
     onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller goes on'),
   })
   // A process that breaks down takes its last inputs along otherwise.

@@ -101,6 +101,14 @@ describe('a recording in files', () => {
     expect(read().entries).toHaveLength(3)
   })
 
+  it('tells once that a run has lost its beginning', async () => {
+    let told = 0
+    const blocks = [0, 1, 2, 3, 4].map((n) => [n === 0 ? START : timer(n)])
+    await write(blocks, { fileBytes: 1, maxFiles: 2, onHeadless: () => (told += 1) })
+    expect(told).toBe(1)
+    expect(() => read()).toThrow('no file of it begins with the start of a controller')
+  })
+
   it('tells of every byte that is not as it was written, and where', async () => {
     await write([[START, timer(1)], [timer(2)]])
     const whole = readFileSync(first())

@@ -33,6 +33,8 @@ export interface RecordingFilesOptions {
   readonly now: () => number
   /** Recording has ended: why, in one line. */
   readonly onStopped: (reason: string) => void
+  /** The first file of this run has made room: what follows cannot be decided again until the next start. Told once. */
+  readonly onHeadless?: () => void
   /** Free bytes on the disk of a folder; a test has its own. Default: what the file system says. */
   readonly freeBytes?: (dir: string) => Promise<number>
 }
@@ -80,6 +82,8 @@ class Files implements RecordingFiles {
   #timer: NodeJS.Timeout | null = null
   #file: OpenFile | null = null
   #number = 0
+  /** Of this run's first file, while it is there. */
+  #head: string | null = null
   #part = 0
   #hash = GENESIS
   /** Something is on its way to the disk. */
@@ -111,6 +115,8 @@ class Files implements RecordingFiles {
       this.#flush()
       await this.#work
     }
+    // The mark of a gap is still written.
+    await this.#work
     if (this.#timer !== null) clearTimeout(this.#timer)
     await this.#file?.handle.close()
     this.#file = null
@@ -170,8 +176,14 @@ class Files implements RecordingFiles {
   async #begin(): Promise<OpenFile> {
     const { dir, maxFiles, version, now } = this.#o
     const names = (await readdir(dir)).filter((name) => FILE_NAME.test(name)).sort((a, b) => (a < b ? -1 : 1))
-    for (const name of names.slice(0, Math.max(0, names.length - maxFiles + 1))) await rm(join(dir, name))
+    for (const name of names.slice(0, Math.max(0, names.length - maxFiles + 1))) {
+      await rm(join(dir, name))
+      if (name !== this.#head) continue
+      this.#head = null
+      this.#o.onHeadless?.()
+    }
     this.#number = Math.max(this.#number, Number.parseInt(names.at(-1) ?? '0', 10)) + 1
+    if (this.#part === 0) this.#head = fileName(this.#number)
     const header: FileHeader = {
       headroom_recording: FORMAT_VERSION,
       run: this.#run,
