@@ -40,7 +40,9 @@ export function victimChoice({ shadow, observed, report }: RuleContext): AlwaysR
       const [only] = decision.missing
       const marks = (task: ShadowTask): Mark =>
         marksOf(decision.node.id, only?.gpu ?? 0, classOf(task)).get(task.id) ?? { isSwapped: false, lastDecision: NEVER }
-      if (only !== undefined && decision.missing.length === 1) {
+      // Who was eligible by what the controller knew nobody can tell while something is broken there.
+      const isDisturbed = observed.faults?.isDisturbed(decision.node.id) === true
+      if (only !== undefined && decision.missing.length === 1 && !isDisturbed) {
         const problem = problemOf(decision, only, eligibleOn(only.gpu, decision, shadow, observed), marks)
         if (problem !== null) report(problem, { taskId: decision.requester.id, nodeId: decision.node.id })
       }
