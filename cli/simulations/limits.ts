@@ -28,6 +28,12 @@ export const LIMITS = {
   kept: 200,
   /** What these may take on disk together. */
   keptBytes: 512 * 1024 * 1024,
+  /** A trace as it is sent. */
+  traceBytes: 1024 * 1024 * 1024,
+  /** Checking it. */
+  traceWithinMs: 10 * 60_000,
+  /** Traces of people's own. */
+  traces: 100,
   /** Scenarios of people's own. */
   ownScenarios: 500,
 } as const

@@ -8,6 +8,7 @@ import { packageRoot } from '../package-info.ts'
 import { exercisesPort } from './exercises.ts'
 import { sweepWork } from './sweep-work.ts'
 import { DEFAULT_OBJECTIVES, OBJECTIVE_FORMAT, parseObjective, type Objective } from '../../simulator/plan/objective.ts'
+import { tracesPort } from './traces.ts'
 import { workerUrl } from '../worker-url.ts'
 import { SimulationBook } from './book.ts'
 import { ScenarioLibrary } from './library.ts'
@@ -105,6 +106,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
       return book.get(id)
     },
     ...libraryPort(library, readScenario),
+    ...tracesPort(join(folder, 'traces'), join(shipped, 'traces'), now),
   }
 }
 

@@ -68,6 +68,7 @@ import { NO_OWNER_LIMITS, type OwnerLimits } from '../domain/owner-limits.ts'
 import { TaskWaits } from './task-waits.ts'
 import { taskActionRoutes } from './routes/task-actions.ts'
 import { taskRoutes } from './routes/tasks.ts'
+import { traceRoutes } from './routes/traces.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { twinRoutes } from './routes/twin.ts'
 import { ConfigSchema } from './schema/config.ts'
@@ -265,6 +266,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   exerciseRoutes(app, api)
   sessionInterfaceRoutes(app, api)
   scenarioRoutes(app, api)
+  traceRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')
   openApiRoutes(app)

@@ -81,6 +81,8 @@ export function problemOf(refusal: SimulationRefusal): ApiProblem {
       return invalidField('/scenario', refusal.detail)
     case 'not_found':
       return new ApiProblem('not_found', `There is no ${refusal.what} ${JSON.stringify(refusal.id)}.`)
+    case 'body_too_large':
+      return new ApiProblem('body_too_large', `The body is larger than the limit of ${refusal.limitBytes} bytes.`)
     case 'invalid':
       return invalidField(`/${refusal.field}`, refusal.detail)
     case 'conflict':

@@ -77,6 +77,7 @@ export type SimulationRefusal =
   /** It is right, and more than is run here. */
   | { readonly code: 'too_large'; readonly detail: string }
   | { readonly code: 'not_found'; readonly what: 'simulation' | 'scenario' | 'exercise'; readonly id: string }
+  | { readonly code: 'body_too_large'; readonly limitBytes: number }
   | { readonly code: 'invalid'; readonly field: string; readonly detail: string }
   | { readonly code: 'conflict'; readonly detail: string }
   | { readonly code: 'too_many'; readonly detail: string; readonly retryAfterSeconds: number }
@@ -250,6 +251,30 @@ export interface ForwardedAnswer {
   readonly body: AsyncIterable<Uint8Array>
 }
 
+// ── traces ───────────────────────────────────────────────────────────────────
+
+export interface TraceUpload {
+  readonly name: string
+  /** Null: it is a trace of Headroom already. */
+  readonly format: string | null
+  readonly activityModel: 'always-busy' | 'serving' | 'training' | null
+  readonly body: AsyncIterable<Uint8Array>
+  readonly by: string | null
+}
+
+/** A trace that somebody has sent; scenarios call it traces/NAME.trace.jsonl. */
+export interface TraceEntry {
+  readonly name: string
+  readonly format: string
+  readonly tasks: number
+  /** Of what was sent. */
+  readonly rows: number
+  /** How many rows are not in it, by reason. */
+  readonly dropped: Readonly<Record<string, number>>
+  readonly createdAt: Instant
+  readonly createdBy: string | null
+}
+
 export interface Simulation {
   /** The scenario is read and found right before it is queued. */
   run(request: RunRequest): Promise<Outcome<SimulationRecord>>
@@ -289,6 +314,12 @@ export interface Simulation {
   series(id: string): Promise<SimulationSeries | null>
   /** One that is not over is cancelled and stays in the list; one that is over goes with its results. Undefined: there is none of that id. */
   remove(id: string, reason: string): Promise<SimulationRecord | undefined>
+  /** Takes a trace, or turns what was sent into one. */
+  storeTrace(upload: TraceUpload): Promise<Outcome<TraceEntry>>
+  /** In order of their names. */
+  traces(): Promise<readonly TraceEntry[]>
+  /** @returns whether there was one */
+  removeTrace(name: string): Promise<boolean>
   /** In order of their names. */
   scenarios(): Promise<readonly LibraryEntry[]>
   scenario(name: string): Promise<(LibraryEntry & { readonly text: string }) | undefined>

@@ -157,6 +157,38 @@ describe('a sweep over REST', () => {
   })
 })
 
+describe('traces', () => {
+  it('are taken as they are or imported, counted with what was dropped, named by scenarios, and deleted', async () => {
+    const world = await open()
+    const own = readFileSync(new URL('../../scenarios/traces/openb-sample.trace.jsonl', import.meta.url))
+    const send = (query: string, body: Buffer | string) =>
+      world.api.send('POST', `/traces?${query}`, body, { 'content-type': 'application/octet-stream' })
+    const taken = await send('name=mine', own)
+    expect([taken.status, taken.body.format, taken.body.tasks], JSON.stringify(taken.body)).toEqual([201, 'trace', 180])
+    const jobs = 'job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n1,1,0,10,a,600,1\n2,2,5,10,a,0,1\n3,1,9,10,a,60,1\n'
+    const imported = await send('name=jobs&format=tiresias&activity_model=serving', jobs)
+    expect([imported.status, imported.body.rows], JSON.stringify(imported.body)).toEqual([201, 3])
+    expect(Object.values(imported.body.dropped as Record<string, number>)).toEqual([1])
+    expect((await world.api.send('GET', '/traces')).body.items.map(({ name }: { name: string }) => name)).toEqual(['jobs', 'mine'])
+    const text = `scenario: traced\nversion: 1\nfleet: [{ name: n, gpus: 8, gpu: { model: A100-40, vram_mib: 40960 } }]\nworkload: [{ trace: traces/jobs.trace.jsonl }]`
+    const id = await start(world, { scenario_text: text })
+    expect(await world.ended(id)).toMatchObject({ state: 'done' })
+    expect((await world.api.send('GET', `/simulations/${id}/report`)).body.metrics.tasks.submitted).toBe(2)
+    // Larger than any other body may be.
+    const [header = '', line = ''] = own.toString().split('\n')
+    const large = [header, ...Array.from({ length: 4_000 }, (_, index) => line.replace(/"id":"[^"]*"/, `"id":"t${index}"`))].join('\n')
+    expect((await send('name=large', `${large}\n`)).body).toMatchObject({ tasks: 4_000 })
+    const wrong = await send('name=wrong', 'no trace at all')
+    expect([wrong.status, wrong.body.detail]).toEqual([400, expect.stringContaining('slurm') as string])
+    expect((await send('name=wrong&format=nothing', jobs)).body.detail).toContain('tiresias')
+    expect((await send('name=../x', own)).status).toBe(400)
+    expect((await send('name=openb-sample', own)).status).toBe(409)
+    expect((await world.api.send('DELETE', '/traces/mine')).status).toBe(204)
+    expect((await world.api.send('DELETE', '/traces/mine')).status).toBe(404)
+    expect(readdirSync(join(world.dataDir, 'simulations/traces')).filter((name) => name.includes('upload'))).toEqual([])
+  })
+})
+
 const BOMB = `a: &a [x,x,x,x,x,x,x,x,x]
 ${[...'bcdefghij'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}
 `

@@ -1,0 +1,7 @@
+/** The thread that checks a trace that somebody sent. */
+import { serveJobs } from '../serve-jobs.ts'
+import { givesWay, NICE_RUN } from './low-priority.ts'
+import { traceJob } from './trace-job.ts'
+
+givesWay(NICE_RUN)
+serveJobs(traceJob)

@@ -1,0 +1,84 @@
+/** Traces that people send for their scenarios. */
+import { Type } from 'typebox'
+import { callerOf } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import type { TraceEntry } from '../../ports/simulation.ts'
+import { ApiProblem, invalidField } from '../errors.ts'
+import { forwarded, operation } from '../operation.ts'
+import { presentInstant } from '../present/instant.ts'
+import { TracePageSchema, TracePathSchema, TraceQuerySchema, TraceSchema } from '../schema/trace.ts'
+import { simulatorOf, valueOf } from '../simulation-request.ts'
+
+const storeTrace = forwarded(
+  operation(
+    {
+      operationId: 'storeTrace',
+      role: 'submitter',
+      summary: 'Send a trace, or a file that becomes one',
+      description:
+        'The body is the file, of any content type, up to 1 GiB. It is checked whole; rows that are not kept are counted by reason.',
+      tags: ['simulations'],
+      querystring: TraceQuerySchema,
+      response: { 201: TraceSchema },
+    },
+    ['conflict', 'body_too_large', 'too_many_simulations'],
+  ),
+)
+
+const listTraces = operation(
+  {
+    operationId: 'listTraces',
+    role: 'viewer',
+    summary: 'Traces that were sent, in order of their names',
+    tags: ['simulations'],
+    response: { 200: TracePageSchema },
+  },
+  ['conflict'],
+)
+
+const deleteTrace = operation(
+  {
+    operationId: 'deleteTrace',
+    role: 'operator',
+    summary: 'Delete a trace',
+    tags: ['simulations'],
+    params: TracePathSchema,
+    response: { 204: Type.Null({ description: 'Deleted' }) },
+  },
+  ['not_found', 'conflict'],
+)
+
+/** POST and GET /traces, DELETE /traces/{trace}. */
+export function traceRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  const simulator = () => simulatorOf(simulation)
+
+  void app.register(async (scope: ApiApp) => {
+    scope.removeAllContentTypeParsers()
+    // The body stays a stream: whoever takes it counts.
+    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+    scope.post('/traces', { schema: storeTrace }, async (request, reply) => {
+      const { name, format = null, activity_model: activityModel = null } = request.query
+      const body = request.body as AsyncIterable<Uint8Array> | undefined
+      if (body === undefined) throw invalidField('', 'the body must be a file, got nothing')
+      const entry = valueOf(await simulator().storeTrace({ name, format, activityModel, body, by: callerOf(request).name }))
+      reply.code(201).header('location', '/api/v1/traces')
+      return presentTrace(entry)
+    })
+  })
+
+  app.get('/traces', { schema: listTraces }, async () => {
+    const items = (await simulator().traces()).map(presentTrace)
+    return { items, next_cursor: null, total: items.length }
+  })
+
+  app.delete('/traces/:trace', { schema: deleteTrace }, async ({ params }, reply) => {
+    if (!(await simulator().removeTrace(params.trace))) {
+      throw new ApiProblem('not_found', `There is no trace ${JSON.stringify(params.trace)} that was sent.`)
+    }
+    return reply.code(204).send(null)
+  })
+}
+
+function presentTrace({ name, format, tasks, rows, dropped, createdAt, createdBy }: TraceEntry) {
+  return { name, format, tasks, rows, dropped, created_by: createdBy, created_at: presentInstant(createdAt) }
+}
