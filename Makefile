@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep accept test-faults test-durability test-hostile
+.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep accept test-faults test-durability test-hostile mutants
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -100,6 +100,10 @@ test-hostile: export HOSTILE_REQUESTS ?= 50000
 test-hostile: export HOSTILE_STALL_MS ?= 200
 test-hostile: install ## requests made from the API's own description to break it (HOSTILE_REQUESTS=50000 HOSTILE_SEED=1)
 	vitest run test/fuzz --disable-console-intercept=true
+
+# Minutes at first; with the seeds that caught them last, kept in test/mutants/caught.json, some two seconds each.
+mutants: install ## take each rule out in turn: a seed or a directed scenario must notice (ARGS="--rule R4 --seeds 10000 --minutes 3")
+	@exec node test/mutants/main.ts $(ARGS)
 
 test-durability: export DURABILITY_KILLS ?= 100
 test-durability: export DURABILITY_STARTS ?= 5

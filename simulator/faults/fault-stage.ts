@@ -62,6 +62,8 @@ export class FaultStage implements FaultStageHand {
   readonly runs = new RunBook()
   /** Tasks whose submission was acknowledged and whose end is not durable. */
   readonly acknowledged = new Set<string>()
+  /** Tasks whose end is durable: a client that asks once more, because nobody answered him, may hear of one that is over. */
+  readonly #finals = new Set<string>()
   /** By node id; of those whose server process runs. */
   readonly servers = new Map<string, ServerCore>()
   readonly #o: FaultStageOptions
@@ -98,7 +100,7 @@ export class FaultStage implements FaultStageHand {
         random: random.stream('faults/store'),
         tally,
         onDurable: (events) => {
-          for (const { kind, taskId } of events) if (kind === 'task_finished' && taskId !== null) this.acknowledged.delete(taskId)
+          for (const { kind, taskId } of events) if (kind === 'task_finished' && taskId !== null) this.#ended(taskId)
           options.onDurable(events)
         },
         onPromise: () => {
@@ -127,7 +129,7 @@ export class FaultStage implements FaultStageHand {
     this.#client = new PatientClient({
       clock,
       commands: () => (this.isControllerUp ? this.controller.commands : null),
-      onAcknowledged: (taskId) => this.acknowledged.add(taskId),
+      onAcknowledged: (taskId) => this.#finals.has(taskId) || this.acknowledged.add(taskId),
     })
     this.#agenda = new FaultAgenda({
       clock,
@@ -142,6 +144,11 @@ export class FaultStage implements FaultStageHand {
   deviceOf(nodeId: string): SimulatedDevice | undefined {
     for (const host of this.#nodes.values()) if (host.id === nodeId) return host.device
     return undefined
+  }
+
+  #ended(taskId: string): void {
+    this.#finals.add(taskId)
+    this.acknowledged.delete(taskId)
   }
 
   /** The controller that began last. */

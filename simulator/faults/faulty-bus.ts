@@ -71,7 +71,7 @@ export class FaultyBus {
   lostWithBroker = 0
   /** Sees every message that is delivered. */
   onDelivery: ((subject: string, message: Envelope, from: string | null) => void) | null = null
-  /** Sees every answer that is delivered. */
+  /** Sees every answer that is given. */
   onAnswer: ((asked: Envelope, answer: Envelope) => void) | null = null
 
   constructor(options: FaultyBusOptions) {
@@ -129,10 +129,7 @@ export class FaultyBus {
       done(outcome)
     }
     const answered = (answer: Envelope, from: Process): void =>
-      this.#leg(from, process, () => {
-        this.onAnswer?.(message, answer)
-        end({ answered: true, answer: this.#carried(answer) })
-      })
+      this.#leg(from, process, () => end({ answered: true, answer: this.#carried(answer) }))
     const failure = this.#send(process, subject, message, answered)
     if (isOver) return
     if (failure === null) cancel = clock.at(clock.now() + timeoutMs, () => end({ answered: false, why: 'timeout' }), RANK_MESSAGE)
@@ -160,7 +157,9 @@ export class FaultyBus {
         if (!subscription.isOpen) return
         this.onDelivery?.(subject, carried, from.node)
         subscription.handler(carried, subject, (answer) => {
-          if (subscription.process.isAlive) reply(answer, subscription.process)
+          if (!subscription.process.isAlive) return
+          this.onAnswer?.(carried, answer)
+          reply(answer, subscription.process)
         })
       })
     }

@@ -25,11 +25,11 @@ export class Coverage {
       this.#batches += 1
       for (const event of events) for (const path of pathsOf(event)) this.#count(path)
     })
-    const bus = world.faults?.bus ?? null
-    if (bus !== null)
-      bus.onAnswer = (asked, answer) => {
-        for (const path of answerPaths(asked, answer)) this.#count(path)
-      }
+  }
+
+  /** An answer that was given. */
+  answered(asked: Envelope, answer: Envelope): void {
+    for (const path of answerPaths(asked, answer)) this.#count(path)
   }
 
   afterStep(): void {

@@ -44,6 +44,11 @@ export async function judge(scenario: Scenario, openDesk: OpenDesk, bounds: Boun
     const soundness = new Soundness(world, bounds, isCalm)
     const coverage = new Coverage(world)
     seen = { world, checker, soundness, coverage }
+    if (world.faults !== null)
+      world.faults.bus.onAnswer = (asked, answer) => {
+        soundness.answered(asked, answer)
+        coverage.answered(asked, answer)
+      }
     return {
       afterStep: () => {
         checker.afterStep()

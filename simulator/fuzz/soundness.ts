@@ -4,10 +4,12 @@
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { DurationMs } from '../../protocol/units.ts'
+import type { Envelope } from '../../protocol/messages.ts'
 import type { Report, Violation } from '../check/violation.ts'
 import type { World } from '../world.ts'
 import { checkAgreement, checkBooks, checkLeftovers } from './books.ts'
 import { checkQueueOrder } from './queue-order.ts'
+import { WireRules } from './wire-rules.ts'
 import { checkCollector, checkReturnOrder } from './return-order.ts'
 
 /** A run that is not over by then never is. */
@@ -30,6 +32,7 @@ export class Soundness {
   readonly #world: World
   readonly #bounds: Bounds
   readonly #isCalm: boolean
+  readonly #wire: WireRules
   readonly #nodeIds = new Set<string>()
   #isNews = false
 
@@ -37,7 +40,13 @@ export class Soundness {
     this.#world = world
     this.#bounds = bounds
     this.#isCalm = isCalm
+    this.#wire = new WireRules(world, this.#reportAs('wire'))
     world.listen((events) => this.#heard(events))
+  }
+
+  /** An answer that was given. */
+  answered(asked: Envelope, answer: Envelope): void {
+    this.#wire.answered(asked, answer)
   }
 
   /** Throws Overrun. */

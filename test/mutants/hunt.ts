@@ -62,6 +62,12 @@ function* seedsFor({ rule, likes = [] }: Mutant, { maxSeeds, knownSeed }: HuntOp
   for (let seed = 1; seed <= maxSeeds; seed++) if (!isLiked(seed)) yield String(seed)
 }
 
+/** What runs in a mutated product says nothing about the coverage of the product. */
+function mutantEnv({ name }: Mutant): NodeJS.ProcessEnv {
+  const { NODE_V8_COVERAGE: _coverage, ...env } = process.env
+  return { ...env, MUTANT: name }
+}
+
 interface Found {
   /** By which rule the last one was caught; `hangs` when it never ended, null when none was. */
   readonly rule: string | null
@@ -72,7 +78,7 @@ interface Found {
 function judgeInMutant(mutant: Mutant, cases: Iterable<string>, maxMs: number): Promise<Found> {
   const child = spawn(process.execPath, ['--import', HOOK, join(import.meta.dirname, 'judge-seeds.ts')], {
     cwd: ROOT,
-    env: { ...process.env, MUTANT: mutant.name },
+    env: mutantEnv(mutant),
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const queue = cases[Symbol.iterator]()
@@ -116,7 +122,7 @@ function testFails(mutant: Mutant, test: string): Promise<string | null> {
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
   const child = spawn(process.execPath, [vitest, 'run', test, '--reporter=dot', '--bail=1'], {
     cwd: ROOT,
-    env: { ...process.env, MUTANT: mutant.name, NODE_OPTIONS: `--import ${HOOK}` },
+    env: { ...mutantEnv(mutant), NODE_OPTIONS: `--import ${HOOK}` },
     stdio: 'ignore',
   })
   return new Promise((resolve, reject) => {

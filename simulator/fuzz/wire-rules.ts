@@ -1,0 +1,179 @@
+/**
+ * The rules of the wire, held against every answer that is given (docs/protocol.md, R3 to R7, R9, R12): what a server obeys, what a controller answers,
+ * and how long it waits before it counts on the end of a lease. Told from messages and events alone.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Boot, Command, CommandResult, Envelope } from '../../protocol/messages.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
+import type { Report } from '../check/violation.ts'
+import type { World } from '../world.ts'
+
+interface NodeView {
+  /** The latest lease by the server's own clock: of the boot that asked, from when it asked. */
+  leaseBoot: string
+  leaseSentMono: number
+  leaseUntilMono: number
+  /** By the controllers' clock: when a lease was last answered, and the longest that is out. */
+  answeredAt: Instant
+  leaseMs: DurationMs
+  /** The highest boot that was welcome, and its latest snapshot that was answered. */
+  boot: Boot | null
+  snapshotSeq: number
+}
+
+/** Two leases that overlap in one instant; clocks go by whole milliseconds. */
+const ROUNDING_MS = 2
+/** A controller that was replaced finds out within this: its timer, a commit on a slow disk, and its next answer. */
+const REPLACED_WITHIN_MS = 30_000
+
+export class WireRules {
+  readonly #world: World
+  readonly #report: Report
+  readonly #nodes = new Map<string, NodeView>()
+  /** The highest attempt of a task that a node has accepted, refused or never seen. */
+  readonly #attempts = new Map<string, number>()
+  /** Swap orders that were obeyed: a repeat is accepted again. */
+  readonly #obeyed = new Set<string>()
+  /** Nodes that may lose their disk forget what they have answered. */
+  readonly #forgetful: ReadonlySet<string>
+  #epoch = 0
+  #epochSince: Instant = 0
+
+  constructor(world: World, report: Report) {
+    this.#world = world
+    this.#report = report
+    const faults = world.plan.faults ?? []
+    this.#forgetful = new Set(faults.flatMap((fault) => (fault.kind === 'node_disk_lost' ? [fault.node] : [])))
+    world.faults?.onControllerBegun(() => this.#begun())
+    world.listen((events) => events.forEach((event) => this.#heard(event)))
+  }
+
+  /** @param answer as given; whether it arrives is another matter */
+  answered(asked: Envelope, answer: Envelope): void {
+    const { body } = answer
+    if (body.op === 'result' && 'valid_until_mono' in asked.body) this.#obeys(asked, asked.body, answer, body)
+    else if ((body.op === 'lease' || body.op === 'welcome') && 'node_id' in asked.body) {
+      this.#leases(asked, asked.body.node_id ?? '', body.settings.run_lease_ms, body.op)
+      this.#notReplaced(answer.epoch)
+    }
+  }
+
+  // ── servers ─────────────────────────────────────────────────────────────────
+
+  #obeys(asked: Envelope, command: Command, answer: Envelope, result: CommandResult): void {
+    const node = this.#nodeOfBoot(answer.boot)
+    const tell = (detail: string): void =>
+      this.#report(`${command.op} of attempt ${command.attempt}: ${detail}`, { taskId: command.task_id })
+    if (result.outcome === 'accepted') {
+      if (asked.epoch < answer.epoch) tell(`accepted from epoch ${asked.epoch}, the server has heard of ${answer.epoch} (R3)`)
+      if (keyOf(command.node_boot) !== keyOf(answer.boot)) tell('accepted, and it was for another boot (R3)')
+      if (answer.sent_mono > command.valid_until_mono) tell(`accepted ${answer.sent_mono - command.valid_until_mono} ms too late (R3)`)
+    }
+    if (command.op === 'start') this.#starts(node, command, answer, result, tell)
+    if (command.op === 'swap_out' || command.op === 'swap_in') this.#swaps(command, result, tell)
+  }
+
+  #starts(
+    node: string | null,
+    command: Command,
+    answer: Envelope,
+    { outcome, reason }: CommandResult,
+    tell: (detail: string) => void,
+  ): void {
+    if (node === null) return
+    const view = this.#nodes.get(node)
+    const isForgetful = this.#world.plan.nodes.some(({ name }) => this.#forgetful.has(name))
+    const key = `${node}/${command.task_id}`
+    const before = this.#attempts.get(key) ?? 0
+    if (outcome === 'accepted') {
+      if (command.attempt <= before && !isForgetful) tell(`starts, after an answer about attempt ${before} (R3)`)
+      const isPast = view !== undefined && view.leaseBoot === keyOf(answer.boot) && answer.sent_mono >= view.leaseUntilMono + ROUNDING_MS
+      if (isPast) tell(`starts ${answer.sent_mono - view.leaseUntilMono} ms after the end of the run lease (R3, R4)`)
+    }
+    const isSettled = outcome === 'accepted' || outcome === 'never_seen' || (outcome === 'refused' && reason !== 'disk_failed')
+    if (isSettled) this.#attempts.set(key, Math.max(before, command.attempt))
+    if (outcome !== 'gone') return
+    const living = [...this.#world.servers.values()].some(({ attempts }) => attempts.get(command.task_id)?.attempt === command.attempt)
+    if (living) tell('gone, and it lives (R7)')
+  }
+
+  #swaps(command: Extract<Command, { op: 'swap_out' | 'swap_in' }>, result: CommandResult, tell: (detail: string) => void): void {
+    const key = `${command.op}/${command.task_id}/${command.attempt}/${command.generation}`
+    if (result.outcome !== 'accepted' || this.#obeyed.has(key)) return
+    this.#obeyed.add(key)
+    if (command.generation !== result.generation) tell(`of generation ${command.generation}, the server is at ${result.generation} (R12)`)
+    const attempt = [...this.#world.servers.values()]
+      .map(({ attempts }) => attempts.get(command.task_id))
+      .find((each) => each?.attempt === command.attempt)
+    if (command.op !== 'swap_out' || attempt === undefined) return
+    if (attempt.noswap === 1) tell('it is noswap there (R12)')
+    if (attempt.wantsGpu && !command.force_active) tell('it wants the GPU (R12)')
+  }
+
+  /** Of the server that runs under this boot. */
+  #nodeOfBoot(boot: Boot): string | null {
+    for (const [nodeId, view] of this.#nodes) if (view.boot !== null && keyOf(view.boot) === keyOf(boot)) return nodeId
+    return null
+  }
+
+  // ── controllers ─────────────────────────────────────────────────────────────
+
+  #leases({ boot, seq, sent_mono: sentMono }: Envelope, nodeId: string, leaseMs: DurationMs, op: string): void {
+    const view = this.#viewOf(nodeId)
+    const tell = (detail: string): void => this.#report(`${op}: ${detail}`, { nodeId })
+    if (view.boot !== null && boot.counter < view.boot.counter) tell(`to boot ${boot.counter}, after boot ${view.boot.counter} (R6)`)
+    if (view.boot !== null && boot.counter === view.boot.counter && boot.random !== view.boot.random)
+      tell(`to another server with boot ${boot.counter} (R6)`)
+    const isSame = view.boot !== null && keyOf(view.boot) === keyOf(boot)
+    if (isSame && seq <= view.snapshotSeq) tell(`to message ${seq}, after message ${view.snapshotSeq} (R6)`)
+    if (view.boot === null || boot.counter >= view.boot.counter) {
+      view.boot = boot
+      view.snapshotSeq = isSame ? Math.max(seq, view.snapshotSeq) : seq
+    }
+    if (view.leaseBoot !== keyOf(boot) || sentMono >= view.leaseSentMono) {
+      view.leaseBoot = keyOf(boot)
+      view.leaseSentMono = sentMono
+      view.leaseUntilMono = sentMono + leaseMs
+    }
+    const now = this.#world.clock.now()
+    view.leaseMs = now >= view.answeredAt + (view.leaseMs * 105) / 100 ? leaseMs : Math.max(view.leaseMs, leaseMs)
+    view.answeredAt = now
+  }
+
+  /** Every node has a new window (R5). */
+  #begun(): void {
+    for (const view of this.#nodes.values()) view.answeredAt = this.#world.clock.now()
+  }
+
+  #heard({ kind, nodeId, taskId, at, data }: Event): void {
+    const view = this.#nodes.get(nodeId ?? '')
+    if (view === undefined) return
+    const isLost = kind === 'node_status' && data['status'] === 'unreachable'
+    const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
+    const leases = isUnconfirmed ? 2 : isLost ? 1 : 0
+    const waitMs = (leases * view.leaseMs * 105) / 100
+    const earlyMs = view.answeredAt + waitMs - at
+    const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
+    if (leases > 0 && earlyMs > ROUNDING_MS) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
+  }
+
+  #notReplaced(epoch: number): void {
+    const now = this.#world.clock.now()
+    if (epoch > this.#epoch) [this.#epoch, this.#epochSince] = [epoch, now]
+    else if (epoch < this.#epoch && now > this.#epochSince + REPLACED_WITHIN_MS)
+      this.#report(`a controller of epoch ${epoch} answers, ${now - this.#epochSince} ms after one of epoch ${this.#epoch} (R9)`)
+  }
+
+  #viewOf(nodeId: string): NodeView {
+    let view = this.#nodes.get(nodeId)
+    if (view === undefined) {
+      view = { leaseBoot: '', leaseSentMono: -1, leaseUntilMono: 0, answeredAt: 0, leaseMs: 0, boot: null, snapshotSeq: 0 }
+      this.#nodes.set(nodeId, view)
+    }
+    return view
+  }
+}
+
+function keyOf({ counter, random }: Boot): string {
+  return `${counter}/${random}`
+}
