@@ -19,6 +19,8 @@ interface NodeView {
   /** The highest boot that was welcome, and its latest snapshot that was answered. */
   boot: Boot | null
   snapshotSeq: number
+  /** Of the controller that answered it: each knows only of its own. */
+  snapshotEpoch: number
 }
 
 /** Two leases that overlap in one instant; clocks go by whole milliseconds. */
@@ -34,8 +36,8 @@ export class WireRules {
   readonly #attempts = new Map<string, number>()
   /** Swap orders that were obeyed: a repeat is accepted again. */
   readonly #obeyed = new Set<string>()
-  /** Nodes that may lose their disk forget what they have answered. */
-  readonly #forgetful: ReadonlySet<string>
+  /** Some node may lose its disk: it forgets what it has answered, and what it ran is in doubt from then on. */
+  readonly #mayForget: boolean
   #epoch = 0
   #epochSince: Instant = 0
 
@@ -43,7 +45,7 @@ export class WireRules {
     this.#world = world
     this.#report = report
     const faults = world.plan.faults ?? []
-    this.#forgetful = new Set(faults.flatMap((fault) => (fault.kind === 'node_disk_lost' ? [fault.node] : [])))
+    this.#mayForget = faults.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm')
     world.faults?.onControllerBegun(() => this.#begun())
     world.listen((events) => events.forEach((event) => this.#heard(event)))
   }
@@ -53,8 +55,8 @@ export class WireRules {
     const { body } = answer
     if (body.op === 'result' && 'valid_until_mono' in asked.body) this.#obeys(asked, asked.body, answer, body)
     else if ((body.op === 'lease' || body.op === 'welcome') && 'node_id' in asked.body) {
-      this.#leases(asked, asked.body.node_id ?? '', body.settings.run_lease_ms, body.op)
       this.#notReplaced(answer.epoch)
+      this.#leases(asked, asked.body.node_id ?? '', body.settings.run_lease_ms, answer.epoch)
     }
   }
 
@@ -82,11 +84,10 @@ export class WireRules {
   ): void {
     if (node === null) return
     const view = this.#nodes.get(node)
-    const isForgetful = this.#world.plan.nodes.some(({ name }) => this.#forgetful.has(name))
     const key = `${node}/${command.task_id}`
     const before = this.#attempts.get(key) ?? 0
     if (outcome === 'accepted') {
-      if (command.attempt <= before && !isForgetful) tell(`starts, after an answer about attempt ${before} (R3)`)
+      if (command.attempt <= before && !this.#mayForget) tell(`starts, after an answer about attempt ${before} (R3)`)
       const isPast = view !== undefined && view.leaseBoot === keyOf(answer.boot) && answer.sent_mono >= view.leaseUntilMono + ROUNDING_MS
       if (isPast) tell(`starts ${answer.sent_mono - view.leaseUntilMono} ms after the end of the run lease (R3, R4)`)
     }
@@ -118,13 +119,14 @@ export class WireRules {
 
   // ── controllers ─────────────────────────────────────────────────────────────
 
-  #leases({ boot, seq, sent_mono: sentMono }: Envelope, nodeId: string, leaseMs: DurationMs, op: string): void {
+  #leases({ boot, seq, sent_mono: sentMono }: Envelope, nodeId: string, leaseMs: DurationMs, epoch: number): void {
     const view = this.#viewOf(nodeId)
-    const tell = (detail: string): void => this.#report(`${op}: ${detail}`, { nodeId })
+    const tell = (detail: string): void => this.#report(`a lease is given ${detail}`, { nodeId })
     if (view.boot !== null && boot.counter < view.boot.counter) tell(`to boot ${boot.counter}, after boot ${view.boot.counter} (R6)`)
     if (view.boot !== null && boot.counter === view.boot.counter && boot.random !== view.boot.random)
       tell(`to another server with boot ${boot.counter} (R6)`)
-    const isSame = view.boot !== null && keyOf(view.boot) === keyOf(boot)
+    const isSame = view.boot !== null && keyOf(view.boot) === keyOf(boot) && view.snapshotEpoch === epoch
+    view.snapshotEpoch = epoch
     if (isSame && seq <= view.snapshotSeq) tell(`to message ${seq}, after message ${view.snapshotSeq} (R6)`)
     if (view.boot === null || boot.counter >= view.boot.counter) {
       view.boot = boot
@@ -135,19 +137,24 @@ export class WireRules {
       view.leaseSentMono = sentMono
       view.leaseUntilMono = sentMono + leaseMs
     }
+    // Who was replaced may answer until he finds out; whoever has heard of his successor does not listen.
+    if (epoch < this.#epoch) return
     const now = this.#world.clock.now()
     view.leaseMs = now >= view.answeredAt + (view.leaseMs * 105) / 100 ? leaseMs : Math.max(view.leaseMs, leaseMs)
     view.answeredAt = now
   }
 
-  /** Every node has a new window (R5). */
+  /** Every node has a new window (R5); which snapshots were answered before, the new one does not know. */
   #begun(): void {
-    for (const view of this.#nodes.values()) view.answeredAt = this.#world.clock.now()
+    for (const view of this.#nodes.values()) {
+      view.answeredAt = this.#world.clock.now()
+      view.snapshotSeq = 0
+    }
   }
 
   #heard({ kind, nodeId, taskId, at, data }: Event): void {
     const view = this.#nodes.get(nodeId ?? '')
-    if (view === undefined) return
+    if (view === undefined || this.#mayForget) return
     const isLost = kind === 'node_status' && data['status'] === 'unreachable'
     const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
     const leases = isUnconfirmed ? 2 : isLost ? 1 : 0
@@ -167,7 +174,16 @@ export class WireRules {
   #viewOf(nodeId: string): NodeView {
     let view = this.#nodes.get(nodeId)
     if (view === undefined) {
-      view = { leaseBoot: '', leaseSentMono: -1, leaseUntilMono: 0, answeredAt: 0, leaseMs: 0, boot: null, snapshotSeq: 0 }
+      view = {
+        leaseBoot: '',
+        leaseSentMono: -1,
+        leaseUntilMono: 0,
+        answeredAt: 0,
+        leaseMs: 0,
+        boot: null,
+        snapshotSeq: 0,
+        snapshotEpoch: 0,
+      }
       this.#nodes.set(nodeId, view)
     }
     return view
