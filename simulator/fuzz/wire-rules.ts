@@ -154,7 +154,8 @@ export class WireRules {
 
   #heard({ kind, nodeId, taskId, at, data }: Event): void {
     const view = this.#nodes.get(nodeId ?? '')
-    if (view === undefined || this.#mayForget) return
+    // What was answered after the decision, while it became durable, does not speak against it.
+    if (view === undefined || this.#mayForget || view.answeredAt > at) return
     const isLost = kind === 'node_status' && data['status'] === 'unreachable'
     const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
     const leases = isUnconfirmed ? 2 : isLost ? 1 : 0

@@ -130,6 +130,7 @@ const ADMISSION: readonly Mutant[] = [
       ),
     ],
     likes: ['little_host_memory'],
+    directed: { test: 'test/property/feasible.test.ts' },
   },
   {
     name: 'a-no-seats',
@@ -248,6 +249,7 @@ const ADMISSION: readonly Mutant[] = [
       ),
     ],
     likes: ['growth'],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 'a-noswap-growth-waits-for-ever',
@@ -261,6 +263,7 @@ const ADMISSION: readonly Mutant[] = [
       ),
     ],
     likes: ['growth'],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 'a-becomes-noswap-unasked',

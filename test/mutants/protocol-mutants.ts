@@ -24,12 +24,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: CRASHES,
+    directed: { test: 'test/property/faults.test.ts' },
   },
   {
     name: 'r2-same-attempt',
     rule: 'R2',
     says: 'an assignment does not count the attempt up',
     edits: [edit(`${ENGINE}/transitions.ts`, '  task.attempt += 1\n', '  task.attempt = Math.max(1, task.attempt)\n')],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r2-any-epoch-writes',
@@ -37,6 +39,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'the store takes batches of an earlier epoch',
     edits: [edit('controller/adapters/memory-store.ts', 'if (batch.marks.epoch < held.marks.epoch)', 'if (false as boolean)')],
     likes: ['second_controller'],
+    directed: { test: 'test/contract/store.test.ts' },
   },
   {
     name: 'r3-stale-epoch-obeyed',
@@ -47,6 +50,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(`${SERVER}/durable-state.ts`, '    if (epoch < this.#highestEpoch) return false\n', ''),
     ],
     likes: ['second_controller', 'delay', 'hold', 'reorder'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-other-boot-obeyed',
@@ -60,6 +64,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['crash', 'bounce', 'node_disk_lost'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-late-command-obeyed',
@@ -67,6 +72,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a server obeys a command whose time is over',
     edits: [edit(`${SERVER}/commands.ts`, "    if (envelopes.mono() > command.valid_until_mono) return 'expired'\n", '')],
     likes: ['delay', 'hold', 'reorder'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-start-without-lease',
@@ -74,6 +80,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a server starts a task without a run lease',
     edits: [edit(`${SERVER}/commands.ts`, "    if (!lease.holds(envelopes.mono())) return 'no_lease'\n", '')],
     likes: LINKS,
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-old-attempt-starts',
@@ -87,6 +94,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['duplicate', 'delay', 'drop'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-start-without-room',
@@ -94,6 +102,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a server starts a task that does not fit beside the reserve',
     edits: [edit(`${SERVER}/commands.ts`, "    if (!ledger.fits(gpus, vram_mib)) return 'no_vram'\n", '')],
     likes: LINKS,
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-refusal-burns-nothing',
@@ -107,6 +116,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['duplicate', 'delay', 'reorder'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-never-seen-burns-nothing',
@@ -114,6 +124,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an attempt of which the controller was told never_seen may start later',
     edits: [edit(`${SERVER}/commands.ts`, 'isBurned ? durable.persist() : durable.burn(task_id, attempt)', 'durable.persist()')],
     likes: ['delay', 'reorder', 'hold'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r3-refusing-node-asked-again',
@@ -137,6 +148,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(`${SERVER}/lease-watch.ts`, '    this.#plan(lengthMs)\n', '    void lengthMs\n'),
     ],
     likes: LINKS,
+    directed: { test: 'test/unit/server-core-lease.test.ts' },
   },
   {
     name: 'r4-lease-end-ends-nobody',
@@ -161,6 +173,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit('simulator/fleet/simulated-device.ts', '      isLeased: true,\n', "      isLeased: start.onNodeLoss !== 'wait',\n"),
     ],
     likes: LINKS,
+    directed: { test: 'test/unit/server-core-lease.test.ts' },
   },
   {
     name: 'r4-nobody-adopted',
@@ -168,6 +181,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a starting server knows nothing of the tasks that live on under their guards',
     edits: [edit(`${SERVER}/server-core.ts`, '    adopt(this.#parts, this.#growths)\n', '    void adopt\n')],
     likes: ['bounce'],
+    directed: { test: 'test/unit/server-core-adoption.test.ts' },
   },
   {
     name: 'r4-lease-from-receipt',
@@ -181,6 +195,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['delay', 'reorder', 'hold'],
+    directed: { test: 'test/unit/server-core-lease.test.ts' },
   },
   {
     name: 'r5-requeued-at-once',
@@ -194,6 +209,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: LINKS,
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r5-no-new-window-after-start',
@@ -201,6 +217,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a controller that starts grants its nodes no new window',
     edits: [edit(`${ENGINE}/node-word.ts`, '  grantLease(word, leaseMs, now)\n  word.longLeaseEndsAt', '  word.longLeaseEndsAt')],
     likes: CRASHES,
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r5-unconfirmed-start-given-up-early',
@@ -222,6 +239,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['settings'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r5-operator-requeue-asks-nobody',
@@ -235,6 +253,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['requeues'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r5-no-brake-on-mass-silence',
@@ -257,6 +276,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['delay', 'reorder', 'duplicate', 'hold'],
+    directed: { test: 'test/unit/liveness-order.test.ts' },
   },
   {
     name: 'r6-absent-before-confirmed',
@@ -270,6 +290,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['delay', 'reorder'],
+    directed: { test: 'test/unit/liveness-order.test.ts' },
   },
   {
     name: 'r6-unacknowledged-end-is-absence',
@@ -279,6 +300,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(`${ENGINE}/node-registry.ts`, '  for (const ref of unacked) present.add(`${ref.task_id}/${ref.attempt}`)\n', '  void unacked\n'),
     ],
     likes: ['drop', 'delay', 'partition'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r6-absence-ignored',
@@ -286,6 +308,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an attempt that a node no longer has is believed to run for ever',
     edits: [edit(`${ENGINE}/node-registry.ts`, '  settleAbsent(c, node, present, now)\n', '  void settleAbsent\n')],
     likes: ['crash', 'node_disk_lost'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r6-lower-boot-accepted',
@@ -299,6 +322,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['node_disk_lost'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r6-nothing-in-doubt-after-reset',
@@ -320,6 +344,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['duplicate', 'drop', 'delay'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r7-finished-duplicate-unknown',
@@ -333,6 +358,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['duplicate', 'drop', 'delay'],
+    directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
   {
     name: 'r7-never-seen-ignored',
@@ -340,6 +366,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'never_seen changes nothing',
     edits: [edit(`${ENGINE}/node-events.ts`, "  else returnToPending(c, placement, 'never_seen', now)\n", '')],
     likes: ['delay', 'hold', 'bounce', 'crash'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r7-gone-ignored',
@@ -349,6 +376,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(`${ENGINE}/node-events.ts`, "      return endLost(c, placement, 'gone', 'the node no longer has it', now)\n", '      return\n'),
     ],
     likes: ['drop', 'crash'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r7-repeated-swap-is-new',
@@ -362,6 +390,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['duplicate', 'drop', 'delay'],
+    directed: { test: 'test/unit/server-core-swaps.test.ts' },
   },
   {
     name: 'r8-any-attempt-completes',
@@ -375,6 +404,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: LINKS,
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r9-idle-leader-never-renews',
@@ -382,6 +412,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an idle controller does not write its epoch, and never learns that it was replaced',
     edits: [edit(`${WIRE}/silence.ts`, '      engine.renewEpoch()\n', '')],
     likes: ['second_controller'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r10-goes-on-after-a-failed-commit',
@@ -395,6 +426,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: ['fsync_error', 'disk_full', 'second_controller'],
+    directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r11-no-bound-in-flight',
@@ -409,6 +441,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(`${WIRE}/outbound.ts`, 'while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken', 'while (line.taken'),
     ],
     likes: ['crowd'],
+    directed: { test: 'test/unit/liveness-order.test.ts' },
   },
   {
     name: 'r11-two-commands-of-one-task',
@@ -422,6 +455,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: LINKS,
+    directed: { test: 'test/unit/liveness-order.test.ts' },
   },
   {
     name: 'r11-no-bound-on-pending',

@@ -108,12 +108,14 @@ const VICTIMS: readonly Mutant[] = [
       edit(`${SWAP}/swap.ts`, '  if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED\n', '  void isCovered\n'),
       edit(`${SWAP}/swap.ts`, "isCollecting ? 'collect' : 'cover'", "isCollecting ? 'collect' : 'collect'"),
     ],
+    directed: { test: 'test/unit/swap-victims.test.ts' },
   },
   {
     name: 's-levels-reversed',
     rule: 'swap',
     says: 'already swapped tasks leave before those that were not',
     edits: [edit(`${SWAP}/order.ts`, '  return candidate.isSwappedThisRound ? 1 : 0\n', '  return candidate.isSwappedThisRound ? 0 : 1\n')],
+    directed: { test: 'test/unit/swap-victims.test.ts' },
   },
   {
     name: 's-p0-level-first',
@@ -127,12 +129,14 @@ const VICTIMS: readonly Mutant[] = [
       ),
     ],
     likes: ['priorities'],
+    directed: { test: 'test/unit/swap-victims.test.ts' },
   },
   {
     name: 's-level-not-taken-whole',
     rule: 'swap',
     says: 'a level that is needed whole gives only its largest task',
     edits: [edit(`${SWAP}/victims.ts`, 'const taken = isTakenWhole ? level : ', 'const taken = isTakenWhole ? level.slice(0, 1) : ')],
+    directed: { test: 'test/unit/swap-victims.test.ts' },
   },
   {
     name: 's-oldest-not-first',
@@ -202,12 +206,14 @@ const RETURN: readonly Mutant[] = [
         '    kept += 0 * movingOutForMib(gpu, owner)\n',
       ),
     ],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-owned-bytes-not-missed',
     rule: 'return',
     says: "a shortage does not count others' owned bytes",
     edits: [edit(`${SWAP}/bytes.ts`, '    owned += owner.needMib\n', '    owned += 0 * owner.needMib\n')],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-returns-before-free',
@@ -234,6 +240,7 @@ const RETURN: readonly Mutant[] = [
         'hasAged(entry, policy, now) ? 0 : 1',
       ),
     ],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-no-aging-of-returns',
@@ -259,6 +266,7 @@ const RETURN: readonly Mutant[] = [
         '      return makeRoomOfCollector(c, entry, now)\n',
       ),
     ],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-no-collector',
@@ -273,6 +281,7 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'a node has more than one collector',
     edits: [edit(`${ENGINE}/node-queue.ts`, '  if (node.collector !== null) return false\n', '')],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-collector-stays-for-p0',
@@ -282,6 +291,7 @@ const RETURN: readonly Mutant[] = [
       edit(`${ENGINE}/node-queue.ts`, '      if (makeRoomOfCollector(c, entry, now)) return true\n', '      void makeRoomOfCollector\n'),
     ],
     likes: ['priorities'],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-no-holds-of-old-entries',
@@ -308,6 +318,7 @@ const RETURN: readonly Mutant[] = [
       ),
     ],
     likes: ['growth'],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-wish-ignored',
@@ -316,6 +327,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(`${ENGINE}/node-events.ts`, "  if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)\n", ''),
     ],
+    directed: { test: 'test/property/swap-engine.test.ts' },
   },
 ]
 
