@@ -26,7 +26,7 @@ export interface HuntOptions {
 const ROOT = join(import.meta.dirname, '../..')
 const HOOK = join(import.meta.dirname, 'load-mutant.ts')
 /** A world that takes longer over one seed does not end by itself. */
-const SILENT_MS = 20_000
+const SILENT_MS = 60_000
 
 export async function hunt(mutant: Mutant, options: HuntOptions): Promise<Catch> {
   const found = await judgeInMutant(mutant, seedsFor(mutant, options), options.maxMs)

@@ -170,7 +170,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a task whose start is not acknowledged outlives the lease when its policy is wait',
     edits: [
       edit(`${SERVER}/lease-watch.ts`, "attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged", "attempt.onNodeLoss !== 'wait'"),
-      edit('simulator/fleet/simulated-device.ts', '      isLeased: true,\n', "      isLeased: start.onNodeLoss !== 'wait',\n"),
+      edit('simulator/fleet/simulated-process.ts', '    isLeased: true,\n', "    isLeased: start.onNodeLoss !== 'wait',\n"),
     ],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-lease.test.ts' },
