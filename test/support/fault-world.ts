@@ -11,14 +11,17 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { TaskState } from '../../controller/domain/task.ts'
 import { isFinal } from '../../controller/domain/task.ts'
 import type { TaskRequest } from '../../controller/engine/commands.ts'
-import type { Clock } from '../../controller/ports/clock.ts'
-import { RANK_ARRIVAL, RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type { Batch, Store } from '../../controller/ports/store.ts'
+import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
+import type { Store } from '../../controller/ports/store.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { NodeStorage } from '../../gpu-server/core/storage.ts'
-import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, Instant, OnNodeLoss } from '../../protocol/units.ts'
+import { FaultTally } from '../../simulator/faults/fault-tally.ts'
+import { FaultyStorage } from '../../simulator/faults/faulty-storage.ts'
+import type { Committer } from '../../simulator/faults/mortal-store.ts'
+import { soundDisk, storeOf } from '../../simulator/faults/mortal-store.ts'
+import { ProcessClock } from '../../simulator/faults/process-clock.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { OpenWorkload } from '../../simulator/fleet/workload.ts'
 import type { SimTask } from '../../simulator/scenario/scenario.ts'
@@ -78,6 +81,8 @@ export class FaultWorld {
   readonly acknowledged = new Set<string>()
   readonly faults: unknown[] = []
   readonly #o: FaultWorldOptions
+  readonly #disk = soundDisk()
+  readonly #tally = new FaultTally()
   readonly #store = createMemoryStore({ retainEvents: 100_000 })
   readonly #workload = new OpenWorkload()
   readonly #random
@@ -88,11 +93,12 @@ export class FaultWorld {
   constructor(options: FaultWorldOptions = {}) {
     this.#o = options
     this.#start = this.clock.now()
+    this.#disk.slowMs = options.commitMs ?? 0
     this.#random = createSeededRandom(options.seed ?? 1)
     this.network = new FaultyNetwork(this.clock, this.#random.stream('network'))
     for (let i = 1; i <= (options.nodes ?? 2); i++) {
       const name = `n${i}`
-      this.hosts.set(name, { name, id: nodeIdFromName(name), storage: createMemoryStorage(), server: null, endpoint: null })
+      this.hosts.set(name, { name, id: nodeIdFromName(name), storage: new FaultyStorage(() => {}), server: null, endpoint: null })
     }
   }
 
@@ -123,10 +129,17 @@ export class FaultWorld {
   async startController(): Promise<void> {
     const name = `controller${this.#lives.length}`
     const endpoint = this.network.endpoint(name)
-    const clock = new MortalClock(this.clock)
+    const clock = new ProcessClock(this.clock)
     const random = createSeededRandom(`${this.#o.seed ?? 1}/${name}`)
+    const committer: Committer = {
+      get isOver() {
+        return life.isOver
+      },
+      die: () => this.#end(life, clock),
+      dieAtNextCommand: () => {},
+    }
     const controller = createController(
-      { clock, random, bus: endpoint, store: this.#storeFor(() => life.isOver) },
+      { clock, random, bus: endpoint, store: this.#storeFor(committer) },
       {
         initialConfig: { ...SHORT, ...this.#o.config },
         ...(this.#o.watch === undefined ? {} : { watch: this.#o.watch() }),
@@ -143,12 +156,12 @@ export class FaultWorld {
     await controller.start()
   }
 
-  readonly #mortals = new Map<Life, MortalClock>()
+  readonly #mortals = new Map<Life, ProcessClock>()
 
   /** As with kill -9: nothing of what is under way is finished. */
   killController(): void {
     const life = this.#lives.at(-1)
-    if (life !== undefined) this.#end(life, this.#mortals.get(life) as MortalClock)
+    if (life !== undefined) this.#end(life, this.#mortals.get(life) as ProcessClock)
   }
 
   /** The next one starts at once; it has begun when time has passed. */
@@ -161,29 +174,15 @@ export class FaultWorld {
     return this.#finals.has(id)
   }
 
-  #end(life: Life, clock: MortalClock): void {
+  #end(life: Life, clock: ProcessClock): void {
     life.isOver = true
     life.endpoint.kill()
     clock.isDead = true
   }
 
-  #storeFor(isOver: () => boolean): Store {
-    const inner = this.#store
-    const commitMs = this.#o.commitMs ?? 0
-    if (commitMs === 0) return { ...inner, commit: (batch) => (isOver() ? new Promise(() => {}) : inner.commit(batch)) }
-    const random = this.#random.stream('store')
-    const later = (then: () => void): void => {
-      this.clock.at(this.clock.now() + Math.floor(random() * commitMs), () => isOver() || then(), RANK_DEVICE)
-    }
-    const commit = (batch: Batch): Promise<void> =>
-      new Promise((resolve, reject) => {
-        later(() => {
-          const committed = inner.commit(batch)
-          if (committed === undefined) later(resolve)
-          else committed.catch(reject)
-        })
-      })
-    return { ...inner, commit }
+  #storeFor(process: Committer): Store {
+    const [clock, random, tally] = [this.clock, this.#random.stream('store'), this.#tally]
+    return storeOf(process, { inner: this.#store, disk: this.#disk, clock, random, tally, onDurable: () => {}, onPromise: () => {} })
   }
 
   // ── servers ─────────────────────────────────────────────────────────────────
@@ -207,13 +206,13 @@ export class FaultWorld {
 
   /** Its disk is lost: it knows neither its boots nor what it ran. */
   wipe(name: string): void {
-    this.#host(name).storage = createMemoryStorage()
+    this.#host(name).storage = new FaultyStorage(() => {})
   }
 
   /** A copy of the machine that thinks it is that node; it is called by another name here. */
   startClone(name: string, cloneName: string): void {
     const endpoint = this.network.endpoint(cloneName)
-    const storage = createMemoryStorage()
+    const storage = new FaultyStorage(() => {})
     const server = this.#serverOf(name, storage, endpoint)
     this.hosts.set(cloneName, { name: cloneName, id: nodeIdFromName(name), storage, server, endpoint })
     server.start()
@@ -336,27 +335,5 @@ export class FaultWorld {
     const host = this.hosts.get(name)
     if (host === undefined) throw new Error(`no machine ${name}`)
     return host
-  }
-}
-
-/** The clock of a process that may die: then none of its timers runs. */
-class MortalClock implements Clock {
-  isDead = false
-  readonly #inner: Clock
-
-  constructor(inner: Clock) {
-    this.#inner = inner
-  }
-
-  now(): Instant {
-    return this.#inner.now()
-  }
-
-  at(...[instant, fn, rank]: Parameters<Clock['at']>): ReturnType<Clock['at']> {
-    return this.#inner.at(instant, () => this.isDead || fn(), rank)
-  }
-
-  soon(...[fn, rank]: Parameters<Clock['soon']>): void {
-    this.#inner.soon(() => this.isDead || fn(), rank)
   }
 }
