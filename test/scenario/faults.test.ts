@@ -2,7 +2,15 @@
 import { globSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { runCheckTask } from '../../cli/check-run.ts'
+import { openDesk } from '../../cli/operator-desk.ts'
+import { createChecker } from '../../simulator/check/checker.ts'
+import type { Checker } from '../../simulator/check/checker.ts'
+import { runScenario } from '../../simulator/run.ts'
+import type { Run } from '../../simulator/run.ts'
 import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+
+const NO_IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
 
 it('every kind of fault fires in a scenario of its own', { timeout: 120_000 }, async () => {
   const fired = new Map<string, number>()
@@ -15,4 +23,45 @@ it('every kind of fault fires in a scenario of its own', { timeout: 120_000 }, a
     }
   }
   expect(FAULT_KINDS.filter((kind) => !fired.has(kind))).toEqual([])
+})
+
+it('an operator whose controller is away, slow or dies over the request asks again, and is answered once', async () => {
+  const text = `
+scenario: operator
+version: 1
+clock: { until: 10m, drain: false }
+fleet: [{ name: "n{i}", count: 2, gpu: { vram_mib: 40960 } }]
+workload: [{ task: { id: t, vram_mib: 8Gi, run: 5m } }]
+operator:
+  - { at: 65s, put: /api/v1/config, body: { default_vram_overcommit_percent: 10 }, expect: 200 }
+  - { at: 3m, put: /api/v1/config, body: { default_vram_overcommit_percent: 20 }, expect: 200 }
+  - { at: 4m, get: /api/v1/config, expect: 200 }
+  - { at: 5m, put: /api/v1/config, body: { default_vram_overcommit_percent: 30 }, expect: 200 }
+faults:
+  - { at: 1m, crash: controller, for: 20s }
+  - { at: 2m, slow_disk: controller, ms: 3s, for: 90s }
+  - { at: 5m, crash: controller, at_point: before_persist }
+assert: { always: all }
+`
+  const { scenario } = loadScenario({ text, baseDir: '/nowhere' })
+  const changes: number[] = []
+  const play = async (): Promise<Run> => {
+    let checker: Checker | null = null
+    const run = await runScenario(scenario, NO_IDENTITY, {
+      openDesk,
+      watch: (world) => {
+        checker = createChecker(world, scenario.assertions)
+        world.listen((events) => {
+          for (const { kind, data } of events) if (kind === 'config_changed') changes.push(Number(data['default_vram_overcommit_percent']))
+        })
+        return checker
+      },
+    })
+    expect((checker as Checker | null)?.finish(run.result.metrics)).toEqual([])
+    expect(run.operatorFaults).toEqual([])
+    return run
+  }
+  const { digest } = (await play()).result
+  expect(changes).toEqual([10, 20, 30])
+  expect((await play()).result.digest).toBe(digest)
 })
