@@ -5,6 +5,7 @@ import { Shell } from './components/shell.tsx'
 import { Dashboard } from './pages/dashboard/dashboard.tsx'
 import { ClusterProvider } from './state/cluster.tsx'
 
+const Settings = lazy(() => import('./pages/settings/settings.tsx'))
 const NotFound = lazy(() => import('./pages/not-found.tsx'))
 
 export function App(): JSX.Element {
@@ -17,6 +18,7 @@ export function App(): JSX.Element {
       )}
     >
       <Route path="/" component={Dashboard} />
+      <Route path="/settings" component={Settings} />
       <Route path="*" component={NotFound} />
     </Router>
   )

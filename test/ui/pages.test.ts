@@ -4,7 +4,10 @@ import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { serve, type Served } from '../support/served.ts'
 
-const PAGES: readonly (readonly [path: string, heading: string])[] = [['/', 'Dashboard']]
+const PAGES: readonly (readonly [path: string, heading: string])[] = [
+  ['/', 'Dashboard'],
+  ['/settings', 'Settings'],
+]
 
 const folder = temporaryFolder()
 let served: Served

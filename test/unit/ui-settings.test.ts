@@ -1,0 +1,54 @@
+/** What Settings makes of the description of the interface, and of what people type. */
+import { beforeAll, describe, expect, test } from 'vitest'
+import { CONFIG_RULES, DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import { differences, fieldsOf, isLowering, readField, rangeOf, type FieldInfo, type OpenApi } from '../../ui/pages/settings/fields.ts'
+import { apiClient } from '../support/api-client.ts'
+import { FakeController } from '../support/api-world.ts'
+
+let fields: readonly FieldInfo[]
+const field = (name: string): FieldInfo => fields.find((each) => each.name === name) as FieldInfo
+
+beforeAll(async () => {
+  const api = await apiClient(new FakeController())
+  fields = fieldsOf((await api.send('GET', '/openapi.json')).body as OpenApi)
+  await api.app.close()
+})
+
+test('the fields are those of the configuration, with their ranges and defaults', () => {
+  expect(fields.map(({ name }) => name)).toEqual(Object.keys(CONFIG_RULES))
+  for (const { name, byDefault, min, max, choices, isNullable, meaning } of fields) {
+    const rule = CONFIG_RULES[name]
+    expect([name, byDefault]).toEqual([name, DEFAULT_CONFIG[name]])
+    expect([name, meaning.length > 10]).toEqual([name, true])
+    if (rule.kind === 'choice') expect(choices).toEqual(rule.choices)
+    else expect([choices, min, max, isNullable]).toEqual([null, rule.min, rule.max, rule.nullable])
+  }
+})
+
+describe('what is typed', () => {
+  test.each(['1001', '-1', '−1', '1.5', '', ' ', 'abc', '1e2', '0x10', '٣', 'NaN'])('%j is no percentage', (text) => {
+    const percent = field('default_vram_overcommit_percent')
+    expect(readField(percent, text)).toEqual({ ok: false, why: `It must be ${rangeOf(percent)}.` })
+  })
+
+  test.each([
+    ['default_vram_overcommit_percent', '0', 0],
+    ['default_vram_overcommit_percent', ' 1000 ', 1000],
+    ['max_residency_seconds', '', null],
+    ['placement_strategy', 'spread', 'spread'],
+  ])('%s: %j is %j', (name, text, value) => {
+    expect(readField(field(name), text)).toEqual({ ok: true, value })
+  })
+
+  test('a choice that is none is refused', () => {
+    expect(readField(field('placement_strategy'), 'worst_fit').ok).toBe(false)
+  })
+})
+
+test('differences leave out what is the same and what is no setting; lowering is seen', () => {
+  const changes = differences({ a: 1, b: null, source: 'environment', revision: 0 }, { a: 2, b: null, source: 'persisted', revision: 1 })
+  expect(changes).toEqual([{ name: 'a', before: 1, after: 2 }])
+  const percent = (before: number, after: number) => [{ name: 'default_vram_overcommit_percent' as const, before, after }]
+  expect([isLowering(percent(50, 20)), isLowering(percent(20, 50)), isLowering([])]).toEqual([true, false, false])
+  expect(isLowering([{ name: 'safety_reserve_mib', before: 1, after: 2 }])).toBe(true)
+})

@@ -1,0 +1,100 @@
+/** What a change would do, as a dry run answers it: figures before and after, who is over, who would fit; and the forecast, or why there is none. */
+import { For, Show, type JSX } from 'solid-js'
+import type { ImpactBody } from '../../controller/api/schema/impact.ts'
+import { mib, whole } from '../format/figures.ts'
+import { ForecastTable } from './forecast.tsx'
+
+export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
+  const total = () => props.impact.total
+  return (
+    <div class="stack">
+      <div class="scroll" tabindex="0" role="group" aria-label="Before and after">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">All GPUs</th>
+              <th scope="col" class="number">
+                before
+              </th>
+              <th scope="col" class="number">
+                after
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            <For
+              each={
+                [
+                  ['Schedulable VRAM', 'effective_schedulable_mib'],
+                  ['May be promised', 'commit_limit_mib'],
+                  ['Promised beyond that', 'over_committed_mib'],
+                  ['Missing from the reserve', 'reserve_deficit_mib'],
+                ] as const
+              }
+            >
+              {([name, key]) => (
+                <tr>
+                  <td>{name}</td>
+                  <td class="number">{mib(total().before[key])}</td>
+                  <td class="number">{mib(total().after[key])}</td>
+                </tr>
+              )}
+            </For>
+          </tbody>
+        </table>
+      </div>
+      <ul>
+        <li>
+          {whole(props.impact.pending.would_fit)} waiting tasks would fit that fit nowhere now
+          <Show when={props.impact.pending.cut}> (of the first {whole(props.impact.pending.looked_at)} looked at)</Show>.
+        </li>
+        <li>{whole(props.impact.pending.infeasible)} waiting tasks could never be placed then, and could now.</li>
+        <li>
+          {whole(props.impact.gpu_over_count)} GPUs would be over their limit. Nobody leaves because of it: it shrinks as tasks end or leave
+          for others.
+        </li>
+        <li>{whole(props.impact.residency_impossible_count)} placed tasks could not come back into VRAM.</li>
+      </ul>
+      <Show when={props.impact.nodes.length > 0}>
+        <details>
+          <summary>
+            {whole(props.impact.node_count)} nodes change
+            <Show when={props.impact.node_count > props.impact.nodes.length}>; the first {props.impact.nodes.length}</Show>
+          </summary>
+          <div class="scroll" tabindex="0" role="group" aria-label="Nodes that change">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Node</th>
+                  <th scope="col" class="number">
+                    schedulable before
+                  </th>
+                  <th scope="col" class="number">
+                    after
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                <For each={props.impact.nodes}>
+                  {(node) => (
+                    <tr>
+                      <td class="text">{node.name}</td>
+                      <td class="number">{mib(node.before.effective_schedulable_mib)}</td>
+                      <td class="number">{mib(node.after.effective_schedulable_mib)}</td>
+                    </tr>
+                  )}
+                </For>
+              </tbody>
+            </table>
+          </div>
+        </details>
+      </Show>
+      <section aria-label="Forecast">
+        <h3>Forecast</h3>
+        <Show when={props.impact.forecast} fallback={<p class="quiet">— {props.impact.forecast_unavailable_because}</p>}>
+          {(forecast) => <ForecastTable forecast={forecast()} />}
+        </Show>
+      </section>
+    </div>
+  )
+}

@@ -1,0 +1,110 @@
+/** A change of the configuration under way: what was typed, against what, its plan, and what the controller says of it. */
+import { useQueryClient } from '@tanstack/solid-query'
+import { createMemo, createSignal } from 'solid-js'
+import type { ChangedConfigBody, ConfigBody } from '../../../controller/api/schema/config.ts'
+import { Refused } from '../../api/client.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { differences, readField, textOf, type FieldInfo, type FieldName } from './fields.ts'
+import type { Plan } from './plan-panel.tsx'
+
+export interface ChangeProps {
+  readonly fields: readonly FieldInfo[]
+  /** As it is now, kept up to date. */
+  readonly live: ConfigBody
+  readonly etag: string | null
+}
+
+export function createChange(props: ChangeProps) {
+  const { api } = useCluster()
+  const queries = useQueryClient()
+  /** What was typed and not applied yet, by field. */
+  const [typed, setTyped] = createSignal<Readonly<Partial<Record<FieldName, string>>>>({})
+  /** What it was typed against: a change by somebody else is a conflict only where something is typed. */
+  const [base, setBase] = createSignal<{ readonly config: ConfigBody; readonly etag: string | null } | null>(null)
+  const [plan, setPlan] = createSignal<Plan | null>(null)
+  const [problem, setProblem] = createSignal<Error | null>(null)
+  const [isBusy, setBusy] = createSignal(false)
+
+  const against = () => base() ?? { config: props.live, etag: props.etag }
+  const isConflict = (): boolean => base() !== null && base()?.config.revision !== props.live.revision
+  const textFor = (field: FieldInfo): string => typed()[field.name] ?? textOf(props.live[field.name])
+  const reads = createMemo(() => props.fields.map((field) => ({ field, read: readField(field, textFor(field)) })))
+  const wanted = createMemo(() =>
+    Object.fromEntries(
+      reads().flatMap(({ field, read }) => (read.ok && typed()[field.name] !== undefined ? [[field.name, read.value]] : [])),
+    ),
+  )
+  const changes = createMemo(() => differences(against().config, wanted()))
+  const problemOf = (field: FieldInfo): string | null => {
+    const read = readField(field, textFor(field))
+    return read.ok ? refusalOf(problem(), field.name) : read.why
+  }
+  const isValid = (): boolean => reads().every(({ read }) => read.ok)
+
+  const type = (name: FieldName, text: string): void => {
+    if (base() === null) setBase({ config: props.live, etag: props.etag })
+    setTyped({ ...typed(), [name]: text })
+    setPlan(null)
+    setProblem(null)
+  }
+  const forget = (): void => {
+    setTyped({})
+    setBase(null)
+    setPlan(null)
+    setProblem(null)
+  }
+  const send = async (isDryRun: boolean): Promise<ChangedConfigBody | null> => {
+    setBusy(true)
+    setProblem(null)
+    try {
+      const body = Object.fromEntries(changes().map(({ name, after }) => [name, after]))
+      const query = isDryRun ? { dry_run: true } : {}
+      return (await api.send<ChangedConfigBody>('PUT', '/config', { query, body, ifMatch: against().etag })).body
+    } catch (error) {
+      setProblem(error as Error)
+      if (error instanceof Refused && error.status === 412) await queries.invalidateQueries({ queryKey: ['config'] })
+      return null
+    } finally {
+      setBusy(false)
+    }
+  }
+  const makePlan = async (): Promise<void> => {
+    if (!isValid() || changes().length === 0) return
+    const answer = await send(true)
+    if (answer?.impact !== undefined) setPlan({ title: 'What the change would do', changes: changes(), impact: answer.impact })
+  }
+  const apply = async (): Promise<void> => {
+    const answer = await send(false)
+    if (answer === null) return
+    forget()
+    await queries.invalidateQueries({ queryKey: ['config'] })
+  }
+  /** Goes on with what was typed, against the configuration as it is now. */
+  const rebase = (): void => {
+    setBase({ config: props.live, etag: props.etag })
+    setPlan(null)
+    setProblem(null)
+  }
+  return {
+    typed,
+    plan,
+    problem,
+    isBusy,
+    against,
+    isConflict,
+    textFor,
+    problemOf,
+    isValid,
+    changes,
+    type,
+    forget,
+    makePlan,
+    apply,
+    rebase,
+    dropPlan: () => setPlan(null),
+  }
+}
+
+function refusalOf(error: Error | null, name: string): string | null {
+  return error instanceof Refused ? error.detailOf(`/${name}`) : null
+}

@@ -1,0 +1,69 @@
+import { For, Show, type JSX } from 'solid-js'
+import { rangeOf, shown, textOf, type FieldInfo, type FieldValue } from './fields.ts'
+import styles from './settings.module.css'
+
+export interface FieldProps {
+  readonly field: FieldInfo
+  readonly text: string
+  readonly live: FieldValue
+  readonly problem: string | null
+  readonly onType: (text: string) => void
+}
+
+export function Field(props: FieldProps): JSX.Element {
+  const id = () => `field-${props.field.name}`
+  const isSlider = (): boolean => props.field.name === 'default_vram_overcommit_percent'
+  const described = () => `${id()}-help ${id()}-problem`
+  return (
+    <div class={styles['field']}>
+      <label for={id()}>{props.field.name}</label>
+      <div class="row">
+        <Show
+          when={props.field.choices}
+          fallback={
+            <input
+              id={id()}
+              inputmode="numeric"
+              autocomplete="off"
+              value={props.text}
+              aria-invalid={props.problem !== null}
+              aria-describedby={described()}
+              onInput={(event) => props.onType(event.currentTarget.value)}
+            />
+          }
+        >
+          {(choices) => (
+            <select
+              id={id()}
+              value={props.text}
+              aria-describedby={described()}
+              onChange={(event) => props.onType(event.currentTarget.value)}
+            >
+              <For each={choices()}>{(choice) => <option value={choice}>{choice}</option>}</For>
+            </select>
+          )}
+        </Show>
+        <Show when={isSlider()}>
+          <input
+            type="range"
+            aria-label="Overcommit, percent"
+            min={props.field.min}
+            max={props.field.max}
+            step="5"
+            value={Number.isInteger(Number(props.text)) ? props.text : '0'}
+            onInput={(event) => props.onType(event.currentTarget.value)}
+          />
+        </Show>
+        <Show when={props.text !== textOf(props.live)}>
+          <span class="warn">was {shown(props.live)}</span>
+        </Show>
+      </div>
+      <p id={`${id()}-problem`} class="bad" role={props.problem === null ? undefined : 'alert'}>
+        {props.problem}
+      </p>
+      <p id={`${id()}-help`} class="quiet">
+        {props.field.meaning}. {rangeOf(props.field)}; default {shown(props.field.byDefault)}.
+      </p>
+    </div>
+  )
+}

@@ -1,0 +1,70 @@
+/** A change as a plan: what differs, what it would do, and only then the button that does it. */
+import { createSignal, For, onMount, Show, type JSX } from 'solid-js'
+import type { ImpactBody } from '../../../controller/api/schema/impact.ts'
+import { Impact } from '../../components/impact.tsx'
+import { isLowering, shown, type Difference } from './fields.ts'
+
+export interface Plan {
+  readonly title: string
+  readonly changes: readonly Difference[]
+  readonly impact: ImpactBody
+}
+
+export interface PlanPanelProps {
+  readonly plan: Plan
+  /** Why it cannot be applied; null: it can. */
+  readonly whyNot: string | null
+  readonly isBusy: boolean
+  readonly onApply: () => void
+  readonly onBack: () => void
+}
+
+export function PlanPanel(props: PlanPanelProps): JSX.Element {
+  let heading!: HTMLHeadingElement
+  const [isSure, setSure] = createSignal(false)
+  const asksTwice = (): boolean => isLowering(props.plan.changes)
+  onMount(() => heading.focus())
+  return (
+    <section class="card stack" aria-label="Plan">
+      <h2 ref={heading} tabindex="-1">
+        {props.plan.title}
+      </h2>
+      <table aria-label="Differences">
+        <tbody>
+          <For each={props.plan.changes}>
+            {({ name, before, after }) => (
+              <tr>
+                <td>
+                  <code class="text">{name}</code>
+                </td>
+                <td>
+                  {shown(before)} → <strong>{shown(after)}</strong>
+                </td>
+              </tr>
+            )}
+          </For>
+        </tbody>
+      </table>
+      <Impact impact={props.plan.impact} />
+      <Show when={asksTwice()}>
+        <label>
+          <input type="checkbox" checked={isSure()} onChange={(event) => setSure(event.currentTarget.checked)} /> This lowers what may be
+          promised. Nobody is moved out because of it; new tasks may wait longer. I mean it.
+        </label>
+      </Show>
+      <div class="row">
+        <button
+          class="primary"
+          onClick={() => props.onApply()}
+          disabled={props.whyNot !== null || props.isBusy || (asksTwice() && !isSure())}
+        >
+          Apply
+        </button>
+        <button onClick={() => props.onBack()}>Back</button>
+        <span class="quiet" role="status">
+          {props.whyNot ?? ''}
+        </span>
+      </div>
+    </section>
+  )
+}

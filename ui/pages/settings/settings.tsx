@@ -1,0 +1,102 @@
+/** The configuration: every field with what it means, a change as a plan first, and what was before. */
+import { useQuery } from '@tanstack/solid-query'
+import { createMemo, For, Show, type JSX } from 'solid-js'
+import type { ConfigBody } from '../../../controller/api/schema/config.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { Field } from './field.tsx'
+import { fieldsOf, type OpenApi } from './fields.ts'
+import { createChange, type ChangeProps } from './change.ts'
+import { History } from './history.tsx'
+import { PlanPanel } from './plan-panel.tsx'
+import { Conflict } from './conflict.tsx'
+
+export default function Settings(): JSX.Element {
+  const { api } = useCluster()
+  const description = useQuery(() => ({
+    queryKey: ['openapi'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<OpenApi>('/openapi.json', {}, signal),
+    staleTime: Infinity,
+    gcTime: Infinity,
+  }))
+  const config = useQuery(() => ({
+    queryKey: ['config'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.send<ConfigBody>('GET', '/config', { signal }),
+  }))
+  const fields = createMemo(() => (description.data === undefined ? [] : fieldsOf(description.data)))
+  return (
+    <div class="stack">
+      <h1>Settings</h1>
+      <QueryState query={description}>
+        {() => <QueryState query={config}>{(answer) => <Form fields={fields()} live={answer().body} etag={answer().etag} />}</QueryState>}
+      </QueryState>
+    </div>
+  )
+}
+
+function Form(props: ChangeProps): JSX.Element {
+  const { session } = useCluster()
+  const change = createChange(props)
+  const submit = (event: Event): void => {
+    event.preventDefault()
+    void change.makePlan()
+  }
+  const whyNot = (): string | null => (change.isConflict() ? 'Somebody else has changed the configuration.' : session.whyNot('operator'))
+  return (
+    <>
+      <p class="quiet">
+        {props.live.source === 'persisted'
+          ? `Revision ${props.live.revision}, stored.`
+          : 'From the environment and the defaults; nothing is stored yet.'}
+      </p>
+      <Show when={change.isConflict()}>
+        <Conflict before={change.against().config} now={props.live} onGoOn={change.rebase} onForget={change.forget} />
+      </Show>
+      <form class="card stack" aria-label="Configuration" onSubmit={(event) => submit(event)}>
+        <For each={props.fields}>
+          {(field) => (
+            <Field
+              field={field}
+              text={change.textFor(field)}
+              live={props.live[field.name]}
+              problem={change.problemOf(field)}
+              onType={(text) => change.type(field.name, text)}
+            />
+          )}
+        </For>
+        <Show when={change.problem()}>
+          {(error) => (
+            <p class="bad" role="alert">
+              {error().message}
+            </p>
+          )}
+        </Show>
+        <div class="row">
+          <button class="primary" type="submit" disabled={!change.isValid() || change.changes().length === 0 || change.isBusy()}>
+            Plan the change
+          </button>
+          <button type="button" onClick={change.forget} disabled={Object.keys(change.typed()).length === 0}>
+            Forget what I typed
+          </button>
+          <span class="quiet" role="status">
+            {change.changes().length === 0
+              ? 'Nothing is changed.'
+              : `${change.changes().length} of ${props.fields.length} fields are changed.`}
+          </span>
+        </div>
+      </form>
+      <Show when={change.plan()}>
+        {(made) => (
+          <PlanPanel
+            plan={made()}
+            whyNot={whyNot()}
+            isBusy={change.isBusy()}
+            onApply={() => void change.apply()}
+            onBack={change.dropPlan}
+          />
+        )}
+      </Show>
+      <History live={props.live} etag={props.etag} />
+    </>
+  )
+}
