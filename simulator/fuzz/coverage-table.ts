@@ -106,7 +106,6 @@ const RARE: readonly string[] = [
   'set_noswap accepted',
   'start refused disk_failed',
   'start refused other_boot',
-  'start refused stale_epoch',
   'swap_in refused expired',
   'swap_in refused no_vram',
   'swap_out refused expired',

@@ -25,6 +25,8 @@ interface NodeView {
 
 /** Two leases that overlap in one instant; clocks go by whole milliseconds. */
 const ROUNDING_MS = 2
+/** Decided before an answer, and told after it: a commit on a slow disk lies between. */
+const SLOW_COMMIT_MS = 5_000
 /** A controller that was replaced finds out within this: its timer, a commit on a slow disk, and its next answer. */
 const REPLACED_WITHIN_MS = 30_000
 
@@ -162,7 +164,7 @@ export class WireRules {
     const waitMs = (leases * view.leaseMs * 105) / 100
     const earlyMs = view.answeredAt + waitMs - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
-    if (leases > 0 && earlyMs > ROUNDING_MS) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
+    if (leases > 0 && earlyMs > SLOW_COMMIT_MS) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
   }
 
   #notReplaced(epoch: number): void {

@@ -1,0 +1,25 @@
+/** Of every rule of policy one mutant or two, with the seed that caught it last: it must catch it still. `make mutants` hunts all of them. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { hunt } from '../mutants/hunt.ts'
+import { MUTANTS } from '../mutants/mutants.ts'
+
+const OF_EACH_RULE = 2
+const OF_POLICY = ['admission', 'queue', 'swap', 'return']
+const caught = JSON.parse(readFileSync(join(import.meta.dirname, '../mutants/caught.json'), 'utf8')) as Record<string, number>
+
+const rules = [...new Set(MUTANTS.map(({ rule }) => rule))]
+const chosen = rules.flatMap((rule) =>
+  MUTANTS.filter((mutant) => mutant.rule === rule && caught[mutant.name] !== undefined && !TOO_SLOW.includes(mutant.name)).slice(
+    0,
+    OF_EACH_RULE,
+  ),
+)
+
+describe('a rule taken out', () => {
+  it.each(chosen)('$rule $name is noticed', { timeout: 120_000 }, async (mutant) => {
+    const found = await hunt(mutant, { maxSeeds: 0, maxMs: 60_000, knownSeed: caught[mutant.name] ?? null })
+    expect(found.by, mutant.says).toEqual({ seed: caught[mutant.name] })
+  })
+})
