@@ -5,6 +5,9 @@ import { Shell } from './components/shell.tsx'
 import { Dashboard } from './pages/dashboard/dashboard.tsx'
 import { ClusterProvider } from './state/cluster.tsx'
 
+const Events = lazy(() => import('./pages/events/events.tsx'))
+const Glossary = lazy(() => import('./pages/glossary.tsx'))
+const Groups = lazy(() => import('./pages/groups/groups.tsx'))
 const Settings = lazy(() => import('./pages/settings/settings.tsx'))
 const NotFound = lazy(() => import('./pages/not-found.tsx'))
 
@@ -18,6 +21,9 @@ export function App(): JSX.Element {
       )}
     >
       <Route path="/" component={Dashboard} />
+      <Route path="/groups" component={Groups} />
+      <Route path="/events" component={Events} />
+      <Route path="/glossary" component={Glossary} />
       <Route path="/settings" component={Settings} />
       <Route path="*" component={NotFound} />
     </Router>

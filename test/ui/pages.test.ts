@@ -6,7 +6,10 @@ import { serve, type Served } from '../support/served.ts'
 
 const PAGES: readonly (readonly [path: string, heading: string])[] = [
   ['/', 'Dashboard'],
+  ['/groups', 'Groups'],
+  ['/events', 'Events'],
   ['/settings', 'Settings'],
+  ['/glossary', 'Glossary'],
 ]
 
 const folder = temporaryFolder()

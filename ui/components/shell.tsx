@@ -66,6 +66,7 @@ export function Shell(props: { readonly children?: JSX.Element }): JSX.Element {
 
 function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }): JSX.Element {
   const { mode } = useWorld()
+  const path = usePath()
   const { feed, session } = useCluster()
   return (
     <header class={styles['top']}>
@@ -85,6 +86,9 @@ function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }
           </span>
         )}
       </Show>
+      <A href={path('/glossary')} title="Glossary">
+        ?
+      </A>
       <button onClick={nextTheme} title="Theme: as the system has it, light, dark">
         {theme() === 'system' ? 'Auto' : theme() === 'light' ? 'Light' : 'Dark'}
       </button>

@@ -1,0 +1,130 @@
+/** What happened, newest first: who, what, why. New ones wait behind a button, so that no row moves under the pointer. */
+import { A, useSearchParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { EVENT_GROUPS, eventWords, factsOf } from './event-words.ts'
+
+const PAGE = 100
+
+export default function Events(): JSX.Element {
+  const { api, feed } = useCluster()
+  const [search, setSearch] = useSearchParams()
+  const text = (name: string): string => (typeof search[name] === 'string' ? search[name] : '')
+  const [news, setNews] = createSignal(0)
+  feed.onEvents((events) => setNews(news() + (events?.length ?? 0)))
+  const events = useQuery(() => ({
+    // Not by the subject `events`: the list is read again when somebody asks for it, not by itself.
+    queryKey: ['events-page', text('kind'), text('task'), text('node'), text('before')],
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      api.get<EventPage>(
+        '/events',
+        { order: 'newest', limit: PAGE, kind: text('kind'), task: text('task'), node: text('node'), before: text('before') },
+        signal,
+      ),
+  }))
+  const showNews = (): void => {
+    setNews(0)
+    if (text('before') === '') void events.refetch()
+    else setSearch({ before: null })
+  }
+  const filter = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, before: null })
+  return (
+    <div class="stack">
+      <h1>Events</h1>
+      <form class="row" role="search" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          What{' '}
+          <select value={text('kind')} onChange={(event) => filter('kind', event.currentTarget.value)}>
+            <option value="">everything</option>
+            <For each={EVENT_GROUPS}>{({ name, kinds }) => <option value={kinds}>{name}</option>}</For>
+          </select>
+        </label>
+        <label>
+          Task <input type="search" value={text('task')} onChange={(event) => filter('task', event.currentTarget.value.trim())} />
+        </label>
+        <label>
+          Node{' '}
+          <input value={text('node')} placeholder="id of the node" onChange={(event) => filter('node', event.currentTarget.value.trim())} />
+        </label>
+        <button type="button" onClick={showNews} disabled={news() === 0 && text('before') === ''}>
+          {news() === 0 ? 'Up to date' : `${news()} new`}
+        </button>
+      </form>
+      <QueryState
+        query={events}
+        isEmpty={(page) => page.items.length === 0}
+        whenEmpty={
+          <p class="quiet">
+            {text('kind') + text('task') + text('node') === '' ? 'Nothing has happened yet.' : 'No event matches.'}{' '}
+            <button onClick={() => setSearch({ kind: null, task: null, node: null, before: null })}>Show everything</button>
+          </p>
+        }
+      >
+        {(page) => (
+          <>
+            <div class="scroll" tabindex="0" role="group" aria-label="Events, newest first">
+              <table>
+                <thead>
+                  <tr>
+                    <th scope="col" class="number">
+                      No.
+                    </th>
+                    <th scope="col">When</th>
+                    <th scope="col">What</th>
+                    <th scope="col">Task and node</th>
+                    <th scope="col">Who, why</th>
+                    <th scope="col">Facts</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  <For each={page().items}>{(event) => <Row event={event} />}</For>
+                </tbody>
+              </table>
+            </div>
+            <nav class="row" aria-label="Older and newer">
+              <button disabled={text('before') === ''} onClick={() => setSearch({ before: null })}>
+                Newest
+              </button>
+              <button disabled={page().next_before === null} onClick={() => setSearch({ before: String(page().next_before) })}>
+                Older
+              </button>
+            </nav>
+          </>
+        )}
+      </QueryState>
+    </div>
+  )
+}
+
+function Row(props: { readonly event: EventBody }): JSX.Element {
+  const path = usePath()
+  return (
+    <tr id={`event-${props.event.seq}`}>
+      <td class="number">{props.event.seq}</td>
+      <td>{clockTime(props.event.at)}</td>
+      <td>{eventWords(props.event.kind)}</td>
+      <td class="text">
+        <Show when={props.event.task_id}>{(id) => <A href={path(`/tasks/${part(id())}`)}>{id()}</A>}</Show>
+        <Show when={props.event.node_id}>
+          {(id) => (
+            <div>
+              <A href={path(`/nodes/${part(id())}`)}>{id()}</A>
+            </div>
+          )}
+        </Show>
+      </td>
+      <td class="text">
+        {props.event.by ?? ''}
+        <Show when={props.event.caused_by}>{(seq) => <span class="quiet"> because of {seq()}</span>}</Show>
+        <Show when={props.event.decision}>{(number) => <span class="quiet"> decision {number()}</span>}</Show>
+      </td>
+      <td class="text quiet">{factsOf(props.event.data)}</td>
+    </tr>
+  )
+}

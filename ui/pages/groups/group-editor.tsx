@@ -1,0 +1,187 @@
+/** A group being made, changed or deleted: members to tick, what it would do, and only then the button that does it. */
+import { useQueryClient } from '@tanstack/solid-query'
+import { createSignal, For, onMount, Show, type JSX } from 'solid-js'
+import type { GroupBody, GroupDryRunBody } from '../../../controller/api/schema/group.ts'
+import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import type { GroupPreviewBody } from '../../../controller/api/schema/preview.ts'
+import { part, Refused } from '../../api/client.ts'
+import { mib, whole } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+
+export interface GroupEditorProps {
+  /** Null: a new one. */
+  readonly group: GroupBody | null
+  readonly nodes: readonly NodeBody[]
+  readonly onDone: () => void
+}
+
+interface Plan {
+  readonly does: 'store' | 'delete'
+  readonly preview: GroupPreviewBody
+}
+
+export function GroupEditor(props: GroupEditorProps): JSX.Element {
+  const { api } = useCluster()
+  const queries = useQueryClient()
+  let first!: HTMLHeadingElement
+  // eslint-disable-next-line solid/reactivity -- what was opened is edited, whatever becomes of it meanwhile
+  const opened = props.group
+  const [id, setId] = createSignal(opened?.id ?? '')
+  const [description, setDescription] = createSignal(opened?.description ?? '')
+  const [members, setMembers] = createSignal<ReadonlySet<string>>(new Set(opened?.node_ids ?? []))
+  const [plan, setPlan] = createSignal<Plan | null>(null)
+  const [problem, setProblem] = createSignal<Error | null>(null)
+  onMount(() => first.focus())
+
+  const body = () => ({ description: description(), node_ids: [...members()].sort((a, b) => (a < b ? -1 : 1)) })
+  const attempt = async (act: () => Promise<void>): Promise<void> => {
+    setProblem(null)
+    try {
+      await act()
+    } catch (error) {
+      setProblem(error as Error)
+    }
+  }
+  const planStore = (event: Event): Promise<void> => {
+    event.preventDefault()
+    return attempt(async () => {
+      const { body: answer } = await api.send<GroupDryRunBody>('PUT', `/groups/${part(id())}`, { query: { dry_run: true }, body: body() })
+      setPlan({ does: 'store', preview: answer.preview })
+    })
+  }
+  const planDelete = (): Promise<void> =>
+    attempt(async () => {
+      const { body: answer } = await api.send<GroupDryRunBody>('DELETE', `/groups/${part(id())}`, { query: { dry_run: true } })
+      setPlan({ does: 'delete', preview: answer.preview })
+    })
+  const apply = ({ does }: Plan): Promise<void> =>
+    attempt(async () => {
+      if (does === 'delete') await api.send('DELETE', `/groups/${part(id())}`)
+      else if (opened === null) await api.send('POST', '/groups', { body: { id: id(), ...body() } })
+      else await api.send('PUT', `/groups/${part(id())}`, { body: body() })
+      await Promise.all(['groups', 'nodes'].map((subject) => queries.invalidateQueries({ queryKey: [subject] })))
+      props.onDone()
+    })
+  const toggle = (nodeId: string): void => {
+    const next = new Set(members())
+    if (!next.delete(nodeId)) next.add(nodeId)
+    setMembers(next)
+    setPlan(null)
+  }
+  return (
+    <form class="card stack" aria-label={opened === null ? 'New group' : `Group ${opened.id}`} onSubmit={(event) => void planStore(event)}>
+      <h2 ref={first} tabindex="-1" class="text">
+        {opened === null ? 'New group' : opened.id}
+      </h2>
+      <Show when={opened === null}>
+        <label>
+          Name{' '}
+          <input
+            value={id()}
+            required
+            maxlength="200"
+            aria-invalid={problem() instanceof Refused}
+            onInput={(event) => {
+              setId(event.currentTarget.value)
+              setPlan(null)
+            }}
+          />
+        </label>
+      </Show>
+      <label>
+        Description <input value={description()} maxlength="1000" onInput={(event) => setDescription(event.currentTarget.value)} />
+      </label>
+      <Members nodes={props.nodes} members={members()} onToggle={toggle} />
+      <Show when={problem()}>
+        {(error) => (
+          <p class="bad text" role="alert">
+            {error().message}
+          </p>
+        )}
+      </Show>
+      <Show
+        when={plan()}
+        fallback={
+          <div class="row">
+            <button class="primary" type="submit" disabled={id().trim() === ''}>
+              Plan
+            </button>
+            <Show when={opened !== null}>
+              <button type="button" class="danger" onClick={() => void planDelete()}>
+                Delete…
+              </button>
+            </Show>
+            <button type="button" onClick={() => props.onDone()}>
+              Leave it
+            </button>
+          </div>
+        }
+      >
+        {(made) => (
+          <>
+            <Preview preview={made().preview} />
+            <div class="row">
+              <button type="button" class={made().does === 'delete' ? 'danger' : 'primary'} onClick={() => void apply(made())}>
+                {made().does === 'delete' ? 'Delete the group' : 'Apply'}
+              </button>
+              <button type="button" onClick={() => setPlan(null)}>
+                Back
+              </button>
+            </div>
+          </>
+        )}
+      </Show>
+    </form>
+  )
+}
+
+function Members(props: {
+  readonly nodes: readonly NodeBody[]
+  readonly members: ReadonlySet<string>
+  readonly onToggle: (nodeId: string) => void
+}): JSX.Element {
+  return (
+    <fieldset>
+      <legend>Members</legend>
+      <Show when={props.nodes.length > 0} fallback={<p class="quiet">No node has registered yet.</p>}>
+        <For each={props.nodes}>
+          {(node) => (
+            <div>
+              <label class="text">
+                <input type="checkbox" checked={props.members.has(node.node_id)} onChange={() => props.onToggle(node.node_id)} />{' '}
+                {node.name}{' '}
+                <span class="quiet">
+                  {node.gpus.length} GPUs, {mib(node.vram.physical_mib)}
+                  {node.groups.length === 0 ? ', common pool' : `, in ${node.groups.join(', ')}`}
+                </span>
+              </label>
+            </div>
+          )}
+        </For>
+      </Show>
+    </fieldset>
+  )
+}
+
+function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
+  const p = () => props.preview
+  return (
+    <section aria-label="What it would do" role="status">
+      <h3>What it would do</h3>
+      <ul>
+        <li>
+          {whole(p().joining.nodes)} nodes join ({whole(p().joining.gpus)} GPUs), {whole(p().leaving.nodes)} leave.
+        </li>
+        <li>
+          The common pool loses {whole(p().leaves_common_pool.nodes)} nodes with {whole(p().leaves_common_pool.gpus)} GPUs and{' '}
+          {mib(p().leaves_common_pool.effective_schedulable_mib)} schedulable, and gets {whole(p().returns_to_common_pool.nodes)} back.
+        </li>
+        <li>{whole(p().finishing.tasks)} placed tasks could not be placed there any more: they finish where they are.</li>
+        <li>
+          {whole(p().become_feasible.tasks)} waiting tasks could be placed that could not before; {whole(p().become_infeasible.tasks)} could
+          never be placed any more.
+        </li>
+      </ul>
+    </section>
+  )
+}

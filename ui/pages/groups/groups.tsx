@@ -1,0 +1,129 @@
+/** Groups: which nodes are set apart for whom, and what that takes from the common pool. */
+import { A } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { GroupBody } from '../../../controller/api/schema/group.ts'
+import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { mib, whole } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { GroupEditor } from './group-editor.tsx'
+import { sumOf } from './sums.ts'
+
+export interface GroupPage {
+  readonly items: readonly GroupBody[]
+}
+
+export default function Groups(): JSX.Element {
+  const { api, session } = useCluster()
+  const path = usePath()
+  const [edited, setEdited] = createSignal<GroupBody | 'new' | null>(null)
+  const groups = useQuery(() => ({
+    queryKey: ['groups'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<GroupPage>('/groups', {}, signal),
+  }))
+  const nodes = useQuery(() => ({
+    queryKey: ['nodes', 'of groups'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { limit: 1000 }, signal),
+  }))
+  const known = (): readonly NodeBody[] => nodes.data?.items ?? []
+  const whyNot = () => session.whyNot('operator')
+  return (
+    <div class="stack">
+      <h1>Groups</h1>
+      <p class="quiet">
+        A node of no group belongs to the common pool, where every task without groups goes. A task that names groups runs on their members
+        alone.
+      </p>
+      <p class="row">
+        <button onClick={() => setEdited('new')} disabled={whyNot() !== null} title={whyNot() ?? undefined}>
+          New group
+        </button>
+        <span class="quiet">{whyNot() ?? ''}</span>
+      </p>
+      <Show when={edited()} keyed>
+        {(group) => <GroupEditor group={group === 'new' ? null : group} nodes={known()} onDone={() => setEdited(null)} />}
+      </Show>
+      <QueryState
+        query={groups}
+        isEmpty={(page) => page.items.length === 0}
+        whenEmpty={<p class="quiet">No group yet: all nodes are in the common pool.</p>}
+      >
+        {(page) => (
+          <div class="scroll" tabindex="0" role="group" aria-label="Groups">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Group</th>
+                  <th scope="col" class="number">
+                    Nodes
+                  </th>
+                  <th scope="col" class="number">
+                    GPUs
+                  </th>
+                  <th scope="col" class="number">
+                    Physical
+                  </th>
+                  <th scope="col" class="number">
+                    Allocated
+                  </th>
+                  <th scope="col" class="number">
+                    Schedulable
+                  </th>
+                  <th scope="col">
+                    <span class="visually-hidden">Edit</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                <For each={page().items}>
+                  {(group) => (
+                    <tr>
+                      <td class="text">
+                        <strong>{group.id}</strong> <A href={path(`/tasks?tab=all&group=${part(group.id)}`)}>tasks</A>
+                        <div class="quiet">{group.description}</div>
+                      </td>
+                      <Figures nodes={known().filter(({ node_id }) => group.node_ids.includes(node_id))} members={group.node_ids.length} />
+                      <td>
+                        <button onClick={() => setEdited(group)} disabled={whyNot() !== null} aria-label={`Edit ${group.id}`}>
+                          Edit…
+                        </button>
+                      </td>
+                    </tr>
+                  )}
+                </For>
+                <tr>
+                  <td>
+                    <em>common pool</em>
+                  </td>
+                  <Figures nodes={known().filter(({ groups: own }) => own.length === 0)} members={null} />
+                  <td />
+                </tr>
+              </tbody>
+            </table>
+          </div>
+        )}
+      </QueryState>
+    </div>
+  )
+}
+
+function Figures(props: { readonly nodes: readonly NodeBody[]; readonly members: number | null }): JSX.Element {
+  const sum = () => sumOf(props.nodes)
+  return (
+    <>
+      <td class="number">
+        {whole(props.nodes.length)}
+        <Show when={props.members !== null && props.members > props.nodes.length}>
+          <span class="quiet"> of {props.members} named</span>
+        </Show>
+      </td>
+      <td class="number">{whole(sum().gpus)}</td>
+      <td class="number">{mib(sum().physicalMib)}</td>
+      <td class="number">{mib(sum().committedMib)}</td>
+      <td class="number">{mib(sum().schedulableMib)}</td>
+    </>
+  )
+}
