@@ -330,7 +330,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'what a reset server ran before counts as gone at once',
     edits: [edit(`${ENGINE}/node-registry.ts`, '    placement.isInDoubt = true\n', '')],
     likes: ['node_disk_lost'],
-    directed: { test: 'test/unit/liveness.test.ts' },
+    directed: { test: 'test/unit/liveness-order.test.ts' },
   },
   {
     name: 'r7-running-duplicate-unknown',
