@@ -8,6 +8,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'threads',
+    // Of two cores vitest would use one.
+    maxWorkers: 2,
     experimental: { viteModuleRunner: false },
     testTimeout: 30_000,
     hookTimeout: 30_000,
