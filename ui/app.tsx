@@ -9,6 +9,10 @@ const Events = lazy(() => import('./pages/events/events.tsx'))
 const Glossary = lazy(() => import('./pages/glossary.tsx'))
 const Groups = lazy(() => import('./pages/groups/groups.tsx'))
 const Settings = lazy(() => import('./pages/settings/settings.tsx'))
+const Tasks = lazy(() => import('./pages/tasks/tasks.tsx'))
+const Task = lazy(() => import('./pages/tasks/task.tsx'))
+const Nodes = lazy(() => import('./pages/nodes/nodes.tsx'))
+const Node = lazy(() => import('./pages/nodes/node.tsx'))
 const NotFound = lazy(() => import('./pages/not-found.tsx'))
 
 export function App(): JSX.Element {
@@ -25,6 +29,10 @@ export function App(): JSX.Element {
       <Route path="/events" component={Events} />
       <Route path="/glossary" component={Glossary} />
       <Route path="/settings" component={Settings} />
+      <Route path="/tasks" component={Tasks} />
+      <Route path="/tasks/:id" component={Task} />
+      <Route path="/nodes" component={Nodes} />
+      <Route path="/nodes/:id" component={Node} />
       <Route path="*" component={NotFound} />
     </Router>
   )

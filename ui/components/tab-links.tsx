@@ -1,5 +1,4 @@
-/** Views of one list, each with its own address. */
-import { A } from '@solidjs/router'
+/** Views of one list, each with its own address. Plain links, which the router takes over: `A` compares paths and knows no query. */
 import { For, Show, type JSX } from 'solid-js'
 import { whole } from '../format/figures.ts'
 import styles from './tab-links.module.css'
@@ -19,13 +18,13 @@ export function TabLinks(props: { readonly name: string; readonly tabs: readonly
         <For each={props.tabs}>
           {(tab) => (
             <li>
-              <A href={tab.href} aria-current={tab.isCurrent ? 'page' : 'false'} activeClass="" inactiveClass="">
+              <a href={tab.href} aria-current={tab.isCurrent ? 'page' : undefined}>
                 {tab.name}
                 <Show when={tab.count !== undefined}>
                   {' '}
                   <span class="quiet">{whole(tab.count)}</span>
                 </Show>
-              </A>
+              </a>
             </li>
           )}
         </For>

@@ -1,0 +1,186 @@
+/** Why: one sentence, then what it rests on, then the JSON. */
+import { A } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { For, Show, type JSX } from 'solid-js'
+import type { ExplanationBody } from '../../../controller/api/schema/explanation.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime, mib, seconds } from '../../format/figures.ts'
+import { reasonWords } from '../../format/reasons.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { now } from '../../state/now.ts'
+import { DecisionLink } from './swap-history.tsx'
+
+export function Explanation(props: { readonly taskId: string }): JSX.Element {
+  const { api } = useCluster()
+  const explained = useQuery(() => ({
+    queryKey: ['tasks', 'explain', props.taskId],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ExplanationBody>(`/tasks/${part(props.taskId)}/explain`, {}, signal),
+    refetchInterval: 5_000,
+  }))
+  return (
+    <section class="card" aria-labelledby="explain">
+      <h2 id="explain">Why</h2>
+      <QueryState query={explained}>
+        {(body) => (
+          <div class="stack">
+            <p class="text" id="sentence">
+              <strong>{body().sentence}</strong>
+            </p>
+            <Waiting body={body()} />
+            <Standing body={body()} />
+            <WouldFit body={body()} />
+            <Verdicts body={body()} />
+            <details>
+              <summary>As JSON</summary>
+              <pre tabindex="0">{JSON.stringify(body(), null, 2)}</pre>
+            </details>
+          </div>
+        )}
+      </QueryState>
+    </section>
+  )
+}
+
+function Waiting(props: { readonly body: ExplanationBody }): JSX.Element {
+  return (
+    <Show when={props.body.wait}>
+      {(wait) => (
+        <p class="quiet text">
+          {reasonWords(wait().reason)} ({wait().reason})
+          <Show when={wait().queue_position !== null}>; number {wait().queue_position} in the queue</Show>
+          <Show when={wait().retry_at}>{(at) => <>; may change at {clockTime(at())}</>}</Show>
+          <Show when={wait().secondary.length > 0}>
+            ; also:{' '}
+            {wait()
+              .secondary.map(({ reason, node_count: nodes }) => `${reasonWords(reason)} (${nodes} nodes)`)
+              .join(', ')}
+          </Show>
+          .
+        </p>
+      )}
+    </Show>
+  )
+}
+
+/** Of a placed task: the decisions behind it, and whether it may leave. */
+function Standing(props: { readonly body: ExplanationBody }): JSX.Element {
+  const inTime = (at: string): string => seconds(Math.max(0, (Date.parse(at) - now()) / 1000))
+  return (
+    <>
+      <Show when={props.body.placed_by}>
+        {(decided) => (
+          <p class="text">
+            Placed by <DecisionLink number={decided().number} />: {decided().sentence}
+          </p>
+        )}
+      </Show>
+      <Show when={props.body.swapped_out_by}>
+        {(decided) => (
+          <p class="text">
+            Swapped out last by <DecisionLink number={decided().number} />: {decided().sentence}
+          </p>
+        )}
+      </Show>
+      <Show when={props.body.victim}>
+        {(victim) => (
+          <p class="text">
+            Could it be swapped out now? {victim().sentence}
+            <Show when={victim().eligible_at}>{(at) => <> Eligible in {inTime(at())}.</>}</Show>
+          </p>
+        )}
+      </Show>
+    </>
+  )
+}
+
+function WouldFit(props: { readonly body: ExplanationBody }): JSX.Element {
+  return (
+    <Show when={props.body.would_fit_if}>
+      {(fit) => (
+        <div>
+          <h3>What would make it fit</h3>
+          <Show when={fit().fits_alone}>
+            <p>It fits as things are: only those that come before it are in the way.</p>
+          </Show>
+          <Show
+            when={fit().changes.length > 0}
+            fallback={
+              <Show when={!fit().fits_alone}>
+                <p>
+                  No single change of a setting or of the task would place it ({fit().nodes_tried} of {fit().nodes} nodes were tried).
+                </p>
+              </Show>
+            }
+          >
+            <ul>
+              <For each={fit().changes}>
+                {(change) => (
+                  <li class="text">
+                    {change.sentence}
+                    <Show when={change.proviso}>{(proviso) => <span class="quiet"> {proviso()}</span>}</Show>
+                  </li>
+                )}
+              </For>
+            </ul>
+          </Show>
+        </div>
+      )}
+    </Show>
+  )
+}
+
+function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
+  const path = usePath()
+  return (
+    <Show when={props.body.verdicts}>
+      {(verdicts) => (
+        <div class="scroll" tabindex="0" role="group" aria-label="Each node">
+          <table>
+            <caption>Each node of its pool, those where it comes nearest first ({verdicts().node_count} in all)</caption>
+            <thead>
+              <tr>
+                <th scope="col">Node</th>
+                <th scope="col">Verdict</th>
+                <th scope="col" class="number">
+                  has
+                </th>
+                <th scope="col" class="number">
+                  needs
+                </th>
+                <th scope="col">GPUs: fits now up to, after a swap up to</th>
+              </tr>
+            </thead>
+            <tbody>
+              <For each={verdicts().nodes}>
+                {(node) => (
+                  <tr>
+                    <td class="text">
+                      <A href={path(`/nodes/${part(node.node_id)}`)}>{node.name}</A>
+                    </td>
+                    <td>{node.fits ? 'fits' : node.reason === null ? 'fits' : reasonWords(node.reason)}</td>
+                    <td class="number">{mib(node.have_mib)}</td>
+                    <td class="number">{mib(node.need_mib)}</td>
+                    <td>
+                      {node.gpus.map((gpu) => `${gpu.gpu}: ${mib(gpu.admits_now_mib)}, ${mib(gpu.admits_after_swap_mib)}`).join('; ')}
+                    </td>
+                  </tr>
+                )}
+              </For>
+              <For each={verdicts().others}>
+                {(other) => (
+                  <tr>
+                    <td colSpan={5} class="quiet">
+                      {other.nodes} more: {other.reason === null ? 'fit' : reasonWords(other.reason)}
+                    </td>
+                  </tr>
+                )}
+              </For>
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Show>
+  )
+}

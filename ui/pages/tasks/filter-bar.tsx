@@ -1,0 +1,55 @@
+/** Filters and order of the list of tasks, all of them in the address. */
+import { useSearchParams } from '@solidjs/router'
+import { For, Show, type JSX } from 'solid-js'
+import { isFiltered, sortsOf, TEXT_FILTERS, type TaskListQuery, type TextFilter } from './task-filter.ts'
+
+const NAMES: Readonly<Record<TextFilter, string>> = {
+  q: 'Name contains',
+  node: 'Node id',
+  group: 'Group id',
+  owner: 'Owner',
+  label: 'Label (team=vision)',
+}
+
+export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element {
+  const [, setSearch] = useSearchParams()
+  const set = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, cursor: null })
+  const clear = (): void =>
+    setSearch({ ...Object.fromEntries(TEXT_FILTERS.map((name) => [name, null])), priority: null, reason: null, cursor: null })
+  return (
+    <form class="row" role="search" aria-label="Tasks" onSubmit={(event) => event.preventDefault()}>
+      <For each={TEXT_FILTERS}>
+        {(name) => (
+          <label>
+            {NAMES[name]}{' '}
+            <input
+              type={name === 'q' ? 'search' : 'text'}
+              size={name === 'q' ? 16 : 12}
+              maxLength={name === 'label' ? 321 : 200}
+              value={props.query[name] ?? ''}
+              onChange={(event) => set(name, event.currentTarget.value)}
+            />
+          </label>
+        )}
+      </For>
+      <label>
+        Priority{' '}
+        <select value={String(props.query.priority ?? '')} onChange={(event) => set('priority', event.currentTarget.value)}>
+          <option value="">all</option>
+          <For each={['0', '1', '2', '3', '4']}>{(each) => <option value={each}>P{each}</option>}</For>
+        </select>
+      </label>
+      <label>
+        Sort{' '}
+        <select value={props.query.sort} onChange={(event) => set('sort', event.currentTarget.value)}>
+          <For each={sortsOf(props.query.state)}>{({ value, name }) => <option value={value}>{name}</option>}</For>
+        </select>
+      </label>
+      <Show when={isFiltered(props.query)}>
+        <button type="button" onClick={clear}>
+          Clear filters
+        </button>
+      </Show>
+    </form>
+  )
+}

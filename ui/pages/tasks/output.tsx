@@ -1,0 +1,75 @@
+/** What a task wrote, when it is asked for: the GPU server that ran it has it. */
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { LogBody } from '../../../controller/api/schema/log.ts'
+import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import { part } from '../../api/client.ts'
+import { ActionButton } from '../../components/action-button.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { whyNotOwn } from './task-rights.ts'
+
+const STREAMS = ['stdout', 'stderr'] as const
+/** More is cut off at the beginning. */
+const KEPT_CHARACTERS = 262_144
+
+export function Output(props: { readonly task: TaskBody }): JSX.Element {
+  const { api, session } = useCluster()
+  const [stream, setStream] = createSignal<(typeof STREAMS)[number]>('stdout')
+  const [text, setText] = createSignal<string | null>(null)
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const [isEnded, setEnded] = createSignal(false)
+  let offset = 0
+  let decoder = new TextDecoder()
+  const choose = (next: (typeof STREAMS)[number]): void => {
+    setStream(next)
+    setText(null)
+    setEnded(false)
+    offset = 0
+    decoder = new TextDecoder()
+  }
+  const readOn = async (): Promise<void> => {
+    setProblem(null)
+    try {
+      const log = await api.get<LogBody>(`/tasks/${part(props.task.id)}/logs`, { stream: stream(), offset })
+      offset = log.next_offset
+      setText(((text() ?? '') + decoder.decode(bytesOf(log.data), { stream: true })).slice(-KEPT_CHARACTERS))
+      setEnded(log.is_ended && log.data === '')
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return (
+    <section class="card" aria-labelledby="output">
+      <h2 id="output">Output</h2>
+      <p class="row">
+        <label>
+          Stream{' '}
+          <select value={stream()} onChange={(event) => choose(event.currentTarget.value as (typeof STREAMS)[number])}>
+            <For each={STREAMS}>{(each) => <option value={each}>{each}</option>}</For>
+          </select>
+        </label>
+        <ActionButton whyNot={whyNotOwn(session, props.task)} onClick={() => void readOn()}>
+          {text() === null ? 'Read' : 'Read on'}
+        </ActionButton>
+      </p>
+      <Show when={problem()}>
+        {(words) => (
+          <p class="bad text" role="alert">
+            {words()}
+          </p>
+        )}
+      </Show>
+      <Show when={text() !== null}>
+        <pre tabindex="0" class="text" aria-label={`${stream()} of the task`}>
+          {text() === '' ? 'Nothing was written yet.' : text()}
+        </pre>
+      </Show>
+      <Show when={isEnded()}>
+        <p class="quiet">Nothing more will be written.</p>
+      </Show>
+    </section>
+  )
+}
+
+function bytesOf(base64: string): Uint8Array {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+}

@@ -1,0 +1,81 @@
+/** Every decision about a task: its placements, swaps and growths, and those by which it left for others. Open one to see what it was made from. */
+import { useSearchParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { DecisionBody, DecisionPage } from '../../../controller/api/schema/decision.ts'
+import { DecisionDetails } from '../../components/decision-details.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+
+const SHOWN = 50
+
+/** To the decision in the history of the same page. */
+export function DecisionLink(props: { readonly number: number }): JSX.Element {
+  const [, setSearch] = useSearchParams()
+  return (
+    <a
+      href={`#decision-${props.number}`}
+      onClick={(event) => {
+        event.preventDefault()
+        setSearch({ decision: props.number }, { replace: true })
+        document.getElementById(`decision-${props.number}`)?.querySelector('summary')?.focus()
+      }}
+    >
+      decision {props.number}
+    </a>
+  )
+}
+
+export function SwapHistory(props: { readonly taskId: string }): JSX.Element {
+  const { api } = useCluster()
+  const decisions = useQuery(() => ({
+    queryKey: ['decisions', 'of-task', props.taskId],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<DecisionPage>('/decisions', { task: props.taskId, limit: SHOWN }, signal),
+  }))
+  return (
+    <section class="card" aria-labelledby="decisions">
+      <h2 id="decisions">Swap history and placements</h2>
+      <QueryState
+        query={decisions}
+        isEmpty={(page) => page.items.length === 0}
+        whenEmpty={<p class="quiet">Nothing was decided about it yet, or that is no longer kept.</p>}
+      >
+        {(page) => (
+          <>
+            <For each={page().items}>{(decision) => <DecisionRow decision={decision} taskId={props.taskId} />}</For>
+            <Show when={page().next_before !== null}>
+              <p class="quiet">The latest {page().items.length} are shown.</p>
+            </Show>
+          </>
+        )}
+      </QueryState>
+    </section>
+  )
+}
+
+function DecisionRow(props: { readonly decision: DecisionBody; readonly taskId: string }): JSX.Element {
+  const [search] = useSearchParams()
+  const [isOpen, setOpen] = createSignal(false)
+  const isVictim = (): boolean => props.decision.victim_ids.includes(props.taskId)
+  return (
+    <details
+      id={`decision-${props.decision.number}`}
+      open={search['decision'] === String(props.decision.number)}
+      onToggle={(event) => setOpen(event.currentTarget.open)}
+    >
+      <summary class="text">
+        {clockTime(props.decision.at)} · {kindWords(props.decision.kind, isVictim())}: {props.decision.sentence}
+      </summary>
+      <Show when={isOpen()}>
+        <DecisionDetails decision={props.decision} />
+      </Show>
+    </details>
+  )
+}
+
+function kindWords(kind: string, isVictim: boolean): string {
+  if (isVictim) return 'it was the victim'
+  if (kind === 'swap_out') return 'others left for it'
+  return kind.replaceAll('_', ' ')
+}

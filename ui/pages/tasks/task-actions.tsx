@@ -1,0 +1,122 @@
+/** What can be done with a task. What the state or the role of who asks does not allow is disabled, with the reason. */
+import { useQueryClient } from '@tanstack/solid-query'
+import { createSignal, For, type JSX } from 'solid-js'
+import type { TaskBody, TaskPatchBody } from '../../../controller/api/schema/task.ts'
+import { part } from '../../api/client.ts'
+import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { whyNotCancel, whyNotHold, whyNotOwn, whyNotPatch, whyNotRelease, whyNotSwapIn, whyNotSwapOut } from './task-rights.ts'
+
+export function TaskActions(props: { readonly task: TaskBody }): JSX.Element {
+  const { api, session } = useCluster()
+  const queries = useQueryClient()
+  const at = (): string => `/tasks/${part(props.task.id)}`
+  const again = async (sent: Promise<unknown>): Promise<void> => {
+    await sent
+    await queries.invalidateQueries({ queryKey: ['tasks'] })
+  }
+  const post = (action: string): Promise<void> => again(api.send('POST', `${at()}/${action}`))
+  const patch = (body: TaskPatchBody): Promise<void> => again(api.send('PATCH', at(), { body }))
+  const own = (): string | null => whyNotOwn(session, props.task)
+  const operator = (): string | null => session.whyNot('operator')
+  return (
+    <section class="row" aria-label="Actions">
+      <ConfirmedAction
+        label={props.task.noswap === 1 ? 'Set noswap 0' : 'Set noswap 1'}
+        title={`Set noswap of ${props.task.name} to ${props.task.noswap === 1 ? 0 : 1}?`}
+        confirm={props.task.noswap === 1 ? 'Set noswap 0' : 'Set noswap 1'}
+        whyNot={own() ?? whyNotPatch(props.task)}
+        run={() => patch({ noswap: props.task.noswap === 1 ? 0 : 1 })}
+      >
+        <p>
+          {props.task.noswap === 1
+            ? 'It may be swapped out while it is idle from then on, and use overcommit headroom.'
+            : 'It is never swapped out from then on: its bytes stay in physical VRAM, and others cannot have them while it is idle.'}
+        </p>
+      </ConfirmedAction>
+      <Priority task={props.task} whyNot={own() ?? whyNotPatch(props.task)} run={(priority) => patch({ priority })} />
+      <ConfirmedAction
+        label="Hold"
+        title={`Hold ${props.task.name} back?`}
+        confirm="Hold"
+        whyNot={operator() ?? whyNotHold(props.task)}
+        run={() => post('hold')}
+      >
+        <p>It is not placed before somebody releases it. It keeps its place in the queue.</p>
+      </ConfirmedAction>
+      <ConfirmedAction
+        label="Release"
+        title={`Release ${props.task.name}?`}
+        confirm="Release"
+        whyNot={operator() ?? whyNotRelease(props.task)}
+        run={() => post('release')}
+      >
+        <p>It may be placed again, from its old place in the queue.</p>
+      </ConfirmedAction>
+      <ConfirmedAction
+        label="Swap out"
+        title={`Swap ${props.task.name} out?`}
+        confirm="Swap out"
+        whyNot={operator() ?? whyNotSwapOut(props.task)}
+        run={() => post('swap-out')}
+      >
+        <p>
+          Its bytes move to host memory. It stays out until it wants the GPU, or is swapped in by hand. Its GPU server has the last word.
+        </p>
+      </ConfirmedAction>
+      <ConfirmedAction
+        label="Swap in"
+        title={`Swap ${props.task.name} in?`}
+        confirm="Swap in"
+        whyNot={operator() ?? whyNotSwapIn(props.task)}
+        run={() => post('swap-in')}
+      >
+        <p>It waits for its bytes in the queue of its node, like a task that wants the GPU. Others may be swapped out for it.</p>
+      </ConfirmedAction>
+      <ConfirmedAction
+        label="Cancel task"
+        title={`Cancel ${props.task.name}?`}
+        confirm="Cancel task"
+        isDanger
+        whyNot={own() ?? whyNotCancel(props.task)}
+        run={() => again(api.send('DELETE', at()))}
+      >
+        <p>
+          {props.task.state === 'pending'
+            ? 'It leaves the queue at once and does not come back.'
+            : 'Its GPU server stops it. What it has not saved is lost, and it does not come back.'}
+        </p>
+      </ConfirmedAction>
+    </section>
+  )
+}
+
+interface PriorityProps {
+  readonly task: TaskBody
+  readonly whyNot: string | null
+  readonly run: (priority: TaskBody['priority']) => Promise<void>
+}
+
+function Priority(props: PriorityProps): JSX.Element {
+  const [chosen, setChosen] = createSignal<TaskBody['priority'] | null>(null)
+  const priority = (): TaskBody['priority'] => chosen() ?? props.task.priority
+  return (
+    <ConfirmedAction
+      label="Priority…"
+      title={`Change the priority of ${props.task.name}?`}
+      confirm={`Set P${priority()}`}
+      whyNot={props.whyNot}
+      run={() => props.run(priority()).then(() => setChosen(null))}
+    >
+      <p>
+        <label>
+          Priority{' '}
+          <select value={String(priority())} onChange={(event) => setChosen(Number(event.currentTarget.value) as TaskBody['priority'])}>
+            <For each={[0, 1, 2, 3, 4]}>{(each) => <option value={String(each)}>P{each}</option>}</For>
+          </select>
+        </label>
+      </p>
+      <p>It has P{props.task.priority} now; P0 is highest. Who waits is served by priority; a P0 task is swapped out for P0 tasks only.</p>
+    </ConfirmedAction>
+  )
+}

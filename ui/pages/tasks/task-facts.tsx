@@ -1,0 +1,54 @@
+import type { JSX } from 'solid-js'
+import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import { Facts, type Fact } from '../../components/facts.tsx'
+import { clockTime, mib, percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
+import { askedWords, idleWords, isOpen, residencyWords, usedMib } from '../../format/tasks.ts'
+import { now } from '../../state/now.ts'
+import { Where } from './task-columns.tsx'
+
+export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
+  const facts = (): readonly Fact[] => {
+    const { task } = props
+    const starvation = task.starvation_percent
+    return [
+      { name: 'State', value: task.held ? `${task.state}, held` : task.state },
+      { name: 'Residency', value: residencyWords(task), title: 'Where its bytes are; — while it is on no GPU' },
+      { name: 'Node:GPU', value: <Where task={task} />, title: task.placement === null ? 'It is not placed.' : undefined },
+      { name: 'VRAM asked', value: askedWords(task) },
+      { name: 'VRAM used', value: mib(usedMib(task)), title: 'Held on each GPU now; — while it is not placed' },
+      { name: 'GPU mode', value: task.gpu_mode },
+      { name: 'noswap', value: task.noswap === 1 ? '1: stays in physical VRAM' : '0: may be swapped out' },
+      { name: 'Priority', value: `P${task.priority}` },
+      { name: 'Idle', value: idleWords(task, now()), title: 'Since its last GPU use' },
+      { name: 'Starvation', value: percent(starvation.total) },
+      {
+        name: 'of it: queue, swap, compute',
+        value: `${percent(starvation.queue)}, ${percent(starvation.swap)}, ${percent(starvation.compute)}`,
+        title: 'Not started; started and not resident; resident and sharing',
+      },
+      { name: 'Swap-outs', value: whole(task.swap_outs) },
+      { name: 'Owner', value: task.owner ?? UNKNOWN, title: task.owner === null ? 'Nobody was asked who submitted it.' : undefined },
+      { name: 'Groups', value: task.groups.length === 0 ? 'common pool' : task.groups.join(', ') },
+      { name: 'Labels', value: labelWords(task.labels) },
+      { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
+      { name: 'Runtime limit', value: task.max_runtime_seconds === null ? 'none' : seconds(task.max_runtime_seconds) },
+      { name: 'When its node is lost', value: task.on_node_loss },
+      { name: 'Attempt', value: whole(task.attempt) },
+      { name: 'Submitted', value: clockTime(task.submitted_at) },
+      { name: 'First started', value: clockTime(task.first_started_at), title: task.first_started_at === null ? 'Not yet' : undefined },
+      { name: 'Ended', value: clockTime(task.finished_at), title: isOpen(task) ? 'Not yet' : undefined },
+      { name: 'Exit code', value: task.exit_code ?? UNKNOWN, title: task.exit_code === null ? 'None was told.' : undefined },
+      { name: 'Id', value: task.id },
+    ]
+  }
+  return (
+    <section class="card" aria-label="Facts">
+      <Facts facts={facts()} />
+    </section>
+  )
+}
+
+function labelWords(labels: TaskBody['labels']): string {
+  const words = Object.entries(labels).map(([name, value]) => (value === '' ? name : `${name}=${value}`))
+  return words.length === 0 ? 'none' : words.join(', ')
+}

@@ -1,0 +1,57 @@
+/** What the address of the page asks of the list of tasks. Pure: a value that is none is as if it were not there. */
+import type { TaskQuery } from '../../../controller/api/schema/task.ts'
+
+/** The lists of the page, the first is shown when none is named. */
+export const LISTS = ['running', 'pending', 'completed', 'all'] as const
+export type ListName = (typeof LISTS)[number]
+
+export const SORTS = [
+  { value: 'newest', name: 'newest first', isForFinal: true },
+  { value: 'oldest', name: 'oldest first', isForFinal: true },
+  { value: 'priority', name: 'priority, then oldest', isForFinal: false },
+  { value: 'name', name: 'name', isForFinal: false },
+] as const
+
+export const TEXT_FILTERS = ['q', 'node', 'group', 'owner', 'label'] as const
+export type TextFilter = (typeof TEXT_FILTERS)[number]
+
+type Search = Readonly<Record<string, string | readonly string[] | undefined>>
+
+export interface TaskListQuery extends Pick<TaskQuery, 'priority' | TextFilter> {
+  readonly state: ListName
+  readonly sort: (typeof SORTS)[number]['value']
+  readonly cursor: string | null
+  /** Why it waits: looked for in the page that was answered, the server does not filter by it. */
+  readonly reason: string | null
+}
+
+export function taskQueryOf(search: Search): TaskListQuery {
+  const state = LISTS.find((list) => list === search['tab']) ?? 'running'
+  const sort = sortsOf(state).find(({ value }) => value === search['sort'])?.value ?? 'newest'
+  const priority = ([0, 1, 2, 3, 4] as const).find((each) => String(each) === search['priority'])
+  const texts = TEXT_FILTERS.flatMap((name) => {
+    const value = textOf(search[name])
+    return value === null ? [] : [[name, value] as const]
+  })
+  return {
+    ...Object.fromEntries(texts),
+    ...(priority === undefined ? {} : { priority }),
+    state,
+    sort,
+    cursor: textOf(search['cursor']),
+    reason: textOf(search['reason']),
+  }
+}
+
+/** Final tasks are kept in the order of their submission, and can be had in no other. */
+export function sortsOf(state: ListName): readonly (typeof SORTS)[number][] {
+  return state === 'running' || state === 'pending' ? SORTS : SORTS.filter(({ isForFinal }) => isForFinal)
+}
+
+export function isFiltered(query: TaskListQuery): boolean {
+  return query.priority !== undefined || query.reason !== null || TEXT_FILTERS.some((name) => query[name] !== undefined)
+}
+
+function textOf(value: string | readonly string[] | undefined): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}

@@ -1,0 +1,110 @@
+/** All tasks, a page at a time. */
+import { A, useSearchParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { createMemo, Show, type JSX } from 'solid-js'
+import type { SummaryBody } from '../../../controller/api/schema/summary.ts'
+import type { TaskPage } from '../../../controller/api/schema/task.ts'
+import { queryText } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { DataTable } from '../../components/data-table.tsx'
+import { Pager } from '../../components/pager.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { TabLinks } from '../../components/tab-links.tsx'
+import { reasonWords } from '../../format/reasons.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { FilterBar } from './filter-bar.tsx'
+import { TASK_COLUMNS } from './task-columns.tsx'
+import { isFiltered, LISTS, taskQueryOf, type ListName } from './task-filter.ts'
+
+const PAGE_ROWS = 100
+const TAB_NAMES: Readonly<Record<ListName, string>> = { running: 'Running', pending: 'Pending', completed: 'Completed', all: 'All' }
+
+export default function Tasks(): JSX.Element {
+  const { api, feed } = useCluster()
+  const path = usePath()
+  const [search, setSearch] = useSearchParams()
+  const query = createMemo(() => taskQueryOf(search))
+  const of = (): string => JSON.stringify(query())
+  const tasks = useQuery(() => ({
+    queryKey: ['tasks', 'list', of()],
+    queryFn: async ({ signal }: { signal: AbortSignal }) => {
+      const { reason, ...asked } = query()
+      const page = await api.get<TaskPage>('/tasks', { ...asked, limit: PAGE_ROWS }, signal)
+      return {
+        of: JSON.stringify({ ...asked, reason }),
+        page,
+        rows: page.items.filter(({ wait }) => reason === null || wait?.reason === reason),
+      }
+    },
+    staleTime: 2_000,
+  }))
+  const tabs = () =>
+    LISTS.map((list) => {
+      const { cursor: _cursor, sort: _sort, state: _state, ...filters } = query()
+      return {
+        name: TAB_NAMES[list],
+        href: path(`/tasks${queryText({ ...filters, reason: null, tab: list })}`),
+        isCurrent: query().state === list,
+        count: countOf(feed.summary(), list),
+      }
+    })
+  return (
+    <div class="stack">
+      <h1>Tasks</h1>
+      <TabLinks name="Lists of tasks" tabs={tabs()} />
+      <FilterBar query={query()} />
+      <QueryState
+        query={tasks}
+        isEmpty={({ page }) => page.items.length === 0 && query().cursor === null}
+        whenEmpty={<Nothing isFiltered={isFiltered(query())} />}
+      >
+        {(answer) => (
+          <section>
+            <Show when={query().reason}>
+              {(reason) => (
+                <p class="quiet">
+                  Those of this page that wait because: {reasonWords(reason())}. {answer().rows.length} of {answer().page.items.length}.
+                </p>
+              )}
+            </Show>
+            <DataTable name="Tasks" columns={TASK_COLUMNS} rows={answer().rows} idOf={({ id }) => id} of={answer().of} />
+            <Pager
+              cursor={query().cursor}
+              nextCursor={answer().page.next_cursor}
+              shown={answer().rows.length}
+              total={answer().page.total}
+              onGo={(cursor) => setSearch({ cursor })}
+            />
+          </section>
+        )}
+      </QueryState>
+    </div>
+  )
+}
+
+function Nothing(props: { readonly isFiltered: boolean }): JSX.Element {
+  const path = usePath()
+  return (
+    <Show
+      when={props.isFiltered}
+      fallback={
+        <div class="card">
+          <p>No task is in this list.</p>
+          <p class="quiet">
+            Submit one: <code>headroom run --vram 16Gi -- python train.py</code>, or look at the other lists above.
+          </p>
+        </div>
+      }
+    >
+      <p class="card">
+        No task matches these filters. <A href={path('/tasks')}>Show all that run</A>
+      </p>
+    </Show>
+  )
+}
+
+function countOf(summary: SummaryBody | null, list: ListName): number | null {
+  if (summary === null) return null
+  const { running, pending, completed } = summary.tasks.by_list
+  return list === 'all' ? running + pending + completed : summary.tasks.by_list[list]
+}
