@@ -1,3 +1,54 @@
-export default function X() {
-  return <h1>Nodes</h1>
+/** One node: its figures, its GPUs and their tasks, its overrides, who was in VRAM in the last hour, and its charts. */
+import { useParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { Show, type JSX } from 'solid-js'
+import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import { part } from '../../api/client.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { GpuTable } from './gpu-table.tsx'
+import { NodeActions } from './node-actions.tsx'
+import { NodeCharts } from './node-charts.tsx'
+import { NodeFacts } from './node-facts.tsx'
+import { OverrideEditor } from './override-editor.tsx'
+import type { TaggedNode } from './override-state.ts'
+import { ResidencyGantt } from './residency-gantt.tsx'
+
+export default function Node(): JSX.Element {
+  const params = useParams<{ id: string }>()
+  // Another node is another page: nothing of one is shown, or done, under the name of another.
+  return (
+    <Show when={params.id} keyed>
+      {(id) => <NodePage id={id} />}
+    </Show>
+  )
+}
+
+function NodePage(props: { readonly id: string }): JSX.Element {
+  const { api } = useCluster()
+  const node = useQuery(() => ({
+    queryKey: ['nodes', 'one', props.id],
+    queryFn: async ({ signal }: { signal: AbortSignal }): Promise<TaggedNode> => {
+      const { body, etag } = await api.send<NodeBody>('GET', `/nodes/${part(props.id)}`, { signal })
+      return { node: body, etag }
+    },
+    refetchInterval: 5_000,
+  }))
+  return (
+    <div class="stack">
+      <h1 class="text">{node.data?.node.name ?? 'Node'}</h1>
+      <QueryState query={node}>
+        {(at) => (
+          <>
+            <NodeActions node={at().node} />
+            <NodeFacts node={at().node} />
+            <GpuTable node={at().node} />
+            <OverrideEditor at={at()} />
+            <ResidencyGantt nodeId={props.id} gpuIndexes={at().node.gpus.map(({ index }) => index)} />
+            <NodeCharts nodeId={props.id} />
+          </>
+        )}
+      </QueryState>
+    </div>
+  )
 }

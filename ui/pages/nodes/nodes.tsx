@@ -1,3 +1,143 @@
-export default function X() {
-  return <h1>Nodes</h1>
+/** All nodes, a page at a time. */
+import { A, useSearchParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { createMemo, For, Show, type Accessor, type JSX } from 'solid-js'
+import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { DataTable, type Column } from '../../components/data-table.tsx'
+import { Pager } from '../../components/pager.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { VramBar } from '../../components/vram-bar.tsx'
+import { mib, overcommitWords, seconds, secondsSince } from '../../format/figures.ts'
+import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { now } from '../../state/now.ts'
+import { NodeActions } from './node-actions.tsx'
+
+const PAGE_ROWS = 50
+const STATUSES = ['up', 'suspect', 'unreachable', 'cordoned', 'draining'] as const
+
+function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
+  const path = usePath()
+  return (
+    <A class="text" href={path(`/nodes/${part(props.row().node_id)}`)}>
+      {props.row().name}
+    </A>
+  )
+}
+
+const COLUMNS: readonly Column<NodeBody>[] = [
+  { name: 'Name', cell: (row) => <Name row={row} /> },
+  { name: 'Status', cell: (row) => <span class={row().status === 'up' ? '' : 'bad'}>{statusWords(row())}</span> },
+  { name: 'GPUs', cell: (row) => <span class="text">{gpuModels(row())}</span> },
+  {
+    name: 'VRAM',
+    help: 'Bars: allocated, in it used. Lines: physical, and dashed schedulable',
+    cell: (row) => <VramBar vram={row().vram} />,
+  },
+  { name: 'used', help: 'Resident and foreign together', isNumber: true, cell: (row) => <>{mib(row().vram.used_mib)}</> },
+  { name: 'allocated', help: 'Promised to placed tasks', isNumber: true, cell: (row) => <>{mib(row().vram.committed_mib)}</> },
+  {
+    name: 'schedulable',
+    help: 'Physical VRAM × (1 + overcommit percentage / 100)',
+    isNumber: true,
+    cell: (row) => <>{mib(row().vram.effective_schedulable_mib)}</>,
+  },
+  { name: 'physical', isNumber: true, cell: (row) => <>{mib(row().vram.physical_mib)}</> },
+  {
+    name: 'Overcommit',
+    cell: (row) => <>{overcommitWords(row().overcommit.override_percent, row().overcommit.effective_percent)}</>,
+  },
+  { name: 'Groups', cell: (row) => <span class="text">{groupWords(row().groups)}</span> },
+  { name: 'Last seen', isNumber: true, cell: (row) => <>{seconds(secondsSince(row().last_seen_at, now()))} ago</> },
+  { name: 'Actions', cell: (row) => <NodeActions node={row()} /> },
+]
+
+export default function Nodes(): JSX.Element {
+  const { api } = useCluster()
+  const [search, setSearch] = useSearchParams<{ q?: string; status?: string; group?: string; cursor?: string }>()
+  const query = createMemo(() => ({
+    q: search.q ?? '',
+    status: STATUSES.find((each) => each === search.status) ?? '',
+    group: search.group ?? '',
+    cursor: search.cursor ?? '',
+  }))
+  const of = (): string => JSON.stringify(query())
+  const nodes = useQuery(() => ({
+    queryKey: ['nodes', 'list', of()],
+    queryFn: async ({ signal }: { signal: AbortSignal }) => {
+      const asked = of()
+      return { of: asked, page: await api.get<NodePage>('/nodes', { ...query(), limit: PAGE_ROWS }, signal) }
+    },
+    staleTime: 2_000,
+    refetchInterval: 5_000,
+  }))
+  const set = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, cursor: null })
+  const isFiltered = (): boolean => query().q !== '' || query().status !== '' || query().group !== ''
+  return (
+    <div class="stack">
+      <h1>Nodes</h1>
+      <form class="row" role="search" aria-label="Nodes" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          Name contains{' '}
+          <input type="search" size="16" maxLength="200" value={query().q} onChange={(event) => set('q', event.currentTarget.value)} />
+        </label>
+        <label>
+          Group id{' '}
+          <input
+            type="text"
+            size="12"
+            maxLength="200"
+            value={query().group}
+            onChange={(event) => set('group', event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Status{' '}
+          <select value={query().status} onChange={(event) => set('status', event.currentTarget.value)}>
+            <option value="">all</option>
+            <For each={STATUSES}>{(status) => <option value={status}>{status}</option>}</For>
+          </select>
+        </label>
+      </form>
+      <QueryState
+        query={nodes}
+        isEmpty={({ page }) => page.items.length === 0 && query().cursor === ''}
+        whenEmpty={
+          <Show when={isFiltered()} fallback={<Nothing />}>
+            <p class="card">
+              No node matches these filters.{' '}
+              <button onClick={() => setSearch({ q: null, status: null, group: null })}>Clear filters</button>
+            </p>
+          </Show>
+        }
+      >
+        {(answer) => (
+          <section>
+            <DataTable name="Nodes" columns={COLUMNS} rows={answer().page.items} idOf={({ node_id: id }) => id} of={answer().of} />
+            <Pager
+              cursor={query().cursor === '' ? null : query().cursor}
+              nextCursor={answer().page.next_cursor}
+              shown={answer().page.items.length}
+              total={answer().page.total}
+              onGo={(cursor) => setSearch({ cursor })}
+            />
+          </section>
+        )}
+      </QueryState>
+    </div>
+  )
+}
+
+function Nothing(): JSX.Element {
+  return (
+    <div class="card">
+      <p>No GPU server has registered.</p>
+      <p class="quiet">
+        Start one on each GPU machine, with the address of the broker:{' '}
+        <code>CONTROLLER_NATS_URL=nats://broker:4222 NODE_NAME=gpu-1 headroom gpu-server</code>
+      </p>
+    </div>
+  )
 }

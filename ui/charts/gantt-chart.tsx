@@ -1,0 +1,196 @@
+/**
+ * Bars over time in rows, on a canvas with labels of the document. A bar is chosen with pointer or arrow keys, and Enter or a click opens what is
+ * behind it. A line says what is chosen, and a table has the same bars.
+ */
+import { createEffect, createMemo, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
+import { clockTime, seconds } from '../format/figures.ts'
+import { theme } from '../state/theme.ts'
+import { BAR_LOOKS, drawGantt } from './gantt-draw.ts'
+import { barAt, layoutGantt, type GanttBar } from './gantt-layout.ts'
+import styles from './gantt-chart.module.css'
+
+export interface GanttChartProps<B extends GanttBar> {
+  readonly name: string
+  readonly rows: readonly string[]
+  readonly bars: readonly B[]
+  readonly from: number
+  readonly to: number
+  /** Who it is. */
+  readonly textOf: (bar: B) => string
+  readonly onOpen: (bar: B) => void
+}
+
+const TABLE_ROWS = 150
+
+export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
+  let canvas!: HTMLCanvasElement
+  let place!: HTMLDivElement
+  const [width, setWidth] = createSignal(0)
+  const [chosen, setChosen] = createSignal<number | null>(null)
+  const layout = createMemo(() => layoutGantt(props.bars, { from: props.from, to: props.to, width: width(), rowCount: props.rows.length }))
+  const bar = (): B | undefined => props.bars[chosen() ?? -1]
+  const words = (one: B): string => {
+    const look = BAR_LOOKS.find(({ kind }) => kind === one.kind)
+    return `${props.rows[one.row] ?? ''}: ${props.textOf(one)}, ${look?.words ?? one.kind} from ${clockTime(one.from)} for ${seconds((one.to - one.from) / 1000)}`
+  }
+  const draw = (): void => {
+    const ctx = canvas.getContext('2d')
+    if (ctx === null || width() === 0) return
+    const ratio = devicePixelRatio
+    canvas.width = Math.round(width() * ratio)
+    canvas.height = Math.round(layout().height * ratio)
+    canvas.style.height = `${layout().height}px`
+    ctx.scale(ratio, ratio)
+    const looks = getComputedStyle(document.documentElement)
+    const colourOf = (property: string): string => looks.getPropertyValue(property).trim()
+    drawGantt(ctx, props.bars, layout(), {
+      colourOf,
+      selected: bar() === undefined ? null : chosen(),
+      width: width(),
+      height: layout().height,
+    })
+  }
+  onMount(() => {
+    const resized = new ResizeObserver(() => setWidth(place.clientWidth))
+    resized.observe(place)
+    onCleanup(() => resized.disconnect())
+  })
+  createEffect(on([layout, chosen, theme], draw))
+
+  const choose = (event: MouseEvent): void => {
+    const box = canvas.getBoundingClientRect()
+    const at = barAt(layout(), event.clientX - box.left, event.clientY - box.top)
+    setChosen(at)
+    const found = props.bars[at ?? -1]
+    if (found !== undefined) props.onOpen(found)
+  }
+  const move = (event: KeyboardEvent): void => {
+    const count = props.bars.length
+    if (event.key === 'Enter') {
+      const found = bar()
+      if (found !== undefined) props.onOpen(found)
+      return
+    }
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[event.key]
+    if (step === undefined || count === 0) return
+    event.preventDefault()
+    setChosen(Math.min(count - 1, Math.max(0, (chosen() ?? (step > 0 ? -1 : count)) + step)))
+  }
+  return (
+    <figure class={styles['figure']} aria-label={props.name}>
+      <figcaption class="row">
+        <strong>{props.name}</strong>
+        <Legend />
+      </figcaption>
+      <div class={styles['frame']}>
+        <Labels rows={props.rows} tops={layout().rowTops} height={layout().height} />
+        <div
+          class={styles['plot']}
+          ref={place}
+          tabindex="0"
+          role="group"
+          aria-label={`${props.name}: arrow keys choose a bar, Enter shows the decision behind it`}
+          onKeyDown={move}
+        >
+          <canvas ref={canvas} class={styles['canvas']} onClick={choose} />
+        </div>
+      </div>
+      <p class={styles['axis']}>
+        <span>{clockTime(props.from)}</span>
+        <span>{clockTime(props.to)}</span>
+      </p>
+      <p class="quiet text" role="status">
+        <Show when={bar()} fallback={props.bars.length === 0 ? 'Nothing was placed here in this time.' : `${props.bars.length} bars.`}>
+          {(one) => words(one())}
+        </Show>
+      </p>
+      <BarTable {...props} />
+    </figure>
+  )
+}
+
+function Legend(): JSX.Element {
+  const swatch = (canvas: HTMLCanvasElement, at: number): void => {
+    const draw = (): void => {
+      const ctx = canvas.getContext('2d')
+      const kind = BAR_LOOKS[at]?.kind
+      if (ctx === null || kind === undefined) return
+      const looks = getComputedStyle(document.documentElement)
+      const bar = { row: 0, laneKey: '', from: 0, to: 1, kind }
+      const layout = { x: new Float32Array([0]), y: new Float32Array([0]), w: new Float32Array([22]), rowTops: [0], height: 13 }
+      drawGantt(ctx, [bar], layout, { colourOf: (name) => looks.getPropertyValue(name).trim(), selected: null, width: 22, height: 13 })
+    }
+    createEffect(on(theme, draw))
+  }
+  return (
+    <span class={`row ${styles['legend']}`}>
+      <For each={BAR_LOOKS}>
+        {(look, at) => (
+          <span>
+            <canvas width="22" height="13" aria-hidden="true" ref={(canvas) => swatch(canvas, at())} /> {look.words}
+          </span>
+        )}
+      </For>
+    </span>
+  )
+}
+
+function Labels(props: { readonly rows: readonly string[]; readonly tops: readonly number[]; readonly height: number }): JSX.Element {
+  let place!: HTMLDivElement
+  createEffect(() => place.style.setProperty('height', `${props.height}px`))
+  const stand = (label: HTMLElement, at: number): void => {
+    createEffect(() => label.style.setProperty('top', `${props.tops[at] ?? 0}px`))
+  }
+  return (
+    <div class={styles['labels']} ref={place}>
+      <For each={props.rows}>{(row, at) => <span ref={(label) => stand(label, at())}>{row}</span>}</For>
+    </div>
+  )
+}
+
+function BarTable<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
+  const [isOpen, setOpen] = createSignal(false)
+  const latest = (): readonly B[] => [...props.bars].sort((a, b) => b.from - a.from || a.row - b.row).slice(0, TABLE_ROWS)
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>As a table</summary>
+      <Show when={isOpen()}>
+        <div class={`${styles['table']} scroll`} tabindex="0" role="group" aria-label={`Bars of ${props.name}`}>
+          <table>
+            <caption>
+              The latest {latest().length} of {props.bars.length}
+            </caption>
+            <thead>
+              <tr>
+                <th scope="col">Where</th>
+                <th scope="col">Who</th>
+                <th scope="col">How</th>
+                <th scope="col">From</th>
+                <th scope="col" class="number">
+                  For
+                </th>
+                <th scope="col">Why</th>
+              </tr>
+            </thead>
+            <tbody>
+              <For each={latest()}>
+                {(bar) => (
+                  <tr>
+                    <td>{props.rows[bar.row]}</td>
+                    <td class="text">{props.textOf(bar)}</td>
+                    <td>{BAR_LOOKS.find(({ kind }) => kind === bar.kind)?.words}</td>
+                    <td>{clockTime(bar.from)}</td>
+                    <td class="number">{seconds((bar.to - bar.from) / 1000)}</td>
+                    <td>
+                      <button onClick={() => props.onOpen(bar)}>Decision</button>
+                    </td>
+                  </tr>
+                )}
+              </For>
+            </tbody>
+          </table>
+        </div>
+      </Show>
+    </details>
+  )
+}

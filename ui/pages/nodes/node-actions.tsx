@@ -1,0 +1,80 @@
+/** Cordon, uncordon and drain. */
+import { useQueryClient } from '@tanstack/solid-query'
+import { createSignal, Show, type JSX } from 'solid-js'
+import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import { part, type Query } from '../../api/client.ts'
+import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { typedWhole } from '../../format/whole-number.ts'
+import { useCluster } from '../../state/cluster.tsx'
+
+const LONGEST_WAIT_S = 604_800
+
+export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
+  const { api, session } = useCluster()
+  const queries = useQueryClient()
+  const [isRequeueing, setRequeueing] = createSignal(false)
+  const [after, setAfter] = createSignal('0')
+  const operator = (): string | null => session.whyNot('operator')
+  const post = async (action: string, query: Query = {}): Promise<void> => {
+    await api.send('POST', `/nodes/${part(props.node.node_id)}/${action}`, { query })
+    await queries.invalidateQueries({ queryKey: ['nodes'] })
+  }
+  const drain = async (): Promise<void> => {
+    if (!isRequeueing()) return post('drain')
+    const typed = typedWhole(after(), 0, LONGEST_WAIT_S)
+    if (!typed.ok) throw new Error(typed.problem)
+    return post('drain', { requeue: true, after_seconds: typed.value })
+  }
+  return (
+    <div class="row">
+      <Show
+        when={props.node.cordoned || props.node.drain !== null}
+        fallback={
+          <ConfirmedAction
+            label="Cordon"
+            title={`Cordon ${props.node.name}?`}
+            confirm="Cordon"
+            whyNot={operator()}
+            run={() => post('cordon')}
+          >
+            <p>No new task is placed on it. Tasks that are there stay and go on.</p>
+          </ConfirmedAction>
+        }
+      >
+        <ConfirmedAction
+          label="Uncordon"
+          title={`Uncordon ${props.node.name}?`}
+          confirm="Uncordon"
+          whyNot={operator()}
+          run={() => post('uncordon')}
+        >
+          <p>It takes new tasks again{props.node.drain === null ? '' : ', and the drain ends'}.</p>
+        </ConfirmedAction>
+      </Show>
+      <ConfirmedAction
+        label="Drain"
+        title={`Drain ${props.node.name}?`}
+        confirm="Drain"
+        isDanger
+        whyNot={operator() ?? (props.node.drain === null ? null : 'It is being drained already.')}
+        run={drain}
+      >
+        <p>It takes no new task until it is uncordoned, and its tasks end in their own time.</p>
+        <p>
+          <label>
+            <input type="checkbox" checked={isRequeueing()} onChange={(event) => setRequeueing(event.currentTarget.checked)} /> Move tasks
+            that may be requeued: they are stopped there and begin again on another node
+          </label>
+        </p>
+        <Show when={isRequeueing()}>
+          <p>
+            <label>
+              after so many seconds{' '}
+              <input inputMode="numeric" size="8" value={after()} onInput={(event) => setAfter(event.currentTarget.value)} />
+            </label>
+          </p>
+        </Show>
+      </ConfirmedAction>
+    </div>
+  )
+}

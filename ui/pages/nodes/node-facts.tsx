@@ -1,0 +1,45 @@
+import type { JSX } from 'solid-js'
+import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import { Facts, type Fact } from '../../components/facts.tsx'
+import { VramBar } from '../../components/vram-bar.tsx'
+import { clockTime, mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'
+import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
+import { now } from '../../state/now.ts'
+
+export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
+  const facts = (): readonly Fact[] => {
+    const { node } = props
+    const { vram } = node
+    return [
+      { name: 'Status', value: statusWords(node) },
+      { name: 'GPUs', value: gpuModels(node) },
+      { name: 'VRAM used', value: mib(vram.used_mib), title: 'Resident and foreign together' },
+      { name: 'VRAM allocated', value: mib(vram.committed_mib), title: 'Promised to placed tasks, resident or swapped out' },
+      {
+        name: 'VRAM schedulable',
+        value: mib(vram.effective_schedulable_mib),
+        title: 'Physical VRAM × (1 + overcommit percentage / 100)',
+      },
+      { name: 'VRAM physical', value: mib(vram.physical_mib) },
+      { name: 'swapped out', value: mib(vram.swapped_mib) },
+      { name: 'foreign', value: mib(vram.foreign_mib), title: 'Held by processes that no GPU server started' },
+      { name: 'promised beyond the limit', value: mib(vram.over_committed_mib) },
+      { name: 'missing from the reserve', value: mib(vram.reserve_deficit_mib) },
+      { name: 'Overcommit', value: overcommitWords(node.overcommit.override_percent, node.overcommit.effective_percent) },
+      { name: 'Reserve of each GPU', value: mib(node.reserve.effective_mib) },
+      { name: 'Host memory for swapping', value: `${mib(node.host_memory.used_mib)} of ${mib(node.host_memory.swap_mib)}` },
+      { name: 'Waiting for bytes', value: whole(node.queue_length), title: 'Swap-ins, growths and placements' },
+      { name: 'Groups', value: groupWords(node.groups) },
+      { name: 'Address', value: node.address },
+      { name: 'Last seen', value: `${seconds(secondsSince(node.last_seen_at, now()))} ago` },
+      { name: 'First seen', value: clockTime(node.registered_at) },
+      { name: 'Id', value: node.node_id },
+    ]
+  }
+  return (
+    <section class="card stack" aria-label="Facts">
+      <VramBar vram={props.node.vram} />
+      <Facts facts={facts()} />
+    </section>
+  )
+}

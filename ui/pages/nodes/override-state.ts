@@ -1,0 +1,91 @@
+/** What is typed into the overrides of a node, what it would do, and the state of the node that it was begun on. */
+import { useQueryClient } from '@tanstack/solid-query'
+import { createSignal, type Accessor } from 'solid-js'
+import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
+import { part, Refused } from '../../api/client.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { changeOf, draftOf, settingsWords, type OverrideDraft } from './override-draft.ts'
+
+/** The node with the tag of its settings. */
+export interface TaggedNode {
+  readonly node: NodeBody
+  readonly etag: string | null
+}
+
+export function createOverride(at: Accessor<TaggedNode>) {
+  const { api } = useCluster()
+  const queries = useQueryClient()
+  const [typed, setTyped] = createSignal<OverrideDraft | null>(null)
+  /** The state that what is typed was begun on. */
+  const [base, setBase] = createSignal<TaggedNode | null>(null)
+  const [plan, setPlan] = createSignal<ChangedNodeBody | null>(null)
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const [isTried, setTried] = createSignal(false)
+  const [done, setDone] = createSignal('')
+
+  const draft = (): OverrideDraft => typed() ?? draftOf(at().node)
+  const asked = () => changeOf(draft())
+  const problemOf = (field: 'percentProblem' | 'reserveProblem'): string => {
+    const result = asked()
+    return isTried() && !result.ok ? (result[field] ?? '') : ''
+  }
+  const conflict = (): TaggedNode | null => {
+    const begun = base()
+    return begun === null || begun.etag === at().etag ? null : begun
+  }
+  const rebase = (on: TaggedNode | null): void => {
+    setBase(on)
+    setPlan(null)
+  }
+  const type = (part: Partial<OverrideDraft>): void => {
+    rebase(base() ?? at())
+    setTyped({ ...draft(), ...part })
+    setDone('')
+  }
+  const reset = (): void => {
+    setTyped(null)
+    rebase(null)
+    setProblem(null)
+    setTried(false)
+  }
+  const put = async (isDryRun: boolean): Promise<ChangedNodeBody> => {
+    const result = asked()
+    if (!result.ok) throw new Error('What is typed is not a setting.')
+    const ifMatch = (base() ?? at()).etag
+    const sending = { body: result.change, ifMatch, query: isDryRun ? { dry_run: true } : {} }
+    return (await api.send<ChangedNodeBody>('PUT', `/nodes/${part(at().node.node_id)}/config`, sending)).body
+  }
+  const makePlan = async (): Promise<void> => {
+    setTried(true)
+    setProblem(null)
+    rebase(base() ?? at())
+    if (!asked().ok) return
+    try {
+      setPlan(await put(true))
+    } catch (error) {
+      await refused(error)
+    }
+  }
+  const refused = async (error: unknown): Promise<void> => {
+    // The page learns what it is now; the notice of the conflict says it.
+    if (isConflict(error)) await queries.invalidateQueries({ queryKey: ['nodes'] })
+    else setProblem(error instanceof Error ? error.message : String(error))
+  }
+  const apply = async (): Promise<void> => {
+    try {
+      const node = await put(false)
+      await queries.invalidateQueries({ queryKey: ['nodes'] })
+      reset()
+      setDone(`Applied: ${settingsWords(node)}.`)
+    } catch (error) {
+      setPlan(null)
+      await refused(error)
+      if (!isConflict(error)) throw error
+    }
+  }
+  return { typed, draft, type, reset, plan, makePlan, apply, rebase, conflict, problem, problemOf, done }
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof Refused && error.status === 412
+}
