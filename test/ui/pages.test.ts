@@ -6,6 +6,10 @@ import { serve, type Served } from '../support/served.ts'
 
 const PAGES: readonly (readonly [path: string, heading: string])[] = [
   ['/', 'Dashboard'],
+  ['/tasks', 'Tasks'],
+  ['/nodes', 'Nodes'],
+  // The id of a simulated node comes from its name.
+  ['/nodes/4726aedd-7477-5c50-b7eb-2c660a62cebc', 'a100-0'],
   ['/groups', 'Groups'],
   ['/events', 'Events'],
   ['/settings', 'Settings'],

@@ -56,7 +56,7 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
               )}
             </Show>
             <div class={styles['buttons']}>
-              <AlertDialog.CloseButton>Leave it</AlertDialog.CloseButton>
+              <AlertDialog.CloseButton aria-label="Leave it">Leave it</AlertDialog.CloseButton>
               <ActionButton
                 class={props.isDanger === true ? 'danger' : 'primary'}
                 whyNot={isBusy() ? 'It is being done.' : (props.whyNot ?? null)}

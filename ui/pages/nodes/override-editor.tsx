@@ -3,8 +3,9 @@ import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { ChangedNodeBody, NodeBody } from '../../../controller/api/schema/node.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx'
-import { ImpactView } from '../../components/impact-view.tsx'
+import { Impact } from '../../components/impact.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { NodeDifference } from './node-difference.tsx'
 import { settingsWords, type OverrideDraft } from './override-draft.ts'
 import { createOverride, type TaggedNode } from './override-state.ts'
 
@@ -63,7 +64,8 @@ export function OverrideEditor(props: { readonly at: TaggedNode }): JSX.Element 
         {(impact) => (
           <div class="stack" id="plan">
             <h3>What it would do</h3>
-            <ImpactView impact={impact()} />
+            <NodeDifference impact={impact()} nodeId={props.at.node.node_id} />
+            <Impact impact={impact()} />
             <div class="row">
               <ActionButton class="primary" whyNot={whyNotPlan()} onClick={() => setApplying(true)}>
                 Apply…

@@ -1,12 +1,17 @@
 /** Why something cannot be done with a task as it stands, in words for a button that is disabled; null: it can. The server decides all the same. */
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
 import { isOpen } from '../../format/tasks.ts'
-import type { Session } from '../../state/session.ts'
 
 type State = Pick<TaskBody, 'state' | 'residency' | 'held'>
 
+/** The part of a session that is asked. */
+interface Asked {
+  who(): { readonly caller: { readonly role: string; readonly name: string | null } | null } | null
+  whyNot(least: 'submitter'): string | null
+}
+
 /** A submitter changes his own tasks only. */
-export function whyNotOwn(session: Pick<Session, 'who' | 'whyNot'>, { owner }: Pick<TaskBody, 'owner'>): string | null {
+export function whyNotOwn(session: Asked, { owner }: Pick<TaskBody, 'owner'>): string | null {
   const why = session.whyNot('submitter')
   const caller = session.who()?.caller
   if (why !== null || caller?.role !== 'submitter' || caller.name === owner) return why

@@ -1,0 +1,171 @@
+/** The list of nodes and the page of one, before a controller with a simulated fleet. */
+import { readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
+import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { getJson, putJson, serve, type Served } from '../support/served.ts'
+
+const folder = temporaryFolder()
+let served: Served
+let browser: TestBrowser
+let api: string
+let url: string
+let nodes: readonly NodeBody[]
+
+async function open(path: string): Promise<WatchedPage> {
+  const watchedPage = await browser.page({ width: 1440 })
+  await watchedPage.page.goto(`${url}${path}`)
+  return watchedPage
+}
+
+function nodeAt(at: number): NodeBody {
+  const node = nodes[at]
+  if (node === undefined) throw new Error(`there is no node ${at}`)
+  return node
+}
+
+const overrideOf = async (id: string) => (await getJson<NodeBody>(`${api}/nodes/${id}`)).overcommit_vram_percent
+
+describe.skipIf(CHROMIUM === null)('nodes', () => {
+  beforeAll(async () => {
+    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    url = served.url.replace('127.0.0.1', MAPPED_HOST)
+    api = `${served.url}/api/v1`
+    browser = await TestBrowser.start()
+    nodes = (await getJson<NodePage>(`${api}/nodes`)).items
+  }, 60_000)
+  afterAll(async () => {
+    await browser.end()
+    served.process.kill('SIGTERM')
+    await served.ended
+  })
+
+  test('override 20 %, off for 0, inherits for none; the four figures are those of the API', async () => {
+    await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
+    await putJson(`${api}/nodes/${nodeAt(0).node_id}/config`, { overcommit_vram_percent: 20 })
+    await putJson(`${api}/nodes/${nodeAt(1).node_id}/config`, { overcommit_vram_percent: 0 })
+    const { page, faults } = await open('/nodes')
+    const row = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
+    await expect.poll(() => row(nodeAt(0).name).innerText()).toContain('override 20 %')
+    expect(await row(nodeAt(1).name).innerText()).toContain('off')
+    expect(await row(nodeAt(2).name).innerText()).toContain('inherits 50 %')
+    const bar = await row(nodeAt(1).name).getByRole('img').getAttribute('aria-label')
+    expect(bar).toMatch(/^used .+, allocated .+, schedulable 160\.0 GiB, physical 160\.0 GiB$/)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('an override is planned, confirmed and applied; what is no number is refused in place and nothing is sent', async () => {
+    const node = nodeAt(2)
+    const { page, faults } = await open(`/nodes/${node.node_id}`)
+    const sent: string[] = []
+    page.on('request', (request) => request.method() === 'PUT' && sent.push(request.url()))
+    await page.getByLabel('own value, %').check()
+    const field = page.getByLabel('Overcommit, percent')
+    for (const text of ['1001', '-1', '1.5', '', 'abc']) {
+      await field.fill(text)
+      await page.getByRole('button', { name: 'Plan' }).click()
+      await expect.poll(() => page.locator('#percent-problem').innerText()).toBe('It must be a whole number from 0 to 1000.')
+      expect(await field.getAttribute('aria-invalid')).toBe('true')
+    }
+    expect(sent).toEqual([])
+    await field.fill('75')
+    await page.getByRole('button', { name: 'Plan' }).click()
+    await page.getByRole('group', { name: 'This node, before and after' }).waitFor()
+    expect(sent.length).toBe(1)
+    expect(sent[0]).toContain('dry_run=true')
+    expect(await overrideOf(node.node_id)).toBe(null)
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.getByRole('button', { name: 'Apply…' }).press('Enter')
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Apply' }).press('Enter')
+    await page.getByText('Applied: override 75 %').waitFor()
+    expect(await overrideOf(node.node_id)).toBe(75)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('a change by somebody else is shown, is not overwritten, and what was typed stays', async () => {
+    const node = nodeAt(3)
+    const { page } = await open(`/nodes/${node.node_id}`)
+    await page.getByLabel('own value, %').check()
+    await page.getByLabel('Overcommit, percent').fill('33')
+    await putJson(`${api}/nodes/${node.node_id}/config`, { overcommit_vram_percent: 44 })
+    await page.getByText('Somebody else changed it meanwhile. When you began it was inherits 50 %').waitFor()
+    expect(await page.getByLabel('Overcommit, percent').inputValue()).toBe('33')
+    expect(await overrideOf(node.node_id)).toBe(44)
+    await page.getByRole('button', { name: 'Go on from the new state' }).click()
+    await page.getByRole('button', { name: 'Plan' }).click()
+    await page.getByRole('button', { name: 'Apply…' }).click()
+    await page.getByText('Less may be promised there.').waitFor()
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Apply' }).click()
+    await expect.poll(() => overrideOf(node.node_id)).toBe(33)
+    await page.context().close()
+  })
+
+  test('cordon, uncordon and drain ask first', async () => {
+    const id = nodeAt(4).node_id
+    const node = () => getJson<NodeBody>(`${api}/nodes/${id}`)
+    const { page } = await open(`/nodes/${id}`)
+    const dialog = page.getByRole('alertdialog')
+    for (const [name, isDone] of [
+      ['Cordon', async () => (await node()).cordoned],
+      ['Uncordon', async () => !(await node()).cordoned],
+      ['Drain', async () => (await node()).drain !== null],
+    ] as const) {
+      await page.getByRole('button', { name, exact: true }).click()
+      await dialog.getByRole('button', { name, exact: true }).click()
+      await expect.poll(isDone).toBe(true)
+      await dialog.waitFor({ state: 'detached' })
+    }
+    await page.context().close()
+  })
+
+  test('bars of residency: by keyboard to the decision behind one, and the same as a table', async () => {
+    const { page, faults } = await open(`/nodes/${nodeAt(0).node_id}`)
+    const chart = page.getByRole('group', { name: /^Residency in the last hour/ })
+    const table = page.locator('figure', { has: chart }).locator('details')
+    await table.locator('summary').press('Enter')
+    await page.getByRole('group', { name: 'Bars of Residency in the last hour' }).locator('tbody tr').first().waitFor()
+    await chart.press('ArrowRight')
+    await expect.poll(() => page.locator('figure', { has: chart }).getByRole('status').innerText()).toMatch(/^GPU \d+: .+ from .+ for .+/)
+    await chart.press('Enter')
+    await page.locator('#behind strong').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('32,000 bars are laid out and drawn within 50 ms', async () => {
+    const { page } = await browser.page()
+    const source = ['gantt-layout', 'gantt-draw']
+      .map((name) => stripTypeScriptTypes(readFileSync(join(import.meta.dirname, `../../ui/charts/${name}.ts`), 'utf8')))
+      .join('\n')
+      .replaceAll(/^import .*$/gm, '')
+      .replaceAll(/^export /gm, '')
+    const ms = await page.evaluate<number>(`(() => {
+      ${source}
+      const bars = Array.from({ length: 32000 }, (_, i) => {
+        const from = (i >> 6) * 2
+        return { row: i % 8, laneKey: 'task-' + (i % 64), from, to: from + 2, kind: BAR_KINDS[i % 5] }
+      })
+      const canvas = document.createElement('canvas')
+      canvas.width = 1200
+      canvas.height = 1200
+      const ctx = canvas.getContext('2d')
+      const runs = Array.from({ length: 12 }, () => {
+        const begun = performance.now()
+        const layout = layoutGantt(bars, { from: 0, to: 1000, width: 1200, rowCount: 8 })
+        drawGantt(ctx, bars, layout, { colourOf: () => '#2f7fd0', selected: null, width: 1200, height: layout.height })
+        ctx.getImageData(0, 0, 1, 1)
+        return performance.now() - begun
+      })
+      return Math.min(...runs)
+    })()`)
+    console.log(`32,000 bars: ${ms.toFixed(1)} ms`)
+    expect(ms).toBeLessThan(50)
+    await page.context().close()
+  })
+})

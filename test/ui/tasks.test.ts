@@ -1,0 +1,167 @@
+/** The list of tasks and the page of one, before a controller with a simulated fleet. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
+import type { TaskBody, TaskPage } from '../../controller/api/schema/task.ts'
+import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { getJson, serve, type Served } from '../support/served.ts'
+
+const MARKUP = '<img src=x onerror="window.broken=1"><b>bold</b>'
+const RIGHT_TO_LEFT = 'مهمة \u202eabc'
+const EMOJI = '🚀👩‍👩‍👧'
+const LONG = 'x'.repeat(200)
+/** Larger than any GPU: they wait for ever. */
+const NEVER_FITS_MIB = 900_000
+const FILLERS = 120
+
+const folder = temporaryFolder()
+let served: Served
+let browser: TestBrowser
+let api: string
+let url: string
+const ids = new Map<string, string>()
+
+async function submit(name: string, more: object = {}): Promise<string> {
+  const body = JSON.stringify({ name, vram_mib: NEVER_FITS_MIB, command: ['x'], ...more })
+  const answer = await fetch(`${api}/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  const { id } = (await answer.json()) as TaskBody
+  ids.set(name, id)
+  return id
+}
+
+async function open(path: string, width = 1440): Promise<WatchedPage> {
+  const watchedPage = await browser.page({ width })
+  await watchedPage.page.goto(`${url}${path}`)
+  return watchedPage
+}
+
+const rows = (page: Page) => page.getByRole('group', { name: 'Tasks', exact: true }).locator('tbody tr')
+
+describe.skipIf(CHROMIUM === null)('tasks', () => {
+  beforeAll(async () => {
+    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    url = served.url.replace('127.0.0.1', MAPPED_HOST)
+    api = `${served.url}/api/v1`
+    browser = await TestBrowser.start()
+    await Promise.all(Array.from({ length: FILLERS }, (_, at) => submit(`filler-${at}`, { priority: 4 })))
+    for (const name of [MARKUP, RIGHT_TO_LEFT, EMOJI, LONG]) await submit(name, { labels: { team: 'odd' }, priority: 1 })
+  }, 60_000)
+  afterAll(async () => {
+    await browser.end()
+    served.process.kill('SIGTERM')
+    await served.ended
+  })
+
+  test('a page holds at most 150 rows, and the next page has others', async () => {
+    const { page, faults } = await open('/tasks?tab=pending&sort=name')
+    await rows(page).first().waitFor()
+    const first = await rows(page).first().innerText()
+    expect(await rows(page).count()).toBeLessThanOrEqual(150)
+    await page.getByRole('button', { name: 'Next' }).click()
+    await page.waitForURL(/cursor=/)
+    await expect.poll(() => rows(page).first().innerText()).not.toBe(first)
+    await page.getByRole('button', { name: 'Back' }).click()
+    await expect.poll(() => rows(page).first().innerText()).toBe(first)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('names with markup, right-to-left text, emoji and 200 characters are text, and figures are those of the API', async () => {
+    const { page, faults } = await open('/tasks?tab=pending&label=team%3Dodd', 390)
+    await expect.poll(() => rows(page).count()).toBe(4)
+    const names = await rows(page).locator('td:first-child').allInnerTexts()
+    expect(new Set(names.map((name) => name.trim()))).toEqual(new Set([MARKUP, RIGHT_TO_LEFT, EMOJI, LONG]))
+    expect(await page.evaluate('window.broken')).toBeUndefined()
+    expect(await page.locator('table img, table b').count()).toBe(0)
+    expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
+    const tasks = await getJson<TaskPage>(`${api}/tasks?state=pending&label=team%3Dodd`)
+    expect(tasks.total).toBe(4)
+    expect(await rows(page).first().innerText()).toContain('878.9 GiB')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('rows hold still under the pointer: who comes is counted, and comes when asked for', async () => {
+    const { page } = await open('/tasks?tab=pending&owner=&q=filler')
+    await rows(page).first().waitFor()
+    const first = await rows(page).first().locator('td').first().innerText()
+    await rows(page).nth(3).hover()
+    await submit('filler-late')
+    const pending = page.getByRole('button', { name: /updates? pending/ })
+    await pending.waitFor()
+    expect(await rows(page).first().locator('td').first().innerText()).toBe(first)
+    // With the keyboard: the pointer stays in the table.
+    await pending.press('Enter')
+    await expect.poll(() => rows(page).first().locator('td').first().innerText()).toBe('filler-late')
+    await page.context().close()
+  })
+
+  test('filters that match nothing say so', async () => {
+    const { page } = await open('/tasks?tab=all&q=there-is-no-such-name')
+    await page.getByText('No task matches these filters.').waitFor()
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await rows(page).first().waitFor()
+    await page.context().close()
+  })
+
+  test('a task is explained: the sentence, each node with have and need, what would make it fit, the JSON', async () => {
+    const id = ids.get(MARKUP) as string
+    const { page, faults } = await open(`/tasks/${id}`)
+    await page.getByRole('heading', { level: 1, name: MARKUP }).waitFor()
+    const explanation = await getJson<ExplanationBody>(`${api}/tasks/${id}/explain`)
+    await page.locator('#sentence').waitFor()
+    expect(await page.locator('#sentence').innerText()).toBe(explanation.sentence)
+    const nodes = page.getByRole('group', { name: 'Each node' })
+    expect(await nodes.locator('tbody tr').count()).toBe(explanation.verdicts?.nodes.length)
+    const change = explanation.would_fit_if?.changes[0]?.sentence ?? 'There is none'
+    expect(await page.getByRole('listitem').filter({ hasText: change }).count()).toBe(1)
+    await page.getByText('As JSON').click()
+    expect(JSON.parse(await page.locator('pre').first().innerText())).toMatchObject({ task_id: id })
+    expect(await accessibilityFaults(page)).toEqual([])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('hold, priority and cancel ask first, by keyboard, and do it', async () => {
+    const id = await submit('to-be-changed', { priority: 3 })
+    const { page, faults } = await open(`/tasks/${id}`)
+    await page.getByRole('button', { name: 'Hold' }).press('Enter')
+    expect((await getJson<TaskBody>(`${api}/tasks/${id}`)).held).toBe(false)
+    const dialog = page.getByRole('alertdialog')
+    await dialog.getByText('It is not placed before somebody releases it.').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Hold' }).press('Enter')
+    await dialog.getByRole('button', { name: 'Hold' }).press('Enter')
+    await expect.poll(async () => (await getJson<TaskBody>(`${api}/tasks/${id}`)).held).toBe(true)
+    await page.getByText('pending, held').waitFor()
+
+    await page.getByRole('button', { name: 'Priority…' }).click()
+    await dialog.getByLabel('Priority').selectOption('1')
+    await dialog.getByRole('button', { name: 'Set P1' }).click()
+    await expect.poll(async () => (await getJson<TaskBody>(`${api}/tasks/${id}`)).priority).toBe(1)
+
+    await page.getByRole('button', { name: 'Cancel task' }).click()
+    await dialog.getByRole('button', { name: 'Cancel task' }).click()
+    await expect.poll(async () => (await getJson<TaskBody>(`${api}/tasks/${id}`)).state).toBe('cancelled')
+    await dialog.waitFor({ state: 'detached' })
+    const again = page.getByRole('button', { name: 'Cancel task' })
+    await expect.poll(() => again.getAttribute('title')).toBe('It is cancelled.')
+    expect(await again.getAttribute('aria-disabled')).toBe('true')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('a placed task leads to the decision that placed it', async () => {
+    const running = await getJson<TaskPage>(`${api}/tasks?state=running&limit=1`)
+    const id = running.items[0]?.id as string
+    const { page, faults } = await open(`/tasks/${id}`)
+    const decision = page.locator('details[id^=decision-]').first()
+    await decision.locator('summary').press('Enter')
+    await decision.getByText('GPUs that admitted it').waitFor()
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+})

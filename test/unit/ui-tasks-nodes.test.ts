@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest'
+import type { NodeBody } from '../../controller/api/schema/node.ts'
+import { gpuModels, groupWords, statusWords } from '../../ui/format/nodes.ts'
+import { askedWords, idleWords, reasonOf, residencyWords, usedMib } from '../../ui/format/tasks.ts'
+import { choiceWords, levelWords } from '../../ui/format/victims.ts'
+import { factWords, kindWords } from '../../ui/format/events.ts'
+import { typedWhole } from '../../ui/format/whole-number.ts'
+import { changeOf, draftOf, settingsWords } from '../../ui/pages/nodes/override-draft.ts'
+import { isFiltered, sortsOf, taskQueryOf } from '../../ui/pages/tasks/task-filter.ts'
+import { whyNotHold, whyNotOwn, whyNotPatch, whyNotRelease, whyNotSwapIn, whyNotSwapOut } from '../../ui/pages/tasks/task-rights.ts'
+
+const placement = {
+  node_id: 'n',
+  node_name: 'gpu-1',
+  gpus: [0],
+  demand_mib: 4096,
+  wants_gpu: false,
+  idle_since: '2026-01-01T00:00:00.000Z',
+  assigned_at: '2026-01-01T00:00:00.000Z',
+  started_at: '2026-01-01T00:00:00.000Z',
+}
+
+describe('what is said of a task', () => {
+  test('who is swapped out uses 0, who is not placed uses nothing that is known', () => {
+    expect(usedMib({ placement, residency: 'swapped_out' })).toBe(0)
+    expect(usedMib({ placement, residency: 'resident' })).toBe(4096)
+    expect(usedMib({ placement: null, residency: 'none' })).toBe(null)
+  })
+
+  test('idle is the time since the last use; who wants the GPU is not idle, who has not started neither', () => {
+    const now = Date.parse('2026-01-01T00:02:05.000Z')
+    expect(idleWords({ placement }, now)).toBe('2 min 5 s')
+    expect(idleWords({ placement: { ...placement, wants_gpu: true } }, now)).toBe('wants it')
+    expect(idleWords({ placement: { ...placement, started_at: null } }, now)).toBe('—')
+    expect(idleWords({ placement: null }, now)).toBe('—')
+  })
+
+  test('what it asks for is of each GPU', () => {
+    expect(askedWords({ vram_mib: 16_384, gpu_count: 4 })).toBe('4 × 16.0 GiB')
+    expect(askedWords({ vram_mib: null, gpu_count: 1 })).toBe('all of a GPU')
+  })
+
+  test('residency and reasons in words', () => {
+    expect(residencyWords({ residency: 'swapping_in' })).toBe('swapping in')
+    expect(residencyWords({ residency: 'none' })).toBe('—')
+    expect(reasonOf({ wait: null, end_reason: 'exit' })).toBe('exit')
+    expect(reasonOf({ wait: null, end_reason: null })).toBe('')
+    expect(levelWords('non_p0_swapped')).toBe('not P0, swapped in this round')
+    expect(levelWords('of_tomorrow')).toBe('of tomorrow')
+    expect(choiceWords(null)).toBe('stays')
+    expect(kindWords('task_placed')).toBe('placed')
+    expect(factWords({ when: 'now', gpus: [0, 1], reason: null })).toBe('when: now, gpus: [0,1]')
+  })
+})
+
+describe('the address of the list of tasks', () => {
+  test('what is no value is as if it were not there', () => {
+    expect(taskQueryOf({ tab: 'nothing', sort: 'by-colour', priority: '7', node: '' })).toEqual({
+      state: 'running',
+      sort: 'newest',
+      cursor: null,
+      reason: null,
+    })
+  })
+
+  test('filters, order and page are read from it', () => {
+    const query = taskQueryOf({ tab: 'pending', sort: 'priority', priority: '0', q: 'train', label: 'team=vision', cursor: 'abc' })
+    expect(query).toEqual({
+      state: 'pending',
+      sort: 'priority',
+      priority: 0,
+      q: 'train',
+      label: 'team=vision',
+      cursor: 'abc',
+      reason: null,
+    })
+    expect(isFiltered(query)).toBe(true)
+    expect(isFiltered(taskQueryOf({ tab: 'all' }))).toBe(false)
+  })
+
+  test('final tasks have no order by priority or name, and none is asked for', () => {
+    expect(sortsOf('all').map(({ value }) => value)).toEqual(['newest', 'oldest'])
+    expect(taskQueryOf({ tab: 'completed', sort: 'name' }).sort).toBe('newest')
+  })
+})
+
+describe('what cannot be done with a task', () => {
+  const session = (role: string, name: string) => ({
+    who: () => ({ caller: { role, name } }) as never,
+    whyNot: () => null,
+  })
+
+  test('a submitter changes his own tasks only; an operator all of them', () => {
+    expect(whyNotOwn(session('submitter', 'ann'), { owner: 'ann' })).toBe(null)
+    expect(whyNotOwn(session('submitter', 'ann'), { owner: 'bob' })).toContain('the task of bob')
+    expect(whyNotOwn(session('operator', 'ann'), { owner: 'bob' })).toBe(null)
+  })
+
+  test('each state allows its own', () => {
+    const pending = { state: 'pending', residency: 'none', held: false } as const
+    const running = { state: 'running', residency: 'resident', held: false } as const
+    const over = { state: 'failed', residency: 'none', held: false } as const
+    expect([whyNotHold(pending), whyNotSwapOut(running), whyNotPatch(running)]).toEqual([null, null, null])
+    expect(whyNotRelease({ ...pending, held: true })).toBe(null)
+    expect(whyNotSwapIn({ ...running, residency: 'swapped_out' })).toBe(null)
+    expect(whyNotHold({ ...pending, held: true })).toBe('It is held already.')
+    expect(whyNotHold(running)).toContain('only a pending task')
+    expect(whyNotHold(over)).toBe('It is failed.')
+    expect(whyNotSwapIn(running)).toBe('It is not swapped out.')
+    expect(whyNotSwapOut(pending)).toBe('It is not resident.')
+    expect(whyNotRelease(pending)).toBe('It is not held.')
+    expect(whyNotPatch(over)).toBe('It is failed.')
+  })
+})
+
+describe('what is said of a node', () => {
+  const drain = { since: '', moves_at: null, by: 'ann', tasks_left: 3 }
+
+  test('status, models and groups', () => {
+    expect(statusWords({ status: 'up', cordoned: false, drain: null })).toBe('up')
+    expect(statusWords({ status: 'suspect', cordoned: true, drain: null })).toBe('suspect, cordoned')
+    expect(statusWords({ status: 'up', cordoned: true, drain })).toBe('up, draining: 3 tasks left')
+    expect(statusWords({ status: 'up', cordoned: true, drain: { ...drain, tasks_left: 0 } })).toBe('up, drained')
+    expect(gpuModels({ gpus: [{ model: 'A' }, { model: 'B' }, { model: 'A' }] })).toBe('2 × A, 1 × B')
+    expect(groupWords([])).toBe('common pool')
+    expect(groupWords(['a', 'b'])).toBe('a, b')
+  })
+})
+
+describe('the override of a node', () => {
+  const node = (percent: number | null, reserve: number | null) =>
+    ({
+      overcommit_vram_percent: percent,
+      safety_reserve_mib: reserve,
+      overcommit: {
+        override_percent: percent,
+        default_percent: 50,
+        effective_percent: percent ?? 50,
+        source: percent === null ? 'global' : 'node',
+      },
+      reserve: { override_mib: reserve, default_mib: 2048, effective_mib: reserve ?? 2048 },
+    }) satisfies Pick<NodeBody, 'overcommit_vram_percent' | 'safety_reserve_mib' | 'overcommit' | 'reserve'>
+
+  test.each([
+    [null, null],
+    [0, 0],
+    [20, 4096],
+  ])('%s and %s: what is not touched asks for what is there', (percent, reserve) => {
+    const asked = changeOf(draftOf(node(percent, reserve)))
+    expect(asked).toEqual({ ok: true, change: { overcommit_vram_percent: percent, safety_reserve_mib: reserve } })
+  })
+
+  test.each(['1001', '-1', '1.5', '', 'abc', '1e2', '9999999999'])('%s is no percentage', (percent) => {
+    const asked = changeOf({ ...draftOf(node(20, null)), percent })
+    expect(asked).toEqual({ ok: false, percentProblem: 'It must be a whole number from 0 to 1000.', reserveProblem: null })
+  })
+
+  test('what is typed and not chosen is not looked at; both problems are told at once', () => {
+    expect(changeOf({ ...draftOf(node(null, null)), percent: 'abc' }).ok).toBe(true)
+    const both = changeOf({ overcommit: 'value', percent: 'x', reserve: 'value', reserveMib: '1048577' })
+    expect(both).toMatchObject({ ok: false, reserveProblem: 'It must be a whole number from 0 to 1048576.' })
+  })
+
+  test('in words', () => {
+    expect(settingsWords(node(20, null))).toBe('override 20 %, reserve inherits 2 048 MiB')
+    expect(settingsWords(node(0, 512))).toBe('off, reserve override 512 MiB')
+    expect(settingsWords(node(null, null))).toBe('inherits 50 %, reserve inherits 2 048 MiB')
+    expect(typedWhole(' 7 ', 0, 10)).toEqual({ ok: true, value: 7 })
+  })
+})
