@@ -12,6 +12,8 @@ export default defineConfig({
     maxWorkers: 2,
     experimental: { viteModuleRunner: false },
     testTimeout: 30_000,
+    // A fact that is waited for may come late on a loaded machine.
+    expect: { poll: { timeout: 10_000 } },
     hookTimeout: 30_000,
   },
 })

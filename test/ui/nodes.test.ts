@@ -29,7 +29,8 @@ function nodeAt(at: number): NodeBody {
 
 const overrideOf = async (id: string) => (await getJson<NodeBody>(`${api}/nodes/${id}`)).overcommit_vram_percent
 
-describe.skipIf(CHROMIUM === null)('nodes', () => {
+// Some do several things one after the other; a loaded machine takes its time for each.
+describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
     url = served.url.replace('127.0.0.1', MAPPED_HOST)

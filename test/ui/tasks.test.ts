@@ -38,7 +38,7 @@ async function open(path: string, width = 1440): Promise<WatchedPage> {
 
 const rows = (page: Page) => page.getByRole('group', { name: 'Tasks', exact: true }).locator('tbody tr')
 
-describe.skipIf(CHROMIUM === null)('tasks', () => {
+describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
   beforeAll(async () => {
     served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
     url = served.url.replace('127.0.0.1', MAPPED_HOST)
