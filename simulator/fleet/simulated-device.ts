@@ -20,14 +20,13 @@ import type {
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
-import { DeviceTroubles } from './device-troubles.ts'
-import type { RunWatcher } from './device-troubles.ts'
+import { DeviceTroubles, type RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
 import { HostLink } from './host-link.ts'
 import { newSimulatedProcess, workLeftOf } from './simulated-process.ts'
-import type { SimulatedProcess as Process } from './simulated-process.ts'
+import type { Inhabitant, SimulatedProcess as Process, WorkLeft } from './simulated-process.ts'
 import type { Work } from '../trace/trace-format.ts'
-import type { Inhabitant, WorkLeft } from './simulated-process.ts'
+import { ProcessStart } from './process-start.ts'
 import { swapDurationMs } from './swap-profiles.ts'
 import type { Workload } from './workload.ts'
 
@@ -114,7 +113,7 @@ export class SimulatedDevice implements Device {
       process.isResident = isInVram
       this.#share(process)
       const residency = isInVram ? 'resident' : 'swapped_out'
-      const idleMs = isBusy ? 0 : this.#clock.now() - process.lastUseAt
+      const idleMs = isBusy ? 0 : Math.max(0, this.#clock.now() - process.lastUseAt)
       return { start, end: null, residency, isFrozen, wantsGpu: isBusy, idleMs, vramMib, heldMib }
     })
     return [...ended, ...living]
@@ -137,16 +136,17 @@ export class SimulatedDevice implements Device {
   }
 
   launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
-    const process = this.#newProcess(start, this.#workload.workOf(start.taskId, command), this.#clock.now())
-    this.#clock.soon(() => {
+    const starting = new ProcessStart(this.#clock, this.#node.gpu)
+    const process = this.#newProcess(start, this.#workload.workOf(start.taskId, command), starting.at)
+    starting.whenOver(() => {
       if (!this.#isAlive(process)) return
       const isOver = !this.#begin(process)
-      // Taken over by another server between its launch and its first step.
-      if (process.moves > 0 && process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
-      done({ error: null, wantsGpu: process.isBusy })
+      // Taken over by another server between its launch and its first step: whoever launched it is gone.
+      if (process.moves === 0) done({ error: null, wantsGpu: process.isBusy })
+      else if (process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
       if (isOver) this.#exit(process, 0, null)
       else this.#planGrowth(process)
-    }, RANK_DEVICE)
+    })
   }
 
   suspend(taskId: string, attempt: number, done: (outcome: SwapOutcome) => void): void {

@@ -9,6 +9,7 @@ export class WorkCursor {
   isBusy = false
   stepMs: DurationMs = 0
   readonly #work: Work
+  #hasBegun = false
   #next = 0
   #isIdleNext = false
 
@@ -18,6 +19,7 @@ export class WorkCursor {
 
   /** Goes on to the next step, when the one before is over; false when there is none. @param sinceStartMs wall time since the first start */
   advance(sinceStartMs: DurationMs): boolean {
+    this.#hasBegun = true
     const work = this.#work
     switch (work.kind) {
       case 'duration':
@@ -31,10 +33,11 @@ export class WorkCursor {
 
   /**
    * What is left to do, as work that begins with the present step: GPU work of `busyMs`, or none for `idleMs`. Of bursts the times of arrival stay
-   * those since the first start.
+   * those since the first start. All of it, while its process starts.
    */
   workLeft(busyMs: DurationMs, idleMs: DurationMs, sinceStartMs: DurationMs): Work {
     const work = this.#work
+    if (!this.#hasBegun) return work
     switch (work.kind) {
       case 'duration':
         return { kind: 'duration', ms: Math.max(1, busyMs) }

@@ -53,7 +53,13 @@ function foreignOf({ foreign }: NodesEntry): ForeignStep[] {
 }
 
 function gpuModelOf({ gpu }: NodesEntry): GpuModel {
-  return { model: gpu.model, vramMib: gpu.vram_mib, swap: swapProfileOf(gpu.swap), efficiencyPermille: gpu.efficiency }
+  return {
+    model: gpu.model,
+    vramMib: gpu.vram_mib,
+    swap: swapProfileOf(gpu.swap),
+    efficiencyPermille: gpu.efficiency,
+    ...(gpu.start_ms === 0 ? {} : { startMs: gpu.start_ms }),
+  }
 }
 
 /** A profile by name, or its numbers. */

@@ -72,6 +72,8 @@ export interface GpuModel {
   readonly swap: SwapProfile
   /** What k tasks with work get done together, in permille of what one alone does: [k - 1], the last for all above. Never empty. */
   readonly efficiencyPermille: readonly number[]
+  /** From the order to launch a process until it runs; left out: no time. */
+  readonly startMs?: DurationMs
 }
 
 // ── workload ─────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ export const MAX_HOST_MIB = 1_073_741_824
 const MAX_RESERVE_MIB = 1_048_576
 const MAX_OVERCOMMIT_PERCENT = 1000
 const MAX_FIXED_MS = 3_600_000
+const MAX_START_MS = 3_600_000
 const MAX_MIB_PER_S = 16_777_216
 /** As many as tasks may share a GPU. */
 const MAX_SHARING = 1024
@@ -41,6 +42,11 @@ const gpuRule = record({
   model: optional(text(64), 'generic', 'Shown to people; plays no part in decisions.'),
   vram_mib: required(size(1, MAX_VRAM_MIB), 'Physical VRAM: the total minus what the driver itself reserves.'),
   swap: optional(swapRule, 'stock-driver', 'How long swaps take: a profile by name, or its numbers.'),
+  start_ms: optional(
+    integer(0, MAX_START_MS),
+    0,
+    'From the order to launch a process until it runs: the task is not started yet and waits, and its VRAM is taken.',
+  ),
   efficiency: optional(
     list(integer(1, 10_000), 1, MAX_SHARING),
     [1000],

@@ -58,7 +58,7 @@ export function* snapshotText(snapshot: Snapshot, options: SnapshotTextOptions):
 // ── fleet ────────────────────────────────────────────────────────────────────
 
 function nodeEntry(node: ScenarioNode): object {
-  const { swap, efficiencyPermille } = node.gpu
+  const { swap, efficiencyPermille, startMs = 0 } = node.gpu
   return {
     name: node.name,
     ...(node.id === undefined ? {} : { id: node.id }),
@@ -73,6 +73,7 @@ function nodeEntry(node: ScenarioNode): object {
         in_fixed_ms: swap.inFixedMs,
       },
       ...(efficiencyPermille.length === 1 && efficiencyPermille[0] === 1000 ? {} : { efficiency: efficiencyPermille }),
+      ...(startMs === 0 ? {} : { start_ms: startMs }),
     },
     ...(node.groups.length === 0 ? {} : { groups: node.groups }),
     ...(node.safetyReserveMib === null ? {} : { safety_reserve_mib: node.safetyReserveMib }),

@@ -7,9 +7,8 @@ import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.t
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { SWAP_PROFILES } from '../fleet/swap-profiles.ts'
-import type { SwapProfile } from '../fleet/swap-profiles.ts'
 import type { WorkLeft } from '../fleet/simulated-process.ts'
-import type { AllocSteps, PlacedStart, ScenarioNode, TaskItem, TaskStart } from '../scenario/scenario.ts'
+import type { AllocSteps, GpuModel, PlacedStart, ScenarioNode, TaskItem, TaskStart } from '../scenario/scenario.ts'
 import { nodeNames } from './node-names.ts'
 
 /** What an image does not say. */
@@ -19,8 +18,8 @@ export interface SnapshotModel {
   allocStepsOf?(task: TaskRecord): AllocSteps
   /** Since the start of the snapshot; null: nobody will cancel it. */
   cancelAtOf?(task: TaskRecord): DurationMs | null
-  /** How fast its GPUs swap and share; left out: the stock driver, time slices. */
-  gpuModelOf?(node: ImageNode): { readonly swap: SwapProfile; readonly efficiencyPermille: readonly number[] }
+  /** How fast its GPUs swap and share, and processes start; left out: the stock driver, time slices, at once. */
+  gpuModelOf?(node: ImageNode): Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
 }
 
 export interface Snapshot {
@@ -74,13 +73,19 @@ interface Place {
 
 /** GPUs of one node are alike in a scenario: where they are not, all count as the smallest. */
 function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: SnapshotModel): ScenarioNode {
-  const { swap, efficiencyPermille } = model.gpuModelOf?.(node) ?? STOCK
+  const { swap, efficiencyPermille, startMs = 0 } = model.gpuModelOf?.(node) ?? STOCK
   const foreign = node.gpus.flatMap(({ index, foreignMib: mib }) => (mib === 0 ? [] : [{ atMs: 0, mib, gpus: [index] }]))
   return {
     name,
     id: node.id,
     gpuCount: node.gpus.length,
-    gpu: { model: node.gpus[0]?.model ?? 'generic', vramMib: smallestMib(node), swap, efficiencyPermille },
+    gpu: {
+      model: node.gpus[0]?.model ?? 'generic',
+      vramMib: smallestMib(node),
+      swap,
+      efficiencyPermille,
+      ...(startMs === 0 ? {} : { startMs }),
+    },
     groups: groups.filter(({ nodeIds }) => nodeIds.includes(node.id)).map(({ id }) => id),
     safetyReserveMib: node.reserveOverrideMib,
     overcommitPercent: node.overcommitOverride,
@@ -90,7 +95,7 @@ function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: 
   }
 }
 
-const STOCK = { swap: SWAP_PROFILES['stock-driver'], efficiencyPermille: [1000] }
+const STOCK: Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'> = { swap: SWAP_PROFILES['stock-driver'], efficiencyPermille: [1000] }
 
 function smallestMib({ gpus }: ImageNode): Mib {
   return gpus.reduce((least, gpu) => Math.min(least, gpu.physicalMib), Infinity)

@@ -1,12 +1,11 @@
 /** The same scenario in real time: the controller over SQLite, a broker, servers of real processes. What comes from outside comes at the scenario's own times. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
-import { join } from 'node:path'
 import type { Scenario, ScenarioNode } from '../../simulator/scenario/scenario.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
+import { taskCommand } from './task-command.ts'
 
-const WORKER = join(import.meta.dirname, 'worker.mjs')
 const ENDS_WITHIN_MS = 180_000
 
 interface TaskItem {
@@ -51,7 +50,6 @@ function tasksOf(scenario: Scenario) {
 /** Submits it, tells it when work comes while it stands still, and waits for its end. */
 async function play(cluster: LiveCluster, { atMs, request, phases }: PlannedTask, reach: (ms: number) => Promise<void>): Promise<void> {
   const note = cluster.path(`${request.id}.note`)
-  const steps = phases.flatMap(([busyMs, idleMs]) => [`busy:${busyMs}`, ...(idleMs > 0 ? [`idle:${idleMs}`] : [])])
   await reach(atMs)
   const { id } = await cluster.send<{ readonly id: string }>('POST', '/tasks', {
     name: request.id,
@@ -59,7 +57,7 @@ async function play(cluster: LiveCluster, { atMs, request, phases }: PlannedTask
     gpu_count: request.gpuCount,
     priority: request.priority,
     noswap: request.noswap,
-    command: [process.execPath, WORKER, note, ...steps],
+    command: taskCommand(note, phases),
   })
   await until(`${request.id} runs`, () => existsSync(note) && readFileSync(note, 'utf8') !== '', ENDS_WITHIN_MS)
   const ranFrom = performance.now()
@@ -87,6 +85,22 @@ async function outcomeOf(cluster: LiveCluster, scenario: Scenario, startedOn: nu
     ...tasks.map(({ id, name }) => [id, name] as const),
     ...nodes.map(({ node_id, name }) => [node_id, name] as const),
   ])
+  const events = await eventsOf(cluster)
+  const waits = tasks.map(({ submitted_at, first_started_at }) => (Date.parse(first_started_at) - Date.parse(submitted_at)) / 1000)
+  const endedOn = Math.max(...tasks.map(({ finished_at }) => Date.parse(finished_at)))
+  const gpus = scenario.nodes.reduce((sum, { gpuCount }) => sum + gpuCount, 0)
+  const counted = await countersOf(cluster)
+  const demand = counted('demand_seconds_total{part="served"}') + lost(counted)
+  return {
+    ...decisionsIn(events, startedOn, (id) => names.get(id) ?? id),
+    queueWaitS: waits.reduce((sum, s) => sum + s, 0) / waits.length,
+    starvationPercent: (100 * lost(counted)) / demand,
+    utilizationPercent: (100 * counted('busy_seconds_total')) / (((endedOn - startedOn) / 1000) * gpus),
+  }
+}
+
+/** All that the cluster has told, in order. */
+export async function eventsOf(cluster: LiveCluster): Promise<readonly Happened[]> {
   const events: Happened[] = []
   for (let after = 0; ;) {
     const page = await cluster.get<{ readonly items: readonly LiveEvent[]; readonly next_after: number }>(
@@ -104,17 +118,7 @@ async function outcomeOf(cluster: LiveCluster, scenario: Scenario, startedOn: nu
     if (page.items.length === 0) break
     after = page.next_after
   }
-  const waits = tasks.map(({ submitted_at, first_started_at }) => (Date.parse(first_started_at) - Date.parse(submitted_at)) / 1000)
-  const endedOn = Math.max(...tasks.map(({ finished_at }) => Date.parse(finished_at)))
-  const gpus = scenario.nodes.reduce((sum, { gpuCount }) => sum + gpuCount, 0)
-  const counted = await countersOf(cluster)
-  const demand = counted('demand_seconds_total{part="served"}') + lost(counted)
-  return {
-    ...decisionsIn(events, startedOn, (id) => names.get(id) ?? id),
-    queueWaitS: waits.reduce((sum, s) => sum + s, 0) / waits.length,
-    starvationPercent: (100 * lost(counted)) / demand,
-    utilizationPercent: (100 * counted('busy_seconds_total')) / (((endedOn - startedOn) / 1000) * gpus),
-  }
+  return events
 }
 
 async function nodesOf(cluster: LiveCluster): Promise<readonly { readonly node_id: string; readonly name: string }[]> {

@@ -1,16 +1,18 @@
-/** A scenario in virtual time, by `headroom sim run`. */
+/** A scenario in virtual time, by `headroom sim run`, with starts that take as long as real ones do. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { execFile } from 'node:child_process'
 import { loadScenario } from '../../simulator/scenario/load.ts'
+import type { DurationMs } from '../../protocol/units.ts'
 import type { RunResult } from '../../simulator/report/result.ts'
 import { idOfNode } from '../../simulator/scenario/node-id.ts'
 import { headroom } from '../support/live-cluster.ts'
 import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
 
-export async function runVirtually(file: string, folder: string): Promise<Outcome> {
-  const [node = '', ...args] = headroom('sim', 'run', file, '--out', folder)
+/** @param startMs in place of `start_ms` of the fleet's only entry */
+export async function runVirtually(file: string, folder: string, startMs: DurationMs = 0): Promise<Outcome> {
+  const [node = '', ...args] = headroom('sim', 'run', file, '--out', folder, '--set', `fleet.0.gpu.start_ms=${startMs}`)
   await promisify(execFile)(node, args)
   const { metrics } = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8')) as RunResult
   const events = readFileSync(join(folder, 'journal.jsonl'), 'utf8')

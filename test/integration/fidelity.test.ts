@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { loadScenario } from '../../simulator/scenario/load.ts'
+import { startTimesOf } from '../fidelity/calibrate-start.ts'
 import { compare } from '../fidelity/outcome.ts'
 import { runReally } from '../fidelity/real-run.ts'
 import { runVirtually } from '../fidelity/virtual-run.ts'
@@ -43,4 +44,8 @@ it('a figure that is off and a decision that differs are said', () => {
   expect(compared.difference).toBe('decision 1: virtual place a, real place b')
   expect(compared.figures.map(({ differencePercent }) => Math.round(differencePercent))).toEqual([5, 0, 0])
   expect(compare('x', one, one).difference).toBeNull()
+})
+
+it('a start takes the median of those that were measured', () => {
+  expect(startTimesOf([300, 40, 90])).toEqual({ ms: [40, 90, 300], medianMs: 90 })
 })

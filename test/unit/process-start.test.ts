@@ -1,0 +1,205 @@
+/** A start that takes time: what has begun and what has not, whoever ends it or looks at it meanwhile, and what a run makes of it. */
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { AttemptEnd, AttemptStart, DeviceListener } from '../../gpu-server/core/device.ts'
+import { ProcessStart } from '../../simulator/fleet/process-start.ts'
+import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
+import { WorkCursor } from '../../simulator/fleet/work-cursor.ts'
+import { OpenWorkload } from '../../simulator/fleet/workload.ts'
+import { runScenario, type RunOptions, type Run } from '../../simulator/run.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { World } from '../../simulator/world.ts'
+import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
+import { workloadOf } from '../../simulator/scenario/generate.ts'
+import { node } from '../support/world-builder.ts'
+
+const START: AttemptStart = {
+  taskId: 't',
+  attempt: 1,
+  gpus: [0],
+  vramMib: 400,
+  gpuMode: 'shared',
+  noswap: 0,
+  priority: 2,
+  onNodeLoss: 'wait',
+  isLease: false,
+}
+
+describe('a start', () => {
+  it('is over after its time, and one that takes none in the same instant, never inside the call', () => {
+    const clock = new VirtualClock(1000)
+    const seen: (readonly [string, number])[] = []
+    for (const [name, startMs] of [
+      ['slow', 250],
+      ['none', 0],
+    ] as const)
+      // prettier-ignore
+      new ProcessStart(clock, { startMs }).whenOver(() => seen.push([name, clock.now()]))
+    new ProcessStart(clock, {}).whenOver(() => seen.push(['left out', clock.now()]))
+    expect(seen).toEqual([])
+    clock.run(2000, () => false)
+    expect(seen).toEqual([
+      ['none', 1000],
+      ['left out', 1000],
+      ['slow', 1250],
+    ])
+  })
+})
+
+describe('a device whose processes take 250 ms to start', () => {
+  let clock: VirtualClock
+  let device: SimulatedDevice
+  let workload: OpenWorkload
+  let told: unknown[]
+
+  const listener: DeviceListener = {
+    exited: (_task, _attempt, end: AttemptEnd) => told.push(['exited', clock.now(), end.detail]),
+    gpuWanted: () => told.push(['wanted', clock.now()]),
+    gpuUsed: () => told.push(['used', clock.now()]),
+    allocationWanted: (_task, _attempt, mib) => told.push(['allocates', clock.now(), mib]),
+    freeMeasured: () => {},
+  }
+
+  beforeEach(() => {
+    const alike = node({ name: 'n' })
+    clock = new VirtualClock(0)
+    workload = new OpenWorkload()
+    device = new SimulatedDevice(clock, { ...alike, gpu: { ...alike.gpu, startMs: 250 } }, workload)
+    told = []
+    device.observe(listener)
+  })
+
+  function launch(): void {
+    device.launch({ start: START, command: null }, (launched) => told.push(['launched', clock.now(), launched]))
+  }
+
+  /** To the end of that instant. */
+  function runTo(ms: number): void {
+    clock.at(ms, () => {})
+    clock.run(ms, () => false)
+  }
+
+  it('begins its work, and its growth, when it has started', () => {
+    workload.add('t', { kind: 'phases', phases: [[1000, 0]] }, [[500, 600]])
+    launch()
+    runTo(249)
+    expect(told).toEqual([])
+    runTo(750)
+    device.answerAllocation('t', 1, 600, true)
+    runTo(5000)
+    expect(told).toEqual([
+      ['launched', 250, { error: null, wantsGpu: true }],
+      ['allocates', 750, 600],
+      ['exited', 1250, null],
+    ])
+  })
+
+  it('never tells of one that is stopped before', () => {
+    workload.add('t', { kind: 'duration', ms: 1000 }, [])
+    launch()
+    runTo(100)
+    device.stop('t', 1)
+    runTo(5000)
+    expect(told).toEqual([['exited', 100, 'stopped']])
+  })
+
+  it('does not let one run that is frozen before', () => {
+    workload.add('t', { kind: 'duration', ms: 1000 }, [])
+    launch()
+    runTo(100)
+    device.freeze('t', 1)
+    runTo(2000)
+    device.thaw('t', 1)
+    runTo(5000)
+    expect(told).toEqual([
+      ['launched', 250, { error: null, wantsGpu: true }],
+      ['exited', 3000, null],
+    ])
+  })
+
+  it('hands it over to a server that comes meanwhile, which hears when it has work; the one before hears nothing', () => {
+    workload.add('t', { kind: 'duration', ms: 1000 }, [])
+    launch()
+    runTo(100)
+    expect(device.survivors()).toMatchObject([{ start: { taskId: 't' }, end: null, residency: 'resident', wantsGpu: false, idleMs: 0 }])
+    runTo(5000)
+    expect(told).toEqual([
+      ['wanted', 250],
+      ['exited', 1250, null],
+    ])
+  })
+
+  it('has all its work left until then', () => {
+    workload.add('t', { kind: 'duration', ms: 1000 }, [])
+    launch()
+    runTo(100)
+    expect(device.workLeftOf('t')).toEqual({ work: { kind: 'duration', ms: 1000 }, doneUs: 0 })
+    runTo(350)
+    expect(device.workLeftOf('t')).toEqual({ work: { kind: 'duration', ms: 900 }, doneUs: 0 })
+    const phases = { kind: 'phases', phases: [[5, 6]] } as const
+    expect(new WorkCursor(phases).workLeft(0, 0, -3)).toEqual(phases)
+  })
+})
+
+describe('a run with start_ms', () => {
+  const text = (gpu: string, rest = ''): string => `scenario: x
+version: 1
+seed: 1
+fleet: [{ name: a, gpu: { vram_mib: 8192${gpu} } }]
+config: { safety_reserve_mib: 0 }
+workload:
+  - { task: { id: first, at: 0s, vram_mib: 6000, run: 60s } }
+  - { task: { id: second, at: 1s, vram_mib: 6000, run: 60s } }
+${rest}`
+
+  async function play(file: string, options: RunOptions = {}): Promise<Run & { readonly journal: string }> {
+    let journal = ''
+    const { scenario } = loadScenario({ text: file, baseDir: '.' })
+    const identity = { scenarioSha256: null, traceSha256: null, version: 'test' }
+    const run = await runScenario(scenario, identity, { ...options, journalSink: { write: (part) => (journal += part) } })
+    return { ...run, journal }
+  }
+
+  it('counts it as waiting, for every task in the line', async () => {
+    const { metrics } = (await play(text(', start_ms: 2000'))).result
+    // 2 s; and 62 s until the first is gone, less 1 s, and 2 s.
+    expect(metrics.queue_wait_s?.mean).toBe((2 + 63) / 2)
+    expect(metrics.makespan_s).toBe(124)
+    expect(metrics.utilization_percent).toBeCloseTo((100 * 120) / 124, 9)
+    expect(metrics.tasks.completed).toBe(2)
+  })
+
+  it('of 0 is the run without it', async () => {
+    const [none, zero] = [await play(text('')), await play(text(', start_ms: 0'))]
+    expect(zero.result.digest).toBe(none.result.digest)
+    expect((await play(text(', start_ms: 1'))).result.digest).not.toBe(none.result.digest)
+  })
+
+  it('loses no task when its server is killed while it starts', async () => {
+    const { result } = await play(text(', start_ms: 5000', 'clock: { until: 30m }\nfaults: [{ at: 2s, bounce: a }]\n'))
+    expect(result.faults?.bounce?.fired).toBe(1)
+    expect(result.metrics.tasks).toEqual({ submitted: 2, completed: 2, failed: 0, unfinished: 0 })
+  })
+
+  it('goes with a snapshot of its world', async () => {
+    const { scenario } = loadScenario({ text: text(', start_ms: 2000'), baseDir: '.' })
+    const world = new World(scenario, { seed: 1 })
+    await world.start()
+    world.feed(workloadOf(scenario, world.random))
+    await world.runUntil(1500)
+    const snapshot = snapshotOfWorld(world)
+    expect(snapshot.tasks[0]?.work).toEqual({ kind: 'duration', ms: 60_000 })
+    const again = loadScenario({ text: [...snapshotText(snapshot, { name: 'x', description: 'x' })].join(''), baseDir: '.' })
+    expect(again.scenario.nodes[0]?.gpu.startMs).toBe(2000)
+  })
+})
+
+it.each([
+  ['-1', 'fleet[0].gpu.start_ms'],
+  ['3600001', 'fleet[0].gpu.start_ms'],
+  ['1.5', 'fleet[0].gpu.start_ms'],
+])('start_ms of %s is refused by name', (value, named) => {
+  const file = `scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 8192, start_ms: ${value} } }]\n`
+  expect(() => loadScenario({ text: file, baseDir: '.' })).toThrow(named)
+})
