@@ -1,9 +1,8 @@
 /** Which page stands where. The controller serves the same file for each of these paths (controller/api/page-paths.ts). */
 import { Route, Router } from '@solidjs/router'
 import { lazy, type JSX } from 'solid-js'
-import { Shell } from './components/shell.tsx'
+import { LiveLayout } from './components/live-layout.tsx'
 import { Dashboard } from './pages/dashboard/dashboard.tsx'
-import { ClusterProvider } from './state/cluster.tsx'
 
 const Events = lazy(() => import('./pages/events/events.tsx'))
 const Glossary = lazy(() => import('./pages/glossary.tsx'))
@@ -13,17 +12,34 @@ const Tasks = lazy(() => import('./pages/tasks/tasks.tsx'))
 const Task = lazy(() => import('./pages/tasks/task.tsx'))
 const Nodes = lazy(() => import('./pages/nodes/nodes.tsx'))
 const Node = lazy(() => import('./pages/nodes/node.tsx'))
+const Simulator = lazy(() => import('./pages/simulator/simulator.tsx'))
+const SessionLayout = lazy(() => import('./pages/simulator/session-layout.tsx'))
+const Exercise = lazy(() => import('./pages/simulator/exercise.tsx'))
+const Instructor = lazy(() => import('./pages/simulator/instructor.tsx'))
 const NotFound = lazy(() => import('./pages/not-found.tsx'))
 
 export function App(): JSX.Element {
   return (
-    <Router
-      root={(props) => (
-        <ClusterProvider>
-          <Shell>{props.children}</Shell>
-        </ClusterProvider>
-      )}
-    >
+    <Router>
+      <Route path="/simulator/:simulation" component={SessionLayout}>
+        <ClusterPages />
+        <Route path="/exercise" component={Exercise} />
+        <Route path="/instructor" component={Instructor} />
+        <Route path="*" component={NotFound} />
+      </Route>
+      <Route component={LiveLayout}>
+        <ClusterPages />
+        <Route path="/simulator" component={Simulator} />
+        <Route path="*" component={NotFound} />
+      </Route>
+    </Router>
+  )
+}
+
+/** The pages of a cluster: of the live one, and of a session below its own address. */
+function ClusterPages(): JSX.Element {
+  return (
+    <>
       <Route path="/" component={Dashboard} />
       <Route path="/groups" component={Groups} />
       <Route path="/events" component={Events} />
@@ -33,7 +49,6 @@ export function App(): JSX.Element {
       <Route path="/tasks/:id" component={Task} />
       <Route path="/nodes" component={Nodes} />
       <Route path="/nodes/:id" component={Node} />
-      <Route path="*" component={NotFound} />
-    </Router>
+    </>
   )
 }

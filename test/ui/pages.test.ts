@@ -12,6 +12,7 @@ const PAGES: readonly (readonly [path: string, heading: string])[] = [
   ['/nodes/4726aedd-7477-5c50-b7eb-2c660a62cebc', 'a100-0'],
   ['/groups', 'Groups'],
   ['/events', 'Events'],
+  ['/simulator', 'Simulator'],
   ['/settings', 'Settings'],
   ['/glossary', 'Glossary'],
 ]

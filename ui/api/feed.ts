@@ -33,8 +33,11 @@ export function createFeed(apiBase: string): Feed {
   }
   const take = (message: FromFeed): void => {
     if (message.kind === 'status') setStatus(message.status)
-    else if (message.kind === 'gap') tell(null)
-    else if (message.kind === 'summary') {
+    else if (message.kind === 'gap') {
+      // A session that went back counts from there again.
+      lastSeq = 0
+      tell(null)
+    } else if (message.kind === 'summary') {
       setSummary(message.summary)
       setHeardAt(message.at)
     } else {

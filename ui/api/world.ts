@@ -7,9 +7,11 @@ export interface World {
   /** Where the pages begin: empty, or `/simulator/<id>`. */
   readonly pathBase: string
   readonly mode: 'live' | 'sim' | 'replay'
+  /** Who has opened the session, and has at least the role operator in it; null for the live cluster, and where nobody has a name. */
+  readonly owner: string | null
 }
 
-export const LIVE: World = { apiBase: '/api/v1', pathBase: '', mode: 'live' }
+export const LIVE: World = { apiBase: '/api/v1', pathBase: '', mode: 'live', owner: null }
 
 export const WorldContext = createContext<World>(LIVE)
 

@@ -9,11 +9,13 @@ import { nextTheme, theme } from '../state/theme.ts'
 import styles from './shell.module.css'
 import { SignIn } from './sign-in.tsx'
 
-interface Place {
+export interface Place {
   readonly path: string
   readonly name: string
   /** Behind `g`. */
   readonly key: string
+  /** A session has none of its own. */
+  readonly isLiveOnly?: boolean
 }
 
 const PLACES: readonly (readonly Place[])[] = [
@@ -23,24 +25,38 @@ const PLACES: readonly (readonly Place[])[] = [
     { path: '/nodes', name: 'Nodes', key: 'n' },
     { path: '/groups', name: 'Groups', key: 'g' },
   ],
+  [{ path: '/simulator', name: 'Simulator', key: 'm', isLiveOnly: true }],
   [
     { path: '/events', name: 'Events', key: 'e' },
     { path: '/settings', name: 'Settings', key: 's' },
   ],
 ]
 
-export function Shell(props: { readonly children?: JSX.Element }): JSX.Element {
+export interface ShellProps {
+  readonly children?: JSX.Element
+  /** Pages that this cluster alone has. */
+  readonly own?: readonly Place[]
+  /** Above every page. */
+  readonly banner?: JSX.Element
+}
+
+export function Shell(props: ShellProps): JSX.Element {
   const path = usePath()
+  const { mode } = useWorld()
+  const places = (): readonly (readonly Place[])[] =>
+    [props.own ?? [], ...PLACES.map((group) => group.filter(({ isLiveOnly }) => mode === 'live' || isLiveOnly !== true))].filter(
+      (group) => group.length > 0,
+    )
   const [isOpen, setOpen] = createSignal(false)
-  useKeys()
+  useKeys(() => places().flat())
   return (
-    <div class={styles['shell']}>
+    <div class={styles['shell']} data-mode={mode}>
       <a class={styles['skip']} href="#main">
         Skip to the page
       </a>
       <TopBar onMenu={() => setOpen(!isOpen())} isOpen={isOpen()} />
       <nav id="navigation" aria-label="Pages" class={styles['nav']} classList={{ [styles['open'] as string]: isOpen() }}>
-        <For each={PLACES}>
+        <For each={places()}>
           {(group) => (
             <ul>
               <For each={group}>
@@ -55,9 +71,17 @@ export function Shell(props: { readonly children?: JSX.Element }): JSX.Element {
             </ul>
           )}
         </For>
+        <Show when={mode !== 'live'}>
+          <ul>
+            <li>
+              <A href="/simulator">Leave this session</A>
+            </li>
+          </ul>
+        </Show>
       </nav>
       <main id="main" tabindex="-1" class={styles['main']}>
         <SignIn />
+        {props.banner}
         {props.children}
       </main>
     </div>
@@ -82,7 +106,10 @@ function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }
       <Show when={session.who()?.caller?.name}>
         {(name) => (
           <span class={`${styles['who']} text`}>
-            {name()} · {session.who()?.caller?.role} <button onClick={() => void session.signOut()}>Sign out</button>
+            {name()} · {session.who()?.caller?.role}{' '}
+            <Show when={mode === 'live'}>
+              <button onClick={() => void session.signOut()}>Sign out</button>
+            </Show>
           </span>
         )}
       </Show>
@@ -101,6 +128,7 @@ const STALE_S = 10
 
 function Freshness(): JSX.Element {
   const { feed } = useCluster()
+  const { mode } = useWorld()
   const age = (): number | null => {
     const at = feed.heardAt()
     return at === null ? null : Math.max(0, (now() - at) / 1000)
@@ -110,7 +138,7 @@ function Freshness(): JSX.Element {
     if (feed.status() === 'refused') return 'Signed out'
     if (since === null) return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
     if (feed.status() === 'reconnecting') return `Reconnecting · from ${seconds(since)} ago`
-    return since > STALE_S ? `Stale ${seconds(since)}` : `Live · ${seconds(since)} ago`
+    return since > STALE_S ? `Stale ${seconds(since)}` : `${mode === 'live' ? 'Live' : 'Simulated'} · ${seconds(since)} ago`
   }
   return (
     <span class={styles['fresh']} data-status={feed.status()} role="status" aria-live="off" id="freshness">
@@ -120,7 +148,7 @@ function Freshness(): JSX.Element {
 }
 
 /** `g t` opens Tasks, and so on; `/` goes to the search field of the page; `?` lists the keys. */
-function useKeys(): void {
+function useKeys(places: () => readonly Place[]): void {
   const navigate = useNavigate()
   const path = usePath()
   let isAfterG = false
@@ -130,7 +158,7 @@ function useKeys(): void {
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
     if (isAfterG) {
       isAfterG = false
-      const place = PLACES.flat().find(({ key }) => key === event.key)
+      const place = places().find(({ key }) => key === event.key)
       if (place !== undefined) navigate(path(place.path))
     } else if (event.key === 'g') isAfterG = true
     else if (event.key === '/') {

@@ -1,9 +1,10 @@
 /** What all pages of one cluster share: client, feed, cache of answers, and who asks. */
 import { QueryClient, QueryClientProvider } from '@tanstack/solid-query'
-import { createContext, useContext, type JSX } from 'solid-js'
+import { createContext, useContext, type Accessor, type JSX } from 'solid-js'
 import { ApiClient } from '../api/client.ts'
 import { createFeed, type Feed } from '../api/feed.ts'
 import { useWorld } from '../api/world.ts'
+import { now } from './now.ts'
 import { refreshFrom } from './refresh.ts'
 import { createSession, type Session } from './session.ts'
 
@@ -11,6 +12,8 @@ export interface ClusterState {
   readonly api: ApiClient
   readonly feed: Feed
   readonly session: Session
+  /** What the clock of this cluster says, milliseconds since the epoch: of a session, its virtual one. */
+  readonly now: Accessor<number>
 }
 
 const ClusterContext = createContext<ClusterState>()
@@ -22,17 +25,22 @@ export function useCluster(): ClusterState {
 }
 
 export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.Element {
-  const { apiBase } = useWorld()
+  const world = useWorld()
+  const { apiBase } = world
   const api = new ApiClient(apiBase)
   const feed = createFeed(apiBase)
   const queries = new QueryClient({
     // What changes is told by the feed; what was shown stays while it is read again, and when that fails.
     defaultOptions: { queries: { staleTime: 30_000, retry: 1, refetchOnWindowFocus: false, placeholderData: (before: unknown) => before } },
   })
-  const session = createSession()
+  const session = createSession(world)
   refreshFrom(feed, queries)
+  const clock = (): number => {
+    const at = feed.summary()?.at
+    return world.mode === 'live' || at === undefined ? now() : Date.parse(at)
+  }
   return (
-    <ClusterContext.Provider value={{ api, feed, session }}>
+    <ClusterContext.Provider value={{ api, feed, session, now: clock }}>
       <QueryClientProvider client={queries}>{props.children}</QueryClientProvider>
     </ClusterContext.Provider>
   )

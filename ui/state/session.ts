@@ -2,11 +2,11 @@
 import { createSignal, type Accessor } from 'solid-js'
 import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
 import { ApiClient } from '../api/client.ts'
-import { LIVE } from '../api/world.ts'
+import { LIVE, type World } from '../api/world.ts'
+import { whyNot, type Role } from './rights.ts'
 import { storeToken } from './token.ts'
 
-export type Role = 'viewer' | 'submitter' | 'operator' | 'admin'
-const RANK: readonly Role[] = ['viewer', 'submitter', 'operator', 'admin']
+export type { Role } from './rights.ts'
 
 export interface Session {
   /** null: not asked yet. */
@@ -19,7 +19,7 @@ export interface Session {
   ask(): Promise<void>
 }
 
-export function createSession(): Session {
+export function createSession(world: World): Session {
   const api = new ApiClient(LIVE.apiBase)
   const [who, setWho] = createSignal<SessionBody | null>(null)
   const ask = async (): Promise<void> => {
@@ -29,12 +29,7 @@ export function createSession(): Session {
   return {
     who,
     ask,
-    whyNot(least) {
-      const caller = who()?.caller
-      if (caller === undefined || caller === null) return who() === null ? 'It is not known yet who asks.' : 'Sign in first.'
-      const rank = RANK.findIndex((role) => role === caller.role)
-      return rank >= RANK.indexOf(least) ? null : `This takes the role ${least}; you have the role ${caller.role}.`
-    },
+    whyNot: (least) => whyNot(who(), least, world),
     isSignInNeeded: () => who() !== null && who()?.caller === null,
     async signInWith(token) {
       storeToken(token)

@@ -4,9 +4,10 @@ import { Facts, type Fact } from '../../components/facts.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { clockTime, mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'
 import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
-import { now } from '../../state/now.ts'
+import { useCluster } from '../../state/cluster.tsx'
 
 export function NodeFacts(props: { readonly node: NodeBody }): JSX.Element {
+  const { now } = useCluster()
   const facts = (): readonly Fact[] => {
     const { node } = props
     const { vram } = node

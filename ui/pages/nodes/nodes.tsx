@@ -12,7 +12,6 @@ import { VramBar } from '../../components/vram-bar.tsx'
 import { mib, overcommitWords, seconds, secondsSince } from '../../format/figures.ts'
 import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { now } from '../../state/now.ts'
 import { NodeActions } from './node-actions.tsx'
 
 const PAGE_ROWS = 50
@@ -25,6 +24,11 @@ function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
       {props.row().name}
     </A>
   )
+}
+
+function LastSeen(props: { readonly at: NodeBody['last_seen_at'] }): JSX.Element {
+  const { now } = useCluster()
+  return <>{seconds(secondsSince(props.at, now()))} ago</>
 }
 
 const COLUMNS: readonly Column<NodeBody>[] = [
@@ -50,7 +54,7 @@ const COLUMNS: readonly Column<NodeBody>[] = [
     cell: (row) => <>{overcommitWords(row().overcommit.override_percent, row().overcommit.effective_percent)}</>,
   },
   { name: 'Groups', cell: (row) => <span class="text">{groupWords(row().groups)}</span> },
-  { name: 'Last seen', isNumber: true, cell: (row) => <>{seconds(secondsSince(row().last_seen_at, now()))} ago</> },
+  { name: 'Last seen', isNumber: true, cell: (row) => <LastSeen at={row().last_seen_at} /> },
   { name: 'Actions', cell: (row) => <NodeActions node={row()} /> },
 ]
 

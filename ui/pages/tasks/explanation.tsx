@@ -9,7 +9,6 @@ import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, mib, seconds } from '../../format/figures.ts'
 import { reasonWords } from '../../format/reasons.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { now } from '../../state/now.ts'
 import { DecisionLink } from './swap-history.tsx'
 
 export function Explanation(props: { readonly taskId: string }): JSX.Element {
@@ -66,6 +65,7 @@ function Waiting(props: { readonly body: ExplanationBody }): JSX.Element {
 
 /** Of a placed task: the decisions behind it, and whether it may leave. */
 function Standing(props: { readonly body: ExplanationBody }): JSX.Element {
+  const { now } = useCluster()
   const inTime = (at: string): string => seconds(Math.max(0, (Date.parse(at) - now()) / 1000))
   return (
     <>

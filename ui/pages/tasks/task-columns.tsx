@@ -6,7 +6,7 @@ import { usePath } from '../../api/world.ts'
 import type { Column } from '../../components/data-table.tsx'
 import { mib, percent, UNKNOWN } from '../../format/figures.ts'
 import { askedWords, gpuWords, idleWords, reasonOf, residencyWords, usedMib } from '../../format/tasks.ts'
-import { now } from '../../state/now.ts'
+import { useCluster } from '../../state/cluster.tsx'
 
 type Cell = { readonly row: Accessor<TaskBody> }
 
@@ -35,6 +35,11 @@ export function Where(props: { readonly task: TaskBody }): JSX.Element {
   )
 }
 
+function Idle(props: { readonly row: TaskBody }): JSX.Element {
+  const { now } = useCluster()
+  return <>{idleWords(props.row, now())}</>
+}
+
 export const TASK_COLUMNS: readonly Column<TaskBody>[] = [
   { name: 'Name', cell: (row) => <Name row={row} /> },
   { name: 'State', cell: (row) => <>{row().held ? `${row().state}, held` : row().state}</> },
@@ -44,7 +49,7 @@ export const TASK_COLUMNS: readonly Column<TaskBody>[] = [
   { name: 'used', help: 'Held in VRAM on each GPU now', isNumber: true, cell: (row) => <>{mib(usedMib(row()))}</> },
   { name: 'noswap', isNumber: true, cell: (row) => <>{row().noswap}</> },
   { name: 'Priority', isNumber: true, cell: (row) => <>P{row().priority}</> },
-  { name: 'Idle', help: 'Since its last GPU use', isNumber: true, cell: (row) => <>{idleWords(row(), now())}</> },
+  { name: 'Idle', help: 'Since its last GPU use', isNumber: true, cell: (row) => <Idle row={row()} /> },
   {
     name: 'Starvation',
     help: '(demand − served) / demand since it was submitted',

@@ -3,10 +3,11 @@ import type { TaskBody } from '../../../controller/api/schema/task.ts'
 import { Facts, type Fact } from '../../components/facts.tsx'
 import { clockTime, mib, percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
 import { askedWords, idleWords, isOpen, residencyWords, usedMib } from '../../format/tasks.ts'
-import { now } from '../../state/now.ts'
+import { useCluster } from '../../state/cluster.tsx'
 import { Where } from './task-columns.tsx'
 
 export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
+  const { now } = useCluster()
   const facts = (): readonly Fact[] => {
     const { task } = props
     const starvation = task.starvation_percent

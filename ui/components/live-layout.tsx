@@ -1,0 +1,12 @@
+import type { JSX } from 'solid-js'
+import { ClusterProvider } from '../state/cluster.tsx'
+import { Shell } from './shell.tsx'
+
+/** The live cluster around its pages. */
+export function LiveLayout(props: { readonly children?: JSX.Element }): JSX.Element {
+  return (
+    <ClusterProvider>
+      <Shell>{props.children}</Shell>
+    </ClusterProvider>
+  )
+}

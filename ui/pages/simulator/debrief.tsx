@@ -1,0 +1,126 @@
+/** What an exercise came to: every point with its reason, and what was done beside what somebody who knows does. */
+import { useQuery } from '@tanstack/solid-query'
+import { For, Show, type JSX } from 'solid-js'
+import type { Static } from 'typebox'
+import type { DebriefSchema } from '../../../controller/api/schema/exercise.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { Actions } from './actions.tsx'
+import { useDrive } from './drive.ts'
+import { figuresOf } from './figures.ts'
+
+type DebriefBody = Static<typeof DebriefSchema>
+
+export function Debrief(): JSX.Element {
+  const drive = useDrive()
+  const debrief = useQuery(() => ({
+    queryKey: ['debrief', drive.id],
+    queryFn: ({ signal }: { signal: AbortSignal }) => drive.api.get<DebriefBody>('/report', {}, signal),
+    staleTime: Infinity,
+  }))
+  return (
+    <QueryState query={debrief}>
+      {(body) => (
+        <>
+          <section class="card" aria-label="Score">
+            <h2 class="text">{body().title}</h2>
+            <p>
+              <strong data-testid="score">
+                {body().score.points} of {body().score.of} points
+              </strong>
+            </p>
+            <Marks marks={body().marks} />
+          </section>
+          <section class="card" aria-label="Explanation">
+            <h2>What was wrong, and what helps</h2>
+            <p class="text">{body().explanation}</p>
+          </section>
+          <div class="grid">
+            <section class="card" aria-label="What you did">
+              <h2>What you did</h2>
+              <Actions actions={body().actions} />
+            </section>
+            <section class="card" aria-label="The reference">
+              <h2>What somebody who knows does</h2>
+              <Actions actions={body().reference.actions} />
+              <p class="quiet">
+                {body().reference.score.points} of {body().reference.score.of} points
+              </p>
+            </section>
+          </div>
+          <Figures body={body()} />
+        </>
+      )}
+    </QueryState>
+  )
+}
+
+function Marks(props: { readonly marks: DebriefBody['marks'] }): JSX.Element {
+  return (
+    <div class="scroll" tabindex="0" role="group" aria-label="Points">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">For</th>
+            <th scope="col" class="number">
+              Points
+            </th>
+            <th scope="col">Why</th>
+          </tr>
+        </thead>
+        <tbody>
+          <For each={props.marks}>
+            {(mark) => (
+              <tr>
+                <td class="text">{mark.text}</td>
+                <td class="number">
+                  {mark.points} of {mark.of}
+                </td>
+                <td class="text">{mark.reason}</td>
+              </tr>
+            )}
+          </For>
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** Only where they differ: the rest is the same cluster. */
+function Figures(props: { readonly body: DebriefBody }): JSX.Element {
+  const rows = () => figuresOf(props.body.metrics, props.body.reference.metrics)
+  return (
+    <section class="card" aria-label="Figures that differ">
+      <h2>Figures that differ</h2>
+      <Show when={rows().length > 0} fallback={<p class="quiet">None: both clusters fared the same.</p>}>
+        <div class="scroll" tabindex="0" role="group" aria-label="Figures">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Figure</th>
+                <th scope="col" class="number">
+                  Yours
+                </th>
+                <th scope="col" class="number">
+                  Reference
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              <For each={rows()}>
+                {({ name, own, reference }) => (
+                  <tr>
+                    <td>
+                      <code>{name}</code>
+                    </td>
+                    <td class="number">{own}</td>
+                    <td class="number">{reference}</td>
+                  </tr>
+                )}
+              </For>
+            </tbody>
+          </table>
+        </div>
+      </Show>
+    </section>
+  )
+}

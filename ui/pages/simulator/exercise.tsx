@@ -1,0 +1,146 @@
+/** What is to be found out or put right in this session, and the answers. What is right is told when it is over. */
+import { useQuery, useQueryClient } from '@tanstack/solid-query'
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { Static } from 'typebox'
+import type { ExerciseUnderWaySchema } from '../../../controller/api/schema/exercise.ts'
+import { ActionButton } from '../../components/action-button.tsx'
+import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { Actions } from './actions.tsx'
+import { answerOf } from './answer.ts'
+import { useDrive, wordsOf } from './drive.ts'
+import { clockWords } from './time.ts'
+
+type UnderWay = Static<typeof ExerciseUnderWaySchema>
+
+export default function Exercise(): JSX.Element {
+  const drive = useDrive()
+  const { session } = useCluster()
+  const queries = useQueryClient()
+  const exercise = useQuery(() => ({
+    queryKey: ['exercise', drive.view()?.inputs],
+    queryFn: ({ signal }: { signal: AbortSignal }) => drive.api.get<UnderWay>('/exercise', {}, signal),
+  }))
+  return (
+    <QueryState query={exercise}>
+      {(under) => (
+        <div class="stack">
+          <h1 class="text">{under().title}</h1>
+          <section class="card" aria-label="Task">
+            <p class="text">{under().task}</p>
+            <p class="quiet">
+              {under().points} points. It ends at {clockWords(under().ends_at_seconds)}; one may go back, and what counts is what was done
+              and answered before it is finished.
+            </p>
+            <Show when={under().objectives.length > 0}>
+              <h2>What has to be so at the end</h2>
+              <ul>
+                <For each={under().objectives}>
+                  {(objective) => (
+                    <li class="text">
+                      {objective.text} <span class="quiet">({objective.points} points)</span>
+                    </li>
+                  )}
+                </For>
+              </ul>
+            </Show>
+          </section>
+          <Show when={under().questions.length > 0}>
+            <section class="card stack" aria-label="Questions">
+              <h2>Questions</h2>
+              <For each={under().questions.map(({ id }) => id)}>
+                {(id) => (
+                  <Question
+                    question={under().questions.find((each) => each.id === id) as UnderWay['questions'][number]}
+                    given={under().answers[id] ?? null}
+                    whyNot={session.whyNot('submitter')}
+                    onAnswered={() => void queries.invalidateQueries({ queryKey: ['exercise'] })}
+                  />
+                )}
+              </For>
+            </section>
+          </Show>
+          <section class="card" aria-label="What you did">
+            <h2>What you did</h2>
+            <Actions actions={under().actions} />
+          </section>
+          <div class="row">
+            <ConfirmedAction
+              label="Finish and see the score"
+              title="Finish the exercise?"
+              confirm="Finish"
+              whyNot={session.whyNot('submitter')}
+              run={() => drive.finish()}
+            >
+              Time goes on to {clockWords(under().ends_at_seconds)}, the session is over, and you see the score and why.
+            </ConfirmedAction>
+          </div>
+        </div>
+      )}
+    </QueryState>
+  )
+}
+
+interface QuestionProps {
+  readonly question: UnderWay['questions'][number]
+  readonly given: string | number | null
+  readonly whyNot: string | null
+  readonly onAnswered: () => void
+}
+
+function Question(props: QuestionProps): JSX.Element {
+  const drive = useDrive()
+  const [typed, setTyped] = createSignal<string | null>(null)
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const text = (): string => typed() ?? String(props.given ?? '')
+  const id = (): string => `question-${props.question.id}`
+  const answer = async (): Promise<void> => {
+    setProblem(null)
+    try {
+      await drive.send('/answers', { question: props.question.id, answer: answerOf(text()) })
+      props.onAnswered()
+    } catch (error) {
+      setProblem(wordsOf(error))
+    }
+  }
+  const submit = (event: Event): void => {
+    event.preventDefault()
+    if (props.whyNot === null && text().trim() !== '') void answer()
+  }
+  return (
+    <form onSubmit={(event) => submit(event)}>
+      <label class="text" for={id()}>
+        {props.question.ask} <span class="quiet">({props.question.points} points)</span>
+      </label>
+      <div class="row">
+        <Show
+          when={props.question.choices}
+          fallback={
+            <input id={id()} autocomplete="off" maxlength="200" value={text()} onInput={(event) => setTyped(event.currentTarget.value)} />
+          }
+        >
+          {(choices) => (
+            <select id={id()} value={text()} onChange={(event) => setTyped(event.currentTarget.value)}>
+              <option value="">…</option>
+              <For each={choices()}>{(choice) => <option value={choice}>{choice}</option>}</For>
+            </select>
+          )}
+        </Show>
+        <ActionButton whyNot={props.whyNot ?? (text().trim() === '' ? 'There is no answer yet.' : null)} onClick={() => void answer()}>
+          Answer
+        </ActionButton>
+        <span class="quiet text" role="status">
+          {props.given === null ? 'not answered' : `answered: ${props.given}`}
+        </span>
+      </div>
+      <Show when={problem()}>
+        {(words) => (
+          <p class="bad text" role="alert">
+            {words()}
+          </p>
+        )}
+      </Show>
+    </form>
+  )
+}

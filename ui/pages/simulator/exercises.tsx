@@ -1,0 +1,79 @@
+/** Exercises, and what one learns in each. */
+import { useNavigate } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { Static } from 'typebox'
+import type { ExercisePageSchema } from '../../../controller/api/schema/exercise.ts'
+import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import { part } from '../../api/client.ts'
+import { ActionButton } from '../../components/action-button.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { seconds } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { wordsOf } from './drive.ts'
+
+type Exercise = Static<typeof ExercisePageSchema>['items'][number]
+
+export function Exercises(): JSX.Element {
+  const { api } = useCluster()
+  const exercises = useQuery(() => ({
+    queryKey: ['exercises'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<Static<typeof ExercisePageSchema>>('/exercises', {}, signal),
+    staleTime: Infinity,
+  }))
+  return (
+    <section aria-label="Exercises">
+      <h2>Exercises</h2>
+      <QueryState
+        query={exercises}
+        isEmpty={({ items }) => items.length === 0}
+        whenEmpty={<p class="quiet">This controller came with none.</p>}
+      >
+        {(page) => (
+          <div class="grid">
+            <For each={page().items}>{(exercise) => <Card exercise={exercise} />}</For>
+          </div>
+        )}
+      </QueryState>
+    </section>
+  )
+}
+
+function Card(props: { readonly exercise: Exercise }): JSX.Element {
+  const { api, session } = useCluster()
+  const navigate = useNavigate()
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const [isBusy, setBusy] = createSignal(false)
+  const start = async (): Promise<void> => {
+    setProblem(null)
+    setBusy(true)
+    try {
+      const { body } = await api.send<SimulationBody>('POST', `/exercises/${part(props.exercise.name)}/start`)
+      navigate(`/simulator/${part(body.id)}/exercise`)
+    } catch (error) {
+      setProblem(wordsOf(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <article class="card" aria-label={props.exercise.title}>
+      <h3 class="text">{props.exercise.title}</h3>
+      <p class="text">{props.exercise.task}</p>
+      <p class="quiet">
+        {props.exercise.questions.length} questions, {props.exercise.objectives.length} objectives, {props.exercise.points} points;{' '}
+        {seconds(props.exercise.ends_at_seconds - props.exercise.begins_at_seconds)} of virtual time
+      </p>
+      <ActionButton whyNot={isBusy() ? 'It is being opened.' : session.whyNot('submitter')} onClick={() => void start()}>
+        Start
+      </ActionButton>
+      <Show when={problem()}>
+        {(words) => (
+          <p class="bad text" role="alert">
+            {words()}
+          </p>
+        )}
+      </Show>
+    </article>
+  )
+}

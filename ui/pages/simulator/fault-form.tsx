@@ -1,0 +1,102 @@
+/** Breaks something in a session, now. */
+import { useQuery } from '@tanstack/solid-query'
+import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
+import type { NodePage } from '../../../controller/api/schema/node.ts'
+import { Refused } from '../../api/client.ts'
+import { ActionButton } from '../../components/action-button.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { useDrive, wordsOf } from './drive.ts'
+import { FAULT_TEMPLATES } from './fault-templates.ts'
+import styles from './simulator.module.css'
+
+export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
+  const drive = useDrive()
+  const { api, session } = useCluster()
+  const id = createUniqueId()
+  const [chosen, setChosen] = createSignal(0)
+  const [node, setNode] = createSignal<string | null>(null)
+  const [typed, setTyped] = createSignal<string | null>(null)
+  const [isHidden, setHidden] = createSignal(true)
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const [done, setDone] = createSignal('')
+  const nodes = useQuery(() => ({
+    queryKey: ['nodes', 'of faults'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { limit: 200 }, signal),
+  }))
+  const names = (): readonly string[] => nodes.data?.items.map(({ name }) => name) ?? []
+  const text = (): string => typed() ?? JSON.stringify(FAULT_TEMPLATES[chosen()]?.of(node() ?? names()[0] ?? ''))
+  const inject = async (): Promise<void> => {
+    setProblem(null)
+    setDone('')
+    try {
+      await drive.send('/faults', { fault: JSON.parse(text()) as object, is_hidden: isHidden() })
+      await drive.ask()
+      setDone('It has begun.')
+      props.onDone()
+    } catch (error) {
+      setProblem(error instanceof Refused ? [error.message, ...error.errors.map(({ detail }) => detail)].join(' ') : wordsOf(error))
+    }
+  }
+  return (
+    <section class="card stack" aria-label="Break something">
+      <h2>Break something now</h2>
+      <div class="row">
+        <label for={`${id}-kind`}>What</label>
+        <select
+          id={`${id}-kind`}
+          onChange={(event) => {
+            setChosen(Number(event.currentTarget.value))
+            setTyped(null)
+          }}
+        >
+          <For each={FAULT_TEMPLATES}>{({ name }, at) => <option value={at()}>{name}</option>}</For>
+        </select>
+        <label for={`${id}-node`}>Node</label>
+        <select
+          id={`${id}-node`}
+          onChange={(event) => {
+            setNode(event.currentTarget.value)
+            setTyped(null)
+          }}
+        >
+          <For each={names()}>{(name) => <option value={name}>{name}</option>}</For>
+        </select>
+        <label>
+          <input type="checkbox" checked={isHidden()} onChange={(event) => setHidden(event.currentTarget.checked)} /> hidden: only admins
+          read of it
+        </label>
+      </div>
+      <div>
+        <label for={`${id}-text`}>As an entry of faults in a scenario, without “at”</label>
+        <textarea
+          id={`${id}-text`}
+          class={styles['fault']}
+          rows="3"
+          spellcheck={false}
+          value={text()}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          aria-invalid={problem() !== null}
+        />
+      </div>
+      <Show when={problem()}>
+        {(words) => (
+          <p class="bad text" role="alert">
+            {words()}
+          </p>
+        )}
+      </Show>
+      <div class="row">
+        <ActionButton
+          class="danger"
+          whyNot={session.whyNot('admin') ?? (nodes.data === undefined ? 'Its nodes are not known yet.' : null)}
+          onClick={() => void inject()}
+        >
+          {isHidden() ? 'Break it, hidden' : 'Break it, openly'}
+        </ActionButton>
+        <span class="quiet" role="status">
+          {done()}
+        </span>
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,126 @@
+/** A session from a scenario: one that is there, or a text of one's own, checked before it is opened. */
+import { useNavigate } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
+import type { Static } from 'typebox'
+import type { ScenarioEntryPageSchema, ScenarioSchema, ValidationSchema } from '../../../controller/api/schema/scenario.ts'
+import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import { part } from '../../api/client.ts'
+import { ActionButton } from '../../components/action-button.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { wordsOf } from './drive.ts'
+import { ScenarioEditor } from './scenario-editor.tsx'
+
+type Validation = Static<typeof ValidationSchema>
+type Entries = Static<typeof ScenarioEntryPageSchema>
+
+export function NewSession(): JSX.Element {
+  const { api, session } = useCluster()
+  const navigate = useNavigate()
+  const id = createUniqueId()
+  const [name, setName] = createSignal('')
+  const [text, setText] = createSignal<string | null>(null)
+  const [checked, setChecked] = createSignal<{ readonly text: string; readonly answer: Validation } | null>(null)
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const [isBusy, setBusy] = createSignal(false)
+  const scenarios = useQuery(() => ({
+    queryKey: ['scenarios'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<Entries>('/scenarios', {}, signal),
+  }))
+  const chosen = () => scenarios.data?.items.find((each) => each.name === name())
+  const validation = (): Validation | null => (checked()?.text === text() ? (checked()?.answer ?? null) : null)
+  const trying = async (what: () => Promise<void>): Promise<void> => {
+    setProblem(null)
+    setBusy(true)
+    try {
+      await what()
+    } catch (error) {
+      setProblem(wordsOf(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  const edit = () => trying(async () => void setText((await api.get<Static<typeof ScenarioSchema>>(`/scenarios/${part(name())}`)).text))
+  const check = async (): Promise<boolean> => {
+    const asked = text() ?? ''
+    const { body } = await api.send<Validation>('POST', '/scenarios/validate', { body: { scenario_text: asked } })
+    setChecked({ text: asked, answer: body })
+    return body.is_valid
+  }
+  const open = () =>
+    trying(async () => {
+      if (text() !== null && !(await check())) return
+      const scenario = text() === null ? { scenario: name() } : { scenario_text: text() }
+      const { body } = await api.send<SimulationBody>('POST', '/simulations', { body: { ...scenario, mode: 'session' } })
+      navigate(`/simulator/${part(body.id)}`)
+    })
+  const whyNot = (): string | null => {
+    if (isBusy()) return 'It is being done.'
+    if (text() === null ? name() === '' : text()?.trim() === '') return 'Choose a scenario, or write one.'
+    return session.whyNot('submitter')
+  }
+  return (
+    <section class="card stack" aria-label="New session">
+      <h2>New session</h2>
+      <QueryState query={scenarios}>
+        {(page) => (
+          <div class="row">
+            <label for={`${id}-scenario`}>Scenario</label>
+            <select
+              id={`${id}-scenario`}
+              value={name()}
+              onChange={(event) => setName(event.currentTarget.value)}
+              disabled={text() !== null}
+            >
+              <option value="">…</option>
+              <For each={page().items}>{(entry) => <option value={entry.name}>{entry.name}</option>}</For>
+            </select>
+            <Show
+              when={text() === null}
+              fallback={
+                <button type="button" onClick={() => setText(null)}>
+                  Back to the list (forgets the text)
+                </button>
+              }
+            >
+              <ActionButton whyNot={name() === '' ? 'Choose a scenario first.' : null} onClick={() => void edit()}>
+                Edit a copy of its text
+              </ActionButton>
+              <button type="button" onClick={() => setText('')}>
+                Write one
+              </button>
+            </Show>
+          </div>
+        )}
+      </QueryState>
+      <Show when={text() === null && chosen()?.description}>{(words) => <p class="text quiet">{words()}</p>}</Show>
+      <Show when={text() !== null}>
+        <ScenarioEditor text={text() ?? ''} problems={validation()?.problems ?? []} onType={setText} />
+        <p role="status" class="quiet">
+          <Show when={validation()?.is_valid}>It is right.</Show>
+        </p>
+      </Show>
+      <Show when={problem()}>
+        {(words) => (
+          <p class="bad text" role="alert">
+            {words()}
+          </p>
+        )}
+      </Show>
+      <div class="row">
+        <Show when={text() !== null}>
+          <ActionButton
+            whyNot={isBusy() ? 'It is being done.' : session.whyNot('submitter')}
+            onClick={() => void trying(async () => void (await check()))}
+          >
+            Check
+          </ActionButton>
+        </Show>
+        <ActionButton class="primary" whyNot={whyNot()} onClick={() => void open()}>
+          Open session
+        </ActionButton>
+      </div>
+    </section>
+  )
+}

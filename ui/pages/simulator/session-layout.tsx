@@ -1,0 +1,107 @@
+/** A session around the pages of its cluster: the production pages, over the production interface of its own controller, and above them its time. */
+import { A, useParams } from '@solidjs/router'
+import { useQueryClient } from '@tanstack/solid-query'
+import { createEffect, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
+import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import { part } from '../../api/client.ts'
+import { WorldContext } from '../../api/world.ts'
+import { LiveLayout } from '../../components/live-layout.tsx'
+import { Shell } from '../../components/shell.tsx'
+import { ClusterProvider } from '../../state/cluster.tsx'
+import { Debrief } from './debrief.tsx'
+import { createDrive, DriveContext, sessionBase, useDrive } from './drive.ts'
+import { TimeControls } from './time-controls.tsx'
+
+export default function SessionLayout(props: { readonly children?: JSX.Element }): JSX.Element {
+  const params = useParams<{ readonly simulation: string }>()
+  return (
+    <Show when={params.simulation} keyed>
+      {(id) => (
+        <DriveContext.Provider value={createDrive(id)}>
+          <ByState>{props.children}</ByState>
+        </DriveContext.Provider>
+      )}
+    </Show>
+  )
+}
+
+function ByState(props: { readonly children?: JSX.Element }): JSX.Element {
+  const drive = useDrive()
+  const open = (): SimulationBody | undefined => {
+    const record = drive.record()
+    return record?.kind === 'session' && record.state === 'running' ? record : undefined
+  }
+  return (
+    <Show when={open() !== undefined} fallback={<NotOpen />}>
+      <Open record={open() as SimulationBody}>{props.children}</Open>
+    </Show>
+  )
+}
+
+function Open(props: { readonly record: SimulationBody; readonly children?: JSX.Element }): JSX.Element {
+  const drive = useDrive()
+  // What a session is and whose does not change while it is open.
+  // eslint-disable-next-line solid/reactivity
+  const { created_by: owner, exercise } = props.record
+  const world = { apiBase: `${sessionBase(drive.id)}/api/v1`, pathBase: `/simulator/${part(drive.id)}`, mode: 'sim', owner } as const
+  const own = [
+    ...(exercise === null ? [] : [{ path: '/exercise', name: 'Exercise', key: 'x' }]),
+    { path: '/instructor', name: 'Faults', key: 'f' },
+  ]
+  const title = document.title
+  onMount(() => (document.title = `SIM ${exercise ?? props.record.scenario} · Headroom`))
+  onCleanup(() => (document.title = title))
+  return (
+    <WorldContext.Provider value={world}>
+      <ClusterProvider>
+        <ReadAgain />
+        <Shell own={own} banner={<TimeControls />}>
+          {props.children}
+        </Shell>
+      </ClusterProvider>
+    </WorldContext.Provider>
+  )
+}
+
+/** What was read before it went elsewhere is of another time. */
+function ReadAgain(): JSX.Element {
+  const queries = useQueryClient()
+  createEffect(on(useDrive().jumps, () => void queries.invalidateQueries(), { defer: true }))
+  return <></>
+}
+
+/** It is over, or is no session, or is not there. */
+function NotOpen(): JSX.Element {
+  const drive = useDrive()
+  return (
+    <LiveLayout>
+      <div class="stack">
+        <h1>{drive.record()?.exercise === null || drive.record() === null ? 'Session' : 'Exercise'}</h1>
+        <Show when={drive.record()} fallback={<Waiting problem={drive.problem()} />}>
+          {(record) => (
+            <Show when={record().kind === 'session'} fallback={<p>This simulation is no session.</p>}>
+              <p class="text">
+                The session is over. {record().reason} <A href="/simulator">To the simulator</A>
+              </p>
+              <Show when={record().exercise !== null && record().state === 'done'}>
+                <Debrief />
+              </Show>
+            </Show>
+          )}
+        </Show>
+      </div>
+    </LiveLayout>
+  )
+}
+
+function Waiting(props: { readonly problem: string | null }): JSX.Element {
+  return (
+    <Show when={props.problem} fallback={<p class="quiet">Loading…</p>}>
+      {(words) => (
+        <p class="bad" role="alert">
+          {words()} <A href="/simulator">To the simulator</A>
+        </p>
+      )}
+    </Show>
+  )
+}

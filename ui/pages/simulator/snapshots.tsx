@@ -1,0 +1,69 @@
+/** Points of a session to come back to; and what it holds now as a scenario, to be run and swept like any other. */
+import { createSignal, Index, Show, type JSX } from 'solid-js'
+import type { SessionBody } from '../../../controller/api/schema/session.ts'
+import { ActionButton } from '../../components/action-button.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { useDrive, wordsOf } from './drive.ts'
+import { clockWords } from './time.ts'
+import styles from './time-controls.module.css'
+
+export function Snapshots(props: { readonly view: SessionBody; readonly whyNot: string | null; readonly fork: JSX.Element }): JSX.Element {
+  const drive = useDrive()
+  const { api } = useCluster()
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const download = async (): Promise<void> => {
+    setProblem(null)
+    try {
+      const snapshot = await api.get<unknown>('/snapshot')
+      const text = typeof snapshot === 'string' ? snapshot : `${JSON.stringify(snapshot, null, 2)}\n`
+      save(text, `snapshot-${Math.floor(props.view.virtual_seconds)}s.scenario.json`)
+    } catch (error) {
+      setProblem(wordsOf(error))
+    }
+  }
+  return (
+    <>
+      <div class="row">
+        <ActionButton whyNot={props.whyNot} onClick={() => void drive.command('/snapshot', {})}>
+          Snapshot
+        </ActionButton>
+        <ActionButton whyNot={null} onClick={() => void download()}>
+          Download as a scenario
+        </ActionButton>
+        {props.fork}
+      </div>
+      <Show when={props.view.snapshots.length > 0}>
+        <ul class={styles['snapshots']} aria-label="Snapshots">
+          <Index each={props.view.snapshots}>
+            {(snapshot) => (
+              <li class="row">
+                <span class="text">
+                  {snapshot().name} {clockWords(snapshot().virtual_seconds)} <code>{snapshot().state_hash.slice(0, 12)}</code>
+                </span>
+                <ActionButton whyNot={props.whyNot} onClick={() => void drive.command('/seek', { snapshot: snapshot().id })}>
+                  Back to it
+                </ActionButton>
+              </li>
+            )}
+          </Index>
+        </ul>
+      </Show>
+      <Show when={problem()}>
+        {(words) => (
+          <p class="bad text" role="alert">
+            {words()}
+          </p>
+        )}
+      </Show>
+    </>
+  )
+}
+
+function save(text: string, name: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 1_000)
+}

@@ -1,0 +1,182 @@
+/** The time of a session, above its pages: where it is, how it goes on, and back and forth in it. */
+import { useNavigate } from '@solidjs/router'
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { SessionBody } from '../../../controller/api/schema/session.ts'
+import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import { part } from '../../api/client.ts'
+import { ActionButton } from '../../components/action-button.tsx'
+import { whole } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { useDrive, wordsOf } from './drive.ts'
+import { Snapshots } from './snapshots.tsx'
+import { clockWords, readClock, scrubEnd, SPEEDS, speedWords, virtualInstant } from './time.ts'
+import styles from './time-controls.module.css'
+
+export function TimeControls(): JSX.Element {
+  const drive = useDrive()
+  const { session } = useCluster()
+  const whyNot = (): string | null => session.whyNot('submitter') ?? (drive.isBusy() ? 'It is on its way.' : null)
+  return (
+    <section class={`card ${styles['time']}`} aria-label="Time of this session">
+      <Show when={drive.view()} fallback={<p class="quiet">Loading…</p>}>
+        {(view) => (
+          <>
+            <Where view={view()} />
+            <div class="row">
+              <Show
+                when={view().is_paused}
+                fallback={
+                  <ActionButton class="primary" whyNot={whyNot()} onClick={() => void drive.command('/pause')}>
+                    Pause
+                  </ActionButton>
+                }
+              >
+                <ActionButton class="primary" whyNot={whyNot()} onClick={() => void drive.command('/speed', { speed: view().speed })}>
+                  Resume
+                </ActionButton>
+              </Show>
+              <ActionButton whyNot={whyNot()} onClick={() => void drive.command('/step', { count: 1 })}>
+                Step
+              </ActionButton>
+              <Speeds view={view()} whyNot={whyNot()} />
+            </div>
+            <Scrub view={view()} whyNot={whyNot()} />
+            <Snapshots view={view()} whyNot={whyNot()} fork={<Fork whyNot={whyNot()} />} />
+          </>
+        )}
+      </Show>
+      <Show when={drive.problem()}>
+        {(words) => (
+          <p class="bad text" role="alert">
+            {words()}
+          </p>
+        )}
+      </Show>
+    </section>
+  )
+}
+
+function Where(props: { readonly view: SessionBody }): JSX.Element {
+  const drive = useDrive()
+  return (
+    <div class={`row ${styles['where']}`}>
+      <strong class={styles['clock']} data-testid="virtual-time" title="Virtual time since the start">
+        {clockWords(props.view.virtual_seconds)}
+      </strong>
+      <span>{virtualInstant(props.view.now)}</span>
+      <span role="status" data-testid="pace">
+        {props.view.is_seeking ? 'on its way' : props.view.is_paused ? 'stands still' : `goes at ${speedWords(props.view.speed)}`}
+      </span>
+      <span class="quiet">
+        <span data-testid="events">{whole(props.view.events)}</span> events ·{' '}
+        <code
+          title={`State: equal when it has come to the same point in the same way. ${props.view.state_hash}`}
+          data-testid="state-hash"
+          data-hash={props.view.state_hash}
+        >
+          {props.view.state_hash.slice(0, 12)}
+        </code>
+      </span>
+      <span class={`text quiet ${styles['name']}`}>{drive.record()?.exercise ?? drive.record()?.scenario}</span>
+      <Show when={props.view.inputs_ahead > 0}>
+        <span class="warn">
+          {props.view.inputs_ahead} done later: done again when time comes there; forgotten when something else is done before.
+        </span>
+      </Show>
+    </div>
+  )
+}
+
+function Speeds(props: { readonly view: SessionBody; readonly whyNot: string | null }): JSX.Element {
+  const drive = useDrive()
+  return (
+    <div class="row" role="group" aria-label="Speed">
+      <For each={SPEEDS}>
+        {(speed) => (
+          <button
+            type="button"
+            aria-pressed={!props.view.is_paused && props.view.speed === speed}
+            aria-disabled={props.whyNot === null ? undefined : 'true'}
+            title={props.whyNot ?? (speed === null ? 'As fast as it can' : `${speed} s of it in each second`)}
+            onClick={() => props.whyNot === null && void drive.command('/speed', { speed })}
+          >
+            {speedWords(speed)}
+          </button>
+        )}
+      </For>
+    </div>
+  )
+}
+
+function Scrub(props: { readonly view: SessionBody; readonly whyNot: string | null }): JSX.Element {
+  const drive = useDrive()
+  const [held, setHeld] = createSignal<number | null>(null)
+  const [typed, setTyped] = createSignal('')
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const seek = (seconds: number): void => {
+    if (props.whyNot === null) void drive.command('/seek', { virtual_seconds: seconds }).finally(() => setHeld(null))
+    else setHeld(null)
+  }
+  const go = (event: Event): void => {
+    event.preventDefault()
+    const seconds = readClock(typed())
+    setProblem(seconds === null ? 'A time since the start: 1:30:00, 90:00 or 5400.' : null)
+    if (seconds !== null) seek(seconds)
+  }
+  return (
+    <form class={`row ${styles['scrub']}`} onSubmit={(event) => go(event)}>
+      <input
+        type="range"
+        class={styles['range']}
+        aria-label="Go to a time, back or forth"
+        aria-valuetext={clockWords(held() ?? props.view.virtual_seconds)}
+        min="0"
+        max={scrubEnd(props.view)}
+        step="1"
+        disabled={props.whyNot !== null && !drive.isBusy()}
+        value={held() ?? props.view.virtual_seconds}
+        onInput={(event) => setHeld(Number(event.currentTarget.value))}
+        onChange={(event) => seek(Number(event.currentTarget.value))}
+      />
+      <span class="quiet">
+        {held() === null ? '' : `${clockWords(held())} of `}
+        {clockWords(scrubEnd(props.view))}
+      </span>
+      <input
+        aria-label="Time since the start"
+        placeholder="1:30:00"
+        size="8"
+        value={typed()}
+        aria-invalid={problem() !== null}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+      />
+      <button type="submit" aria-disabled={props.whyNot === null ? undefined : 'true'} title={props.whyNot ?? undefined}>
+        Go there
+      </button>
+      <Show when={problem()}>{(words) => <span class="bad">{words()}</span>}</Show>
+    </form>
+  )
+}
+
+function Fork(props: { readonly whyNot: string | null }): JSX.Element {
+  const drive = useDrive()
+  const navigate = useNavigate()
+  const [problem, setProblem] = createSignal<string | null>(null)
+  const fork = async (): Promise<void> => {
+    setProblem(null)
+    try {
+      const { id } = await drive.send<SimulationBody>('/fork', {})
+      navigate(`/simulator/${part(id)}`)
+    } catch (error) {
+      setProblem(wordsOf(error))
+    }
+  }
+  return (
+    <>
+      <ActionButton whyNot={props.whyNot} onClick={() => void fork()}>
+        Fork: another session from here
+      </ActionButton>
+      <Show when={problem()}>{(words) => <span class="bad text">{words()}</span>}</Show>
+    </>
+  )
+}

@@ -1,0 +1,40 @@
+/** Figures of the time of a session. Pure. */
+import type { SessionBody } from '../../../controller/api/schema/session.ts'
+import { UNKNOWN } from '../../format/figures.ts'
+
+export const SPEEDS = [1, 10, 60, 600, null] as const
+
+/** `×60`; null is as fast as it can. */
+export function speedWords(speed: number | null): string {
+  return speed === null ? 'max' : `×${speed}`
+}
+
+/** `1:02:03`, with days before where there are any: the time since the start of a session. */
+export function clockWords(seconds: number | null): string {
+  if (seconds === null) return UNKNOWN
+  const whole = Math.floor(seconds)
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const days = Math.floor(whole / 86_400)
+  const text = `${Math.floor(whole / 3_600) % 24}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`
+  return days === 0 ? text : `${days} d ${text}`
+}
+
+/** How far the scrubber goes: to the end; without one, always beyond what was reached. */
+export function scrubEnd({
+  ends_after_seconds: end,
+  virtual_seconds: at,
+}: Pick<SessionBody, 'ends_after_seconds' | 'virtual_seconds'>): number {
+  return end ?? Math.max(3_600, Math.ceil((at * 1.5) / 3_600) * 3_600)
+}
+
+/** `2026-01-01 01:00:00 UTC`: what its clock says is the same for everybody. */
+export function virtualInstant(at: string): string {
+  return `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`
+}
+
+/** `90`, `1:30`, `1:02:03`: seconds; null: it is none of these. */
+export function readClock(text: string): number | null {
+  const match = /^(?:(?:(\d{1,6}):)?(\d{1,6}):)?(\d{1,9}(?:\.\d{1,3})?)$/.exec(text.trim())
+  if (match === null) return null
+  return Number(match[1] ?? 0) * 3_600 + Number(match[2] ?? 0) * 60 + Number(match[3])
+}
