@@ -184,6 +184,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
     expect(await page.getByTestId('score').innerText()).toBe(`${report.score.points} of ${report.score.of} points`)
     for (const { reason } of report.marks) await page.getByText(reason, { exact: true }).first().waitFor()
     await page.getByRole('region', { name: 'The reference' }).getByRole('listitem').first().waitFor()
+    expect(await page.locator('main').innerText()).not.toContain('NaN')
     expect(await accessibilityFaults(page)).toEqual([])
     expect(faults).toEqual([])
     await page.context().close()

@@ -1,9 +1,11 @@
 /** Simulations: runs of scenarios beside the live cluster, which they never touch. */
 import { Type } from 'typebox'
+import type { Debrief } from '../../ports/simulation.ts'
 import { signatureOf, callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, invalidField } from '../errors.ts'
 import { operation } from '../operation.ts'
+import { presentDebrief } from '../present/exercise.ts'
 import { presentSimulation } from '../present/simulation.ts'
 import {
   NewSimulationSchema,
@@ -170,7 +172,8 @@ export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void 
   app.get('/simulations/:simulation_id/report', { schema: getReport }, async ({ params }) => {
     const report = await simulator().report(params.simulation_id)
     if (report === null) throw nothingYet(params.simulation_id, 'result')
-    return report
+    // What a session leaves is the debrief of an exercise.
+    return simulator().get(params.simulation_id)?.kind === 'session' ? presentDebrief(report as Debrief) : report
   })
 
   app.get('/simulations/:simulation_id/series', { schema: getSeries }, async ({ params }) => {
