@@ -16,6 +16,8 @@ const Simulator = lazy(() => import('./pages/simulator/simulator.tsx'))
 const SessionLayout = lazy(() => import('./pages/simulator/session-layout.tsx'))
 const Exercise = lazy(() => import('./pages/simulator/exercise.tsx'))
 const Instructor = lazy(() => import('./pages/simulator/instructor.tsx'))
+const Planner = lazy(() => import('./pages/planner/planner.tsx'))
+const Sweep = lazy(() => import('./pages/planner/sweep.tsx'))
 const NotFound = lazy(() => import('./pages/not-found.tsx'))
 
 export function App(): JSX.Element {
@@ -29,7 +31,9 @@ export function App(): JSX.Element {
       </Route>
       <Route component={LiveLayout}>
         <ClusterPages />
-        <Route path="/simulator" component={Simulator} />
+        <Route path="/planner" component={Planner} />
+      <Route path="/planner/:id" component={Sweep} />
+      <Route path="/simulator" component={Simulator} />
         <Route path="*" component={NotFound} />
       </Route>
     </Router>

@@ -1,4 +1,5 @@
 /** A sweep over REST: the same scenario at several percentages with the same seeds, a few threads at a time. What was done is kept, however it ends. */
+import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import { advise } from '../../simulator/plan/advisor.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
 import { adviceNotes, adviceSentence } from '../../simulator/report/advice-text.ts'
@@ -61,7 +62,7 @@ function jobOf({ source, untilMs }: SweepWork, { overcommitPercent, seed }: Swee
 }
 
 /** As `headroom sim sweep --json` has it, with the advice in words. */
-function reportOf(runs: readonly SweepRun[], planned: number, objectives: readonly Objective[]): object {
+function reportOf(runs: readonly SweepRun[], planned: number, objectives: readonly Objective[]): SweepReportBody {
   const advice = advise({ runs, objectives, idleness: null })
   return {
     runs_done: runs.length,

@@ -12,6 +12,8 @@ const PAGES: readonly (readonly [path: string, heading: string])[] = [
   ['/nodes/4726aedd-7477-5c50-b7eb-2c660a62cebc', 'a100-0'],
   ['/groups', 'Groups'],
   ['/events', 'Events'],
+  ['/planner', 'Planner'],
+  ['/planner?source=trace', 'Planner'],
   ['/simulator', 'Simulator'],
   ['/settings', 'Settings'],
   ['/glossary', 'Glossary'],

@@ -25,7 +25,10 @@ const PLACES: readonly (readonly Place[])[] = [
     { path: '/nodes', name: 'Nodes', key: 'n' },
     { path: '/groups', name: 'Groups', key: 'g' },
   ],
-  [{ path: '/simulator', name: 'Simulator', key: 'm', isLiveOnly: true }],
+  [
+    { path: '/planner', name: 'Planner', key: 'p', isLiveOnly: true },
+    { path: '/simulator', name: 'Simulator', key: 'm', isLiveOnly: true },
+  ],
   [
     { path: '/events', name: 'Events', key: 'e' },
     { path: '/settings', name: 'Settings', key: 's' },

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { closed, count, list, numberOrNull, page, pathId, textOrNull } from './fields.ts'
 import { MAX_SCENARIO_CHARACTERS, scenarioFields } from './simulation.ts'
 
@@ -10,7 +10,9 @@ const entry = {
 }
 
 export const ScenarioEntryPageSchema = page(Type.Object(entry))
+export type ScenarioEntryPage = Static<typeof ScenarioEntryPageSchema>
 export const ScenarioSchema = Type.Object({ ...entry, text: Type.String({ description: 'YAML' }) })
+export type ScenarioBody = Static<typeof ScenarioSchema>
 export const ScenarioPathSchema = Type.Object({ scenario: pathId('Name of the scenario') })
 
 const SMALL =
@@ -41,10 +43,11 @@ const facts = {
   until_seconds: numberOrNull('null: the run ends with its workload'),
 }
 export const ScenarioFactsSchema = Type.Object(facts)
+export type ScenarioFactsBody = Static<typeof ScenarioFactsSchema>
 
 export const ValidationSchema = Type.Object({
   is_valid: Type.Boolean(),
-  facts: Type.Unsafe<object | null>({ ...Type.Object(facts), type: ['object', 'null'], description: 'null: it is not right' }),
+  facts: Type.Unsafe<ScenarioFactsBody | null>({ ...Type.Object(facts), type: ['object', 'null'], description: 'null: it is not right' }),
   problems: list(
     Type.Object({
       line: count('From 1'),
@@ -55,3 +58,4 @@ export const ValidationSchema = Type.Object({
     { description: 'In the order of the text, 20 at most' },
   ),
 })
+export type ValidationBody = Static<typeof ValidationSchema>

@@ -116,6 +116,7 @@ export const SimulationSchema = Type.Object(
 export type SimulationBody = Static<typeof SimulationSchema>
 export const SimulationRef = refTo<SimulationBody>('Simulation')
 export const SimulationPageSchema = page(SimulationRef)
+export type SimulationPage = Static<typeof SimulationPageSchema>
 export const SimulationPathSchema = Type.Object({ simulation_id: pathId('Id of the simulation') })
 
 export const SimulationReportSchema = Type.Unsafe<object>({

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { closed, count, instant, oneOf, page, pathId, textOrNull } from './fields.ts'
 
 export const TraceSchema = Type.Object({
@@ -15,6 +15,8 @@ export const TraceSchema = Type.Object({
   created_at: instant('When'),
 })
 export const TracePageSchema = page(TraceSchema)
+export type TraceBody = Static<typeof TraceSchema>
+export type TracePage = Static<typeof TracePageSchema>
 export const TracePathSchema = Type.Object({ trace: pathId('Name of the trace') })
 export const TraceQuerySchema = closed({
   name: Type.String({

@@ -1,6 +1,7 @@
 /** The configuration: every field with what it means, a change as a plan first, and what was before. */
 import { useQuery } from '@tanstack/solid-query'
-import { createMemo, For, Show, type JSX } from 'solid-js'
+import { useSearchParams } from '@solidjs/router'
+import { createMemo, For, onMount, Show, type JSX } from 'solid-js'
 import type { ConfigBody } from '../../../controller/api/schema/config.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -37,6 +38,7 @@ export default function Settings(): JSX.Element {
 function Form(props: ChangeProps): JSX.Element {
   const { session } = useCluster()
   const change = createChange(props)
+  const proposed = useProposed(change)
   const submit = (event: Event): void => {
     event.preventDefault()
     void change.makePlan()
@@ -52,6 +54,7 @@ function Form(props: ChangeProps): JSX.Element {
       <Show when={change.isConflict()}>
         <Conflict before={change.against().config} now={props.live} onGoOn={change.rebase} onForget={change.forget} />
       </Show>
+      <Show when={proposed()}>{(words) => <p role="status">{words()}</p>}</Show>
       <form class="card stack" aria-label="Configuration" onSubmit={(event) => submit(event)}>
         <For each={props.fields}>
           {(field) => (
@@ -99,4 +102,18 @@ function Form(props: ChangeProps): JSX.Element {
       <History live={props.live} etag={props.etag} />
     </>
   )
+}
+
+/** `?propose=NN`, as the planner links here: fills the percentage in as if it had been typed. Whoever proposes changes nothing. */
+function useProposed(change: ReturnType<typeof createChange>): () => string | null {
+  const [search, setSearch] = useSearchParams<{ propose?: string }>()
+  const text = search.propose
+  if (text === undefined) return () => null
+  onMount(() => {
+    change.type('default_vram_overcommit_percent', text)
+    // So that what is typed after it is not overwritten when the page is loaded again.
+    setSearch({ propose: null }, { replace: true })
+  })
+  return () =>
+    Object.keys(change.typed()).length === 0 ? null : `The planner proposes ${text} %. Nothing is changed until it is planned and applied.`
 }

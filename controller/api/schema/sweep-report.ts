@@ -1,0 +1,95 @@
+/** What the report of a sweep has (GET /simulations/{id}/report): the same as `headroom sim sweep --json`, of one setting. cli/simulations holds it to this. */
+
+/** Over the seeds of one percentage; quantiles are nearest rank. */
+export interface BandBody {
+  readonly mean: number
+  readonly p10: number
+  readonly p90: number
+  readonly p95: number
+}
+
+export interface DistributionBody {
+  readonly mean: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+}
+
+/** docs/simulation-model.md defines each figure. */
+export interface RunMetricsBody {
+  readonly jct_s: DistributionBody | null
+  readonly queue_wait_s: DistributionBody | null
+  readonly slowdown: DistributionBody | null
+  readonly makespan_s: number | null
+  readonly utilization_percent: number | null
+  readonly starvation_percent: { readonly total: number; readonly queue: number; readonly swap: number; readonly compute: number }
+  readonly swaps_per_hour: number
+  readonly swapped_gib_per_hour: number
+  readonly swap_jain: number | null
+  readonly tasks: { readonly submitted: number; readonly completed: number; readonly failed: number; readonly unfinished: number }
+}
+
+export interface SweptRunBody {
+  readonly overcommit_percent: number
+  readonly seed: number
+  /** Of everything that was decided: two runs with the same are the same run. */
+  readonly digest: string | null
+  readonly scenario_sha256: string | null
+  readonly trace_sha256: string | null
+  readonly version: string
+  readonly virtual_s: number
+  readonly metrics: RunMetricsBody
+}
+
+export interface SweepSummaryBody {
+  readonly overcommit_percent: number
+  readonly seeds: number
+  readonly utilization_percent: BandBody | null
+  readonly starvation_percent: {
+    readonly total: BandBody | null
+    readonly queue: BandBody | null
+    readonly swap: BandBody | null
+    readonly compute: BandBody | null
+  }
+  readonly queue_wait_s: { readonly p50: BandBody | null; readonly p95: BandBody | null }
+  readonly swaps_per_hour: BandBody | null
+  readonly swapped_gib_per_hour: BandBody | null
+  readonly swap_jain: BandBody | null
+}
+
+export interface JudgedObjectiveBody {
+  /** `starvation.total<=20` */
+  readonly objective: string
+  /** Nearest rank over the seeds; null: some run has no such figure. */
+  readonly p95: number | null
+  readonly max: number
+  readonly keeps: boolean
+}
+
+export interface CandidateBody {
+  readonly overcommit_percent: number
+  readonly seeds: number
+  readonly utilization_percent: BandBody | null
+  readonly objectives: readonly JudgedObjectiveBody[]
+  readonly keeps: boolean
+}
+
+export interface AdviceBody {
+  readonly objectives: readonly string[]
+  /** null: no percentage keeps the objectives. */
+  readonly recommended_percent: number | null
+  readonly utilization_percent: BandBody | null
+  /** null: the curve has no knee. */
+  readonly knee_percent: number | null
+  readonly candidates: readonly CandidateBody[]
+  /** For people: a sentence a line, the recommendation first. */
+  readonly text: string
+}
+
+export interface SweepReportBody {
+  readonly runs_done: number
+  readonly runs_planned: number
+  readonly summary: readonly SweepSummaryBody[]
+  readonly advice: AdviceBody
+  readonly runs: readonly SweptRunBody[]
+}

@@ -1,0 +1,191 @@
+/** The planner: a sweep from a text to a proposal, twice the same, cancelled in time; and nothing of it writes to the live cluster. */
+import type { Page, Request } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
+import { getJson, serve, type Served } from '../support/served.ts'
+import { LONG_SCENARIO } from '../support/simulations-world.ts'
+
+const OBJECTIVE = 'starvation.total<=48'
+const MAX_STARVATION = 48
+const folder = temporaryFolder()
+const scenario = busyScenario().replace('until: 12h', 'until: 90m').replace('rate_per_hour: 20', 'rate_per_hour: 24')
+let served: Served
+let browser: TestBrowser
+let url: string
+let watched: WatchedPage
+let page: Page
+/** All that any page of this file asked for, but for reading. */
+const writes: string[] = []
+
+/** What the planner may write to: simulations, traces, and the question whether a text is right. */
+const ALLOWED =
+  /^(POST \/api\/v1\/(simulations(\/sweep)?|scenarios\/validate|traces)|(PUT|PATCH|DELETE) \/api\/v1\/(simulations|traces)\/[^/]+)$/
+
+async function writeText(text: string): Promise<void> {
+  await page.goto(`${url}/planner?source=text&percents=0..100:50&seeds=1..3&keep=${encodeURIComponent(OBJECTIVE)}`)
+  await page.getByLabel('Scenario as YAML or JSON').fill(text)
+}
+
+async function run(): Promise<void> {
+  await page.locator('button.primary:not([aria-disabled])', { hasText: 'Run' }).click()
+  await page.waitForURL(/\/planner\/[0-9a-f-]{36}$/)
+}
+
+interface Row {
+  readonly percent: number
+  readonly utilization: number
+  readonly objective: number
+  readonly hash: string
+}
+
+/** The page's own table: overcommit, utilization, starvation, queue wait, objective, hash, with all digits. */
+async function rows(): Promise<readonly Row[]> {
+  const cells = await page
+    .locator('#runs tbody tr')
+    .evaluateAll((all) => all.map((row) => [...row.querySelectorAll('data')].map((each) => each.value)))
+  return cells.map(([percent, utilization, , , objective, hash]) => ({
+    percent: Number(percent),
+    utilization: Number(utilization),
+    objective: Number(objective),
+    hash: hash ?? '',
+  }))
+}
+
+/** As docs/planning.md says it: the place ⌈0.95 n⌉ of what has to be kept, then the highest mean of utilization, then the lower percentage. */
+function recommendedFrom(table: readonly Row[]): number | null {
+  let best: { percent: number; mean: number } | null = null
+  for (const percent of [...new Set(table.map((row) => row.percent))].sort((a, b) => a - b)) {
+    const of = table.filter((row) => row.percent === percent)
+    const sorted = of.map(({ objective }) => objective).sort((a, b) => a - b)
+    if ((sorted[Math.ceil(0.95 * sorted.length) - 1] ?? Infinity) > MAX_STARVATION) continue
+    const mean =
+      of
+        .map(({ utilization }) => utilization)
+        .sort((a, b) => a - b)
+        .reduce((sum, each) => sum + each, 0) / of.length
+    if (best === null || mean > best.mean) best = { percent, mean }
+  }
+  return best?.percent ?? null
+}
+
+describe.skipIf(CHROMIUM === null)('the planner', () => {
+  beforeAll(async () => {
+    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    url = served.url.replace('127.0.0.1', MAPPED_HOST)
+    browser = await TestBrowser.start()
+    watched = await browser.page()
+    page = watched.page
+    page.context().on('request', (request: Request) => {
+      if (request.method() !== 'GET') writes.push(`${request.method()} ${new URL(request.url()).pathname}`)
+    })
+  }, 60_000)
+  afterAll(async () => {
+    await browser.end()
+    served.process.kill('SIGTERM')
+    await served.ended
+  })
+
+  test('problems of a text stand at their line, and it cannot be run', { timeout: 30_000 }, async () => {
+    await writeText(scenario.replace('vram_mib: 40960', 'vram_mib: -1'))
+    const problem = page.getByRole('list', { name: 'Problems of the text' }).getByRole('button').first()
+    await problem.waitFor()
+    expect(await problem.textContent()).toMatch(/^Line 6, column \d+$/)
+    await page.getByRole('button', { name: 'Run', exact: true }).press('Enter')
+    expect(new URL(page.url()).pathname).toBe('/planner')
+    await problem.press('Enter')
+    expect(
+      await page.evaluate('document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)'),
+    ).toContain('-1')
+  })
+
+  test('recommends what its own table says, the same hashes twice, and proposes without writing', { timeout: 120_000 }, async () => {
+    const tables: (readonly Row[])[] = []
+    for (let time = 0; time < 2; time++) {
+      await writeText(scenario)
+      await run()
+      await page.locator('#runs tbody tr').nth(8).waitFor({ timeout: 60_000 })
+      tables.push(await rows())
+    }
+    const [first = [], second = []] = tables
+    expect(first).toHaveLength(9)
+    expect(new Set(first.map(({ hash }) => hash)).size).toBeGreaterThan(3)
+    expect(second).toEqual(first)
+    const recommended = recommendedFrom(first)
+    expect(recommended).not.toBeNull()
+    expect(await page.locator('[data-recommended]').getAttribute('data-recommended')).toBe(String(recommended))
+    expect(await page.locator('[data-recommended]').textContent()).toContain(`Overcommit ${recommended} %`)
+    expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
+    expect(await accessibilityFaults(page)).toEqual([])
+
+    const chart = page.getByRole('group', { name: 'Over the percentage: arrow keys move through it' })
+    await chart.press('ArrowRight')
+    await page.getByText(/^0 %: utilization \d/).waitFor()
+    await page.getByLabel('Compare 0 %, seed 1').check()
+    await page.getByLabel('Compare 0 %, seed 2').check()
+    await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'digest' }).waitFor()
+
+    const before = await getJson<object>(`${served.url}/api/v1/config`)
+    await page.getByRole('link', { name: `Propose ${recommended} %` }).click()
+    const field = page.getByLabel('default_vram_overcommit_percent')
+    await field.waitFor()
+    await expect.poll(() => field.inputValue()).toBe(String(recommended))
+    await page.getByText('The planner proposes').waitFor()
+    expect(await getJson<object>(`${served.url}/api/v1/config`)).toEqual(before)
+
+    await page.goto(`${url}/planner`)
+    const boxes = page.getByRole('region', { name: 'What was tried' }).getByRole('checkbox')
+    await boxes.nth(1).check()
+    await boxes.nth(0).check()
+    await page.getByText('In nothing: all').waitFor()
+  })
+
+  test('a sweep is cancelled within 2 s, and says so', { timeout: 60_000 }, async () => {
+    await writeText(LONG_SCENARIO)
+    await run()
+    const cancel = page.getByRole('button', { name: 'Cancel' })
+    await page.getByText(/%, (time left not known yet|some .+ left)$/).waitFor()
+    const before = performance.now()
+    await cancel.click()
+    await page.getByText(/sweep, cancelled/).waitFor({ timeout: 10_000 })
+    const tookMs = Math.round(performance.now() - before)
+    console.log(`cancelled, and shown so, after ${tookMs} ms`)
+    expect(tookMs).toBeLessThan(2_000)
+    await page.getByText('Cancelled by').waitFor()
+  })
+
+  test('a file becomes a trace, with its dropped rows by reason, and runs on the nodes that are here', { timeout: 60_000 }, async () => {
+    await page.goto(`${url}/planner?source=trace&percents=0&seeds=1`)
+    await page.getByText('Send a trace, or take what ran here').click()
+    const lines = ['; a log', '1 0 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1', '2 60 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1', '3 x']
+    await page
+      .getByLabel('File', { exact: true })
+      .setInputFiles({ name: 'Small Log.swf', mimeType: 'text/plain', buffer: Buffer.from(`${lines.join('\n')}\n`) })
+    expect(await page.getByLabel('Name of the trace').inputValue()).toBe('small-log')
+    await page.getByLabel('Format', { exact: true }).selectOption('swf')
+    await page.getByRole('button', { name: 'Send the file' }).click()
+    await page.getByText('2 tasks of 3 rows, sent as swf.').waitFor()
+    await page.getByRole('table', { name: 'Rows that were dropped' }).getByRole('cell', { name: 'wrong number of fields' }).waitFor()
+    await run()
+    await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
+    expect((await page.locator('h1').textContent()) ?? '').toBe('trace-small-log')
+  })
+
+  test('what runs here and what ran here can be run on', { timeout: 60_000 }, async () => {
+    await page.goto(`${url}/planner?source=trace`)
+    await page.getByText('Send a trace, or take what ran here').click()
+    await page.getByLabel('In the last').selectOption('6')
+    await page.getByRole('button', { name: 'Take it as a trace' }).click()
+    await page.getByText(/^\d+ tasks of [\d ]+ rows, sent as headroom\.$/).waitFor()
+    await page.goto(`${url}/planner?source=live&percents=0&seeds=1`)
+    await run()
+    await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
+  })
+
+  test('nothing was written but simulations and traces, and nothing stood in the console', () => {
+    expect(writes.length).toBeGreaterThan(8)
+    expect(writes.filter((each) => !ALLOWED.test(each))).toEqual([])
+    // A sweep that was cancelled before its first run was done has no report.
+    expect(watched.faults.filter((fault) => !fault.includes('409'))).toEqual([])
+  })
+})

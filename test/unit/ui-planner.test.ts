@@ -1,0 +1,197 @@
+/** The planner's page: how grids are read, what figures are called, and which points are drawn. */
+import { describe, expect, it, test } from 'vitest'
+import type { SweepReportBody, SweptRunBody } from '../../controller/api/schema/sweep-report.ts'
+import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/plan/objective.ts'
+import { runsCsv as runsCsvOfCommand } from '../../simulator/report/runs-csv.ts'
+import { curvesOf, marksOf, paretoOf } from '../../ui/pages/planner/curves.ts'
+import { differencesOf, figuresOfReport, figuresOfRun, flatten, objectiveFigure, runsCsv } from '../../ui/pages/planner/figures.ts'
+import { PERCENTS, readNumbers, readObjectives, SEEDS, tooMany } from '../../ui/pages/planner/grid.ts'
+import { secondsLeft } from '../../ui/pages/planner/time-left.ts'
+import { traceName, tracedScenario } from '../../ui/pages/planner/traced-scenario.ts'
+
+function run(percent: number, seed: number, utilization: number | null, starvation: number): SweptRunBody {
+  const spread = { mean: seed + 0.5, p50: seed, p95: seed + 2, p99: seed + 3 }
+  return {
+    overcommit_percent: percent,
+    seed,
+    digest: `digest-${percent}-${seed}`,
+    scenario_sha256: 'a',
+    trace_sha256: null,
+    version: '1',
+    virtual_s: 3600,
+    metrics: {
+      jct_s: null,
+      queue_wait_s: seed === 3 ? null : spread,
+      slowdown: spread,
+      makespan_s: null,
+      utilization_percent: utilization,
+      starvation_percent: { total: starvation, queue: starvation / 2, swap: starvation / 4, compute: starvation / 4 },
+      swaps_per_hour: percent / 10,
+      swapped_gib_per_hour: 0.1 + 0.2,
+      swap_jain: null,
+      tasks: { submitted: 5, completed: 4, failed: 1, unfinished: 0 },
+    },
+  }
+}
+
+const RUNS = [
+  run(0, 1, 10, 40),
+  run(0, 2, 20, 30),
+  run(0, 3, 30, 20),
+  run(50, 1, 40, 10),
+  run(50, 2, 50, 12),
+  run(50, 3, 60, 14),
+  run(100, 1, 45, 20),
+]
+
+function reportOf(runs: readonly SweptRunBody[]): SweepReportBody {
+  const advice = {
+    objectives: ['starvation.total<=20'],
+    recommended_percent: 50,
+    utilization_percent: null,
+    knee_percent: null,
+    candidates: [],
+    text: 'Overcommit 50 %.',
+  }
+  return { runs_done: runs.length, runs_planned: runs.length, summary: [], advice, runs }
+}
+
+describe('a grid', () => {
+  test.each([
+    ['0, 25,50', [0, 25, 50]],
+    ['100..200:50, 0', [0, 100, 150, 200]],
+    ['1..3, 2', [1, 2, 3]],
+    ['0..10:7', [0, 7]],
+    ['1000', [1000]],
+  ])('%s', (text, values) => expect(readNumbers(text, PERCENTS)).toEqual({ ok: true, values }))
+
+  test.each([
+    ['', 'at least one'],
+    ['1,,2', 'comma'],
+    ['1.5', '"1.5"'],
+    ['-1', '"-1"'],
+    ['abc', '"abc"'],
+    ['1001', 'beyond 1000'],
+    ['5..1', 'ends before'],
+    ['0..9:0', 'step of 0'],
+    ['0..1000', 'at most 200'],
+    ['0..150, 200..350', 'at most 200'],
+    ['0..9999999999', 'beyond 1000'],
+  ])('refuses %j', (text, why) => {
+    const read = readNumbers(text, PERCENTS)
+    expect(read.ok ? '' : read.why).toContain(why)
+  })
+
+  it('knows the largest seed, and how many runs a sweep may have', () => {
+    expect(readNumbers('4294967295', SEEDS).ok).toBe(true)
+    expect(readNumbers('4294967296', SEEDS).ok).toBe(false)
+    expect([tooMany(200, 10), tooMany(200, 11)]).toEqual([null, '200 percentages with 11 seeds are 2200 runs; at most 2000 are made.'])
+    expect(readObjectives(' starvation.total<=20,\nqueue_wait.p95<=10m, ')).toEqual(['starvation.total<=20', 'queue_wait.p95<=10m'])
+  })
+})
+
+describe('figures', () => {
+  it('of an objective are those that the advisor takes', () => {
+    for (const figure of OBJECTIVE_FIGURES)
+      for (const { metrics } of RUNS)
+        expect(objectiveFigure(`${figure}<=1`, metrics), figure).toBe(valueOfObjective({ figure, max: 1 }, metrics as never))
+    expect(objectiveFigure('unknown<=1', RUNS[0]!.metrics)).toBeNull()
+    expect(objectiveFigure('queue_wait.unknown<=1', RUNS[0]!.metrics)).toBeNull()
+  })
+
+  it('as CSV are the bytes that the command writes', () => {
+    expect(runsCsv(RUNS)).toBe(runsCsvOfCommand(RUNS.map((each) => ({ ...each, settings: {} })) as never))
+  })
+
+  it('that differ are told, and no others', () => {
+    const [a, b] = [RUNS[0]!, run(0, 1, 10, 41)].map((each) => ({ name: 'x', figures: figuresOfRun(each) }))
+    expect(differencesOf([a!, a!])).toEqual([])
+    expect(differencesOf([a!, b!]).map(({ figure }) => figure)).toEqual([
+      'starvation_percent.total',
+      'starvation_percent.queue',
+      'starvation_percent.swap',
+      'starvation_percent.compute',
+    ])
+    expect(
+      differencesOf([
+        { name: 'x', figures: new Map([['y', 1]]) },
+        { name: 'z', figures: new Map() },
+      ]),
+    ).toEqual([{ figure: 'y', cells: [1, undefined] }])
+    expect(flatten({ a: { b: true, c: null }, d: undefined })).toEqual([
+      ['a.b', 'true'],
+      ['a.c', null],
+    ])
+  })
+
+  it('of reports have the runs of a sweep by their digests, and those of a run without its timing', () => {
+    const summary = {
+      overcommit_percent: 0,
+      utilization_percent: { mean: 20 },
+      starvation_percent: { total: null },
+      queue_wait_s: { p95: null },
+      swaps_per_hour: null,
+    }
+    const found = figuresOfReport({ ...reportOf(RUNS), summary: [summary] })
+    expect(found.get('run hash at 50 %, seed 2')).toBe('digest-50-2')
+    expect([found.get('recommended, %'), found.get('utilization at 0 %, mean'), found.get('starvation at 0 %, mean')]).toEqual([
+      50,
+      20,
+      null,
+    ])
+    expect(figuresOfReport({ digest: 'x', timing: { wall_s: 3 } })).toEqual(new Map([['digest', 'x']]))
+  })
+})
+
+describe('charts', () => {
+  it('have the median and the band of each percentage', () => {
+    const { x, utilization, starvation } = curvesOf(reportOf([...RUNS, run(200, 1, null, 3)]))
+    expect(x).toEqual([0, 50, 100, 200])
+    expect(utilization).toEqual({
+      values: [20, 50, 45, null],
+      band: [
+        [10, 40, 45, null],
+        [30, 60, 45, null],
+      ],
+    })
+    expect(starvation.values).toEqual([30, 12, 20, 3])
+  })
+
+  it('tell which percentages no other beats', () => {
+    expect(paretoOf(reportOf([...RUNS, run(150, 1, 45, 20)]))).toEqual({
+      x: [20, 45, 45, 50],
+      best: [null, null, null, 12],
+      others: [30, 20, 20, null],
+      names: ['0 %', '100, 150 %', '', '50 %'],
+    })
+  })
+
+  it('mark what is known of current, recommended and knee', () => {
+    const { advice } = reportOf(RUNS)
+    expect(marksOf(advice, 0).map(({ name }) => name)).toEqual(['current 0 %', 'recommended 50 %'])
+    expect(marksOf({ ...advice, recommended_percent: null, knee_percent: 25 }, null).map(({ name }) => name)).toEqual(['knee 25 %'])
+  })
+})
+
+test('the time left is that of the pace so far', () => {
+  expect(secondsLeft({ at: 0, progress: 0.2 }, { at: 10_000, progress: 0.6 })).toBeCloseTo(10)
+  expect(secondsLeft({ at: 0, progress: 0 }, { at: 500, progress: 0.5 })).toBeNull()
+  expect(secondsLeft({ at: 0, progress: 0.5 }, { at: 9_000, progress: 0.5 })).toBeNull()
+  expect(secondsLeft({ at: 0, progress: 1 }, { at: 0, progress: 1 })).toBe(0)
+})
+
+test('a trace is put on the fleet that is here', () => {
+  const made = tracedScenario({ config: { max_tasks_per_gpu: 4 }, fleet: [{ name: 'a' }], workload: [{ task: {} }] }, 'jobs', 'serving')
+  expect(made).toMatchObject({
+    scenario: 'trace-jobs',
+    config: { max_tasks_per_gpu: 4 },
+    fleet: [{ name: 'a' }],
+    workload: [{ trace: 'traces/jobs.trace.jsonl', activity: 'serving' }],
+  })
+  expect(tracedScenario({}, 'jobs', null)).toMatchObject({ config: {}, fleet: [], workload: [{ trace: 'traces/jobs.trace.jsonl' }] })
+  expect([traceName('Jobs 2026.txt'), traceName('cluster.trace.jsonl.gz'), traceName('日本.csv')]).toEqual([
+    'jobs-2026',
+    'cluster',
+    'trace',
+  ])
+})

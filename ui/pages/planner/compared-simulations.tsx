@@ -1,0 +1,31 @@
+import { useQuery } from '@tanstack/solid-query'
+import { Show, type JSX } from 'solid-js'
+import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import { part } from '../../api/client.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { Comparison } from './comparison.tsx'
+import { figuresOfReport, MAX_COMPARED, type Compared } from './figures.ts'
+
+/** The reports of simulations that were picked, side by side. */
+export function ComparedSimulations(props: { readonly ids: readonly string[] }): JSX.Element {
+  const { api } = useCluster()
+  const reports = useQuery(() => ({
+    queryKey: ['simulations', 'compared', props.ids.join(',')],
+    enabled: props.ids.length >= 2,
+    queryFn: ({ signal }: { signal: AbortSignal }): Promise<readonly Compared[]> =>
+      Promise.all(
+        props.ids.slice(0, MAX_COMPARED).map(async (id) => {
+          const { scenario, created_at } = await api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal)
+          const report = await api.get<object>(`/simulations/${part(id)}/report`, {}, signal)
+          return { name: `${scenario}, ${clockTime(created_at)}`, figures: figuresOfReport(report) }
+        }),
+      ),
+  }))
+  return (
+    <Show when={props.ids.length >= 2}>
+      <QueryState query={reports}>{(compared) => <Comparison compared={compared()} />}</QueryState>
+    </Show>
+  )
+}

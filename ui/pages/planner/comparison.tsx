@@ -1,0 +1,59 @@
+/** Up to six, side by side: only what differs. */
+import { For, Show, type JSX } from 'solid-js'
+import { UNKNOWN } from '../../format/figures.ts'
+import { differencesOf, type Cell, type Compared } from './figures.ts'
+
+/** More would not be read. */
+const MAX_ROWS = 100
+
+export function Comparison(props: { readonly compared: readonly Compared[] }): JSX.Element {
+  const differences = () => differencesOf(props.compared)
+  const figures = (): number => new Set(props.compared.flatMap((each) => [...each.figures.keys()])).size
+  return (
+    <section class="card" aria-label="Comparison">
+      <h2>In what they differ</h2>
+      <Show
+        when={differences().length > 0}
+        fallback={<p>In nothing: all {figures()} figures are the same, and so are the run hashes among them.</p>}
+      >
+        <p class="quiet">
+          {differences().length} of {figures()} figures differ{differences().length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : ''}.
+        </p>
+        <div class="scroll" tabindex="0" role="group" aria-label="Differences">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Figure</th>
+                <For each={props.compared}>
+                  {({ name }) => (
+                    <th scope="col" class="number">
+                      {name}
+                    </th>
+                  )}
+                </For>
+              </tr>
+            </thead>
+            <tbody>
+              <For each={differences().slice(0, MAX_ROWS)}>
+                {({ figure, cells }) => (
+                  <tr>
+                    <th scope="row" class="text">
+                      {figure.replaceAll('_', ' ')}
+                    </th>
+                    <For each={cells}>{(cell) => <td class="number">{words(cell)}</td>}</For>
+                  </tr>
+                )}
+              </For>
+            </tbody>
+          </table>
+        </div>
+      </Show>
+    </section>
+  )
+}
+
+function words(cell: Cell | undefined): JSX.Element {
+  if (cell === undefined || cell === null) return <span title="It has no such figure.">{UNKNOWN}</span>
+  if (typeof cell === 'number') return <data value={String(cell)}>{Number.isInteger(cell) ? cell : cell.toFixed(3)}</data>
+  return <span title={cell}>{cell.length > 24 ? `${cell.slice(0, 12)}…` : cell}</span>
+}

@@ -1,0 +1,94 @@
+/** The points of the charts. Medians and bands are of the runs: nearest rank, as everywhere. Pure. */
+import type { AdviceBody, SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+
+type Column = readonly (number | null)[]
+
+export interface Banded {
+  readonly values: Column
+  readonly band: readonly [low: Column, high: Column]
+}
+
+export interface Curves {
+  /** Percentages, rising. */
+  readonly x: readonly number[]
+  readonly utilization: Banded
+  readonly starvation: Banded
+}
+
+export function curvesOf({ runs }: SweepReportBody): Curves {
+  const x = percentsOf(runs)
+  const banded = (valueOf: (run: SweptRunBody) => number | null): Banded => {
+    const at = (percent: number): readonly number[] =>
+      runs
+        .filter(({ overcommit_percent }) => overcommit_percent === percent)
+        .map(valueOf)
+        .filter((value) => value !== null)
+        .sort((a, b) => a - b)
+    const columns = [50, 10, 90].map((rank) => x.map((percent) => nearestRank(at(percent), rank)))
+    return { values: columns[0] as Column, band: [columns[1] as Column, columns[2] as Column] }
+  }
+  return {
+    x,
+    utilization: banded(({ metrics }) => metrics.utilization_percent),
+    starvation: banded(({ metrics }) => metrics.starvation_percent.total),
+  }
+}
+
+export interface Pareto {
+  /** Utilization, rising. */
+  readonly x: readonly number[]
+  /** Starvation of those that no other beats in both; null: another one does. */
+  readonly best: Column
+  readonly others: Column
+  /** `50 %` */
+  readonly names: readonly string[]
+}
+
+/** A percentage is beaten by another with at least its utilization and at most its starvation, and better in one of them. */
+export function paretoOf(report: SweepReportBody): Pareto {
+  const { x, utilization, starvation } = curvesOf(report)
+  const points = x
+    .flatMap((percent, i) => {
+      const [u, s] = [utilization.values[i] ?? null, starvation.values[i] ?? null]
+      return u === null || s === null ? [] : [{ percent, u, s }]
+    })
+    .sort((a, b) => a.u - b.u || a.percent - b.percent)
+  const isBeaten = ({ u, s }: { readonly u: number; readonly s: number }): boolean =>
+    points.some((other) => other.u >= u && other.s <= s && (other.u > u || other.s < s))
+  // Names of points at one place stand together at the first of them.
+  const names = points.map((point, i) => {
+    const same = points.filter(({ u, s }) => u === point.u && s === point.s)
+    return same[0] === point || i === 0 ? `${same.map(({ percent }) => percent).join(', ')} %` : ''
+  })
+  return {
+    x: points.map(({ u }) => u),
+    best: points.map((point) => (isBeaten(point) ? null : point.s)),
+    others: points.map((point) => (isBeaten(point) ? point.s : null)),
+    names,
+  }
+}
+
+export interface Mark {
+  readonly x: number
+  readonly name: string
+  readonly colour: string
+}
+
+/** @param current of the live cluster; null: not known */
+export function marksOf({ recommended_percent, knee_percent }: AdviceBody, current: number | null): readonly Mark[] {
+  const marks = [
+    { x: current, name: 'current', colour: '--quiet' },
+    { x: recommended_percent, name: 'recommended', colour: '--good' },
+    { x: knee_percent, name: 'knee', colour: '--committed' },
+  ]
+  return marks.flatMap(({ x, name, colour }) => (x === null ? [] : [{ x, name: `${name} ${x} %`, colour }]))
+}
+
+function percentsOf(runs: readonly SweptRunBody[]): readonly number[] {
+  return [...new Set(runs.map(({ overcommit_percent }) => overcommit_percent))].sort((a, b) => a - b)
+}
+
+/** @param sorted rising */
+function nearestRank(sorted: readonly number[], percent: number): number | null {
+  return sorted[Math.max(0, Math.ceil((percent * sorted.length) / 100) - 1)] ?? null
+}

@@ -1,0 +1,97 @@
+/** A row for each percentage: what it comes to over the seeds, and whether it keeps what was asked. */
+import { For, Show, type JSX } from 'solid-js'
+import type { CandidateBody, SweepReportBody, SweepSummaryBody } from '../../../controller/api/schema/sweep-report.ts'
+import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
+import { Figure } from './field.tsx'
+import styles from './planner.module.css'
+
+/** The DOM takes no more. */
+const MAX_ROWS = 100
+
+export function PercentTable(props: { readonly report: SweepReportBody }): JSX.Element {
+  const rows = (): readonly (readonly [CandidateBody, SweepSummaryBody | undefined])[] =>
+    props.report.advice.candidates
+      .slice(0, MAX_ROWS)
+      .map((each) => [each, props.report.summary.find(({ overcommit_percent }) => overcommit_percent === each.overcommit_percent)])
+  const isRecommended = (candidate: CandidateBody): boolean => candidate.overcommit_percent === props.report.advice.recommended_percent
+  return (
+    <section class="card" aria-label="Percentages">
+      <h2>Percentages</h2>
+      <Show when={props.report.advice.candidates.length > MAX_ROWS}>
+        <p class="quiet">The first {MAX_ROWS} are shown; the files have all.</p>
+      </Show>
+      <div class="scroll" tabindex="0" role="group" aria-label="Figures of each percentage">
+        <table id="percentages">
+          <thead>
+            <tr>
+              <th scope="col" class="number">
+                Overcommit
+              </th>
+              <th scope="col" class="number">
+                Utilization, mean (p10–p90)
+              </th>
+              <th scope="col" class="number">
+                Starvation, mean (p10–p90)
+              </th>
+              <th scope="col" class="number">
+                Queue wait p95
+              </th>
+              <th scope="col" class="number">
+                Swaps an hour
+              </th>
+              <For each={props.report.advice.objectives}>
+                {(objective) => (
+                  <th scope="col" class="number" title="In 95 of 100 seeds it is at most this">
+                    {objective}
+                  </th>
+                )}
+              </For>
+            </tr>
+          </thead>
+          <tbody>
+            <For each={rows()}>
+              {([candidate, summary]) => (
+                <tr class={isRecommended(candidate) ? styles['recommended'] : undefined}>
+                  <th scope="row" class="number">
+                    {candidate.overcommit_percent} %{isRecommended(candidate) ? <span class="visually-hidden">, recommended</span> : null}
+                  </th>
+                  <td class="number">
+                    <Figure value={candidate.utilization_percent?.mean ?? null} shown={percent(candidate.utilization_percent?.mean)} />
+                    {bandWords(candidate.utilization_percent)}
+                  </td>
+                  <td class="number">
+                    <Figure
+                      value={summary?.starvation_percent.total?.mean ?? null}
+                      shown={percent(summary?.starvation_percent.total?.mean)}
+                    />
+                    {bandWords(summary?.starvation_percent.total ?? null)}
+                  </td>
+                  <td class="number" title={summary?.queue_wait_s.p95 === null ? 'Nobody started.' : undefined}>
+                    {seconds(summary?.queue_wait_s.p95?.mean)}
+                  </td>
+                  <td class="number">{summary?.swaps_per_hour?.mean.toFixed(1) ?? UNKNOWN}</td>
+                  <For each={candidate.objectives}>
+                    {(judged) => (
+                      <td class={judged.keeps ? 'number good' : 'number bad'}>
+                        {judged.keeps ? 'kept' : 'broken'}:{' '}
+                        <Figure
+                          value={judged.p95}
+                          shown={judged.p95 === null ? UNKNOWN : judged.p95.toFixed(1)}
+                          what="Some run has no such figure."
+                        />
+                      </td>
+                    )}
+                  </For>
+                </tr>
+              )}
+            </For>
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
+function bandWords(band: { readonly p10: number; readonly p90: number } | null): string {
+  return band === null ? '' : ` (${band.p10.toFixed(1)}–${band.p90.toFixed(1)})`
+}

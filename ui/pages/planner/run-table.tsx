@@ -1,0 +1,136 @@
+/** A row for each run. The recommendation can be recomputed from it: it has all digits. Up to six runs are picked for a comparison. */
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
+import { Figure } from './field.tsx'
+import { MAX_COMPARED, objectiveFigure } from './figures.ts'
+import styles from './planner.module.css'
+
+export interface RunTableProps {
+  readonly runs: readonly SweptRunBody[]
+  readonly objectives: readonly string[]
+  readonly picked: readonly string[]
+  readonly onPick: (keys: readonly string[]) => void
+  /** Buttons. */
+  readonly children: JSX.Element
+}
+
+const PAGE = 100
+/** What the digest begins with tells two runs apart well enough to be read. */
+const HASH_CHARACTERS = 12
+
+export function runKey({ overcommit_percent, seed }: SweptRunBody): string {
+  return `${overcommit_percent}-${seed}`
+}
+
+export function RunTable(props: RunTableProps): JSX.Element {
+  const [from, setFrom] = createSignal(0)
+  const shown = () => props.runs.slice(from(), from() + PAGE)
+  const toggle = (key: string): void =>
+    props.onPick(props.picked.includes(key) ? props.picked.filter((each) => each !== key) : [...props.picked, key])
+  return (
+    <section class="card" aria-label="Runs">
+      <h2>Runs</h2>
+      <div class="row">
+        {props.children}
+        <span class="quiet">Pick two to {MAX_COMPARED} to see in what they differ. Two runs with the same hash are the same run.</span>
+      </div>
+      <Show when={props.runs.length > PAGE}>
+        <nav class="row" aria-label="Pages of the runs">
+          <button disabled={from() === 0} onClick={() => setFrom(from() - PAGE)}>
+            Back
+          </button>
+          <button disabled={from() + PAGE >= props.runs.length} onClick={() => setFrom(from() + PAGE)}>
+            Next
+          </button>
+          <span class="quiet">
+            {from() + 1} to {Math.min(from() + PAGE, props.runs.length)} of {props.runs.length}
+          </span>
+        </nav>
+      </Show>
+      <div class="scroll" tabindex="0" role="group" aria-label="Figures of each run">
+        <table id="runs">
+          <thead>
+            <tr>
+              <th scope="col">Compare</th>
+              <th scope="col" class="number">
+                Overcommit
+              </th>
+              <th scope="col" class="number">
+                Seed
+              </th>
+              <th scope="col" class="number">
+                Utilization
+              </th>
+              <th scope="col" class="number">
+                Starvation
+              </th>
+              <th scope="col" class="number">
+                Queue wait p95
+              </th>
+              <For each={props.objectives}>
+                {(objective) => (
+                  <th scope="col" class="number">
+                    {objective}
+                  </th>
+                )}
+              </For>
+              <th scope="col">Run hash</th>
+            </tr>
+          </thead>
+          <tbody>
+            <For each={shown()}>
+              {(run) => (
+                <tr>
+                  <td>
+                    <input
+                      type="checkbox"
+                      aria-label={`Compare ${run.overcommit_percent} %, seed ${run.seed}`}
+                      checked={props.picked.includes(runKey(run))}
+                      disabled={!props.picked.includes(runKey(run)) && props.picked.length >= MAX_COMPARED}
+                      onChange={() => toggle(runKey(run))}
+                    />
+                  </td>
+                  <td class="number">
+                    <Figure value={run.overcommit_percent} shown={`${run.overcommit_percent} %`} />
+                  </td>
+                  <td class="number">{run.seed}</td>
+                  <td class="number">
+                    <Figure
+                      value={run.metrics.utilization_percent}
+                      shown={percent(run.metrics.utilization_percent)}
+                      what="No time passed."
+                    />
+                  </td>
+                  <td class="number">
+                    <Figure value={run.metrics.starvation_percent.total} shown={percent(run.metrics.starvation_percent.total)} />
+                  </td>
+                  <td class="number">
+                    <Figure
+                      value={run.metrics.queue_wait_s?.p95 ?? null}
+                      shown={seconds(run.metrics.queue_wait_s?.p95)}
+                      what="Nobody started."
+                    />
+                  </td>
+                  <For each={props.objectives}>
+                    {(objective) => {
+                      const value = objectiveFigure(objective, run.metrics)
+                      return (
+                        <td class="number">
+                          <Figure value={value} shown={value === null ? UNKNOWN : value.toFixed(1)} what="The run has no such figure." />
+                        </td>
+                      )
+                    }}
+                  </For>
+                  <td class={styles['hash']} title={run.digest ?? 'It has none.'}>
+                    <data value={run.digest ?? ''}>{run.digest?.slice(0, HASH_CHARACTERS) ?? UNKNOWN}</data>
+                  </td>
+                </tr>
+              )}
+            </For>
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,83 @@
+/** A scenario by its name: those that come with Headroom, and people's own. */
+import { useQuery } from '@tanstack/solid-query'
+import { createEffect, createUniqueId, For, Show, type JSX } from 'solid-js'
+import type { ScenarioBody, ScenarioEntryPage } from '../../../controller/api/schema/scenario.ts'
+import { part } from '../../api/client.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+import { chosen, notYet, type Chosen } from './choice.ts'
+import styles from './planner.module.css'
+
+export interface ShippedSourceProps {
+  readonly name: string
+  readonly onName: (name: string) => void
+  readonly onChosen: (choice: Chosen) => void
+  readonly onEdit: (text: string) => void
+}
+
+export function ShippedSource(props: ShippedSourceProps): JSX.Element {
+  const { api } = useCluster()
+  const id = createUniqueId()
+  const scenarios = useQuery(() => ({
+    queryKey: ['scenarios'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ScenarioEntryPage>('/scenarios', {}, signal),
+  }))
+  const entry = () => scenarios.data?.items.find(({ name }) => name === props.name)
+  createEffect(() => {
+    const { name } = props
+    props.onChosen(
+      name === ''
+        ? notYet('Choose a scenario.')
+        : scenarios.data !== undefined && entry() === undefined
+          ? notYet(`There is no scenario ${name}.`)
+          : chosen({ scenario: name }),
+    )
+  })
+  const edit = async (): Promise<void> => props.onEdit((await api.get<ScenarioBody>(`/scenarios/${part(props.name)}`)).text)
+  return (
+    <QueryState
+      query={scenarios}
+      isEmpty={({ items }) => items.length === 0}
+      whenEmpty={<p>There is no scenario here yet: write your own text.</p>}
+    >
+      {(page) => (
+        <div class={styles['field']}>
+          <label for={id}>Scenario</label>
+          <div class="row">
+            <select id={id} onChange={(event) => props.onName(event.currentTarget.value)}>
+              <option value="" selected={props.name === ''}>
+                Choose one
+              </option>
+              <For each={purposesOf(page())}>
+                {([purpose, items]) => (
+                  <optgroup label={purpose}>
+                    <For each={items}>
+                      {({ name }) => (
+                        <option value={name} selected={name === props.name}>
+                          {name}
+                        </option>
+                      )}
+                    </For>
+                  </optgroup>
+                )}
+              </For>
+            </select>
+            <button type="button" disabled={entry() === undefined} onClick={() => void edit()}>
+              Change its text
+            </button>
+          </div>
+          <Show when={entry()?.description}>{(words) => <p class="quiet text">{words()}</p>}</Show>
+        </div>
+      )}
+    </QueryState>
+  )
+}
+
+function purposesOf({ items }: ScenarioEntryPage) {
+  const groups = new Map<string, ScenarioEntryPage['items'][number][]>()
+  for (const item of items) {
+    const purpose = item.is_own ? 'your own' : (item.purpose ?? 'rules')
+    groups.set(purpose, [...(groups.get(purpose) ?? []), item])
+  }
+  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1))
+}

@@ -1,0 +1,76 @@
+/** Runs and sweeps, newest first; up to six are picked for a comparison. */
+import { A } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import type { JSX } from 'solid-js'
+import type { SimulationBody, SimulationPage } from '../../../controller/api/schema/simulation.ts'
+import { usePath } from '../../api/world.ts'
+import { DataTable, type Column } from '../../components/data-table.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime, percent, UNKNOWN } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { MAX_COMPARED } from './figures.ts'
+
+const AGAIN_MS = 2_000
+const SHOWN = 100
+
+export interface SimulationListProps {
+  readonly picked: readonly string[]
+  readonly onPick: (ids: readonly string[]) => void
+}
+
+export function SimulationList(props: SimulationListProps): JSX.Element {
+  const { api } = useCluster()
+  const path = usePath()
+  const list = useQuery(() => ({
+    queryKey: ['simulations'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<SimulationPage>('/simulations', {}, signal),
+    refetchInterval: AGAIN_MS,
+  }))
+  const rowsOf = ({ items }: SimulationPage): readonly SimulationBody[] => items.filter(({ kind }) => kind !== 'session').slice(0, SHOWN)
+  const toggle = (id: string): void =>
+    props.onPick(props.picked.includes(id) ? props.picked.filter((each) => each !== id) : [...props.picked, id])
+  const columns: readonly Column<SimulationBody>[] = [
+    {
+      name: 'Compare',
+      cell: (row) => (
+        <input
+          type="checkbox"
+          aria-label={`Compare ${row().scenario} of ${clockTime(row().created_at)}`}
+          checked={props.picked.includes(row().id)}
+          disabled={row().state !== 'done' || (!props.picked.includes(row().id) && props.picked.length >= MAX_COMPARED)}
+          onChange={() => toggle(row().id)}
+        />
+      ),
+    },
+    {
+      name: 'Scenario',
+      cell: (row) => (
+        <A class="text" href={path(`/planner/${row().id}`)}>
+          {row().scenario}
+        </A>
+      ),
+    },
+    { name: 'Kind', cell: (row) => row().kind },
+    { name: 'State', cell: (row) => <span title={row().reason ?? undefined}>{row().state}</span> },
+    { name: 'Done', isNumber: true, cell: (row) => percent(row().progress * 100, 0) },
+    { name: 'Asked for', cell: (row) => clockTime(row().created_at) },
+    { name: 'By', cell: (row) => <span class="text">{row().created_by ?? UNKNOWN}</span> },
+  ]
+  return (
+    <section class="card" aria-label="What was tried">
+      <h2>What was tried</h2>
+      <QueryState
+        query={list}
+        isEmpty={(page) => rowsOf(page).length === 0}
+        whenEmpty={<p>Nothing was tried yet: choose a workload above, and run it.</p>}
+      >
+        {(page) => (
+          <>
+            <p class="quiet">Pick two to {MAX_COMPARED} that are done to see in what they differ.</p>
+            <DataTable name="What was tried" columns={columns} rows={rowsOf(page())} idOf={({ id }) => id} />
+          </>
+        )}
+      </QueryState>
+    </section>
+  )
+}

@@ -1,0 +1,57 @@
+/** Utilization and starvation over the percentage with their bands, and one against the other. */
+import { useQuery } from '@tanstack/solid-query'
+import { createMemo, type JSX } from 'solid-js'
+import type { ConfigBody } from '../../../controller/api/schema/config.ts'
+import type { SweepReportBody } from '../../../controller/api/schema/sweep-report.ts'
+import { CurveChart } from '../../charts/curve-chart.tsx'
+import { percent } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { curvesOf, marksOf, paretoOf } from './curves.ts'
+import styles from './planner.module.css'
+
+export function SweepCharts(props: { readonly report: SweepReportBody }): JSX.Element {
+  const { api } = useCluster()
+  const config = useQuery(() => ({
+    queryKey: ['config', 'for the planner'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ConfigBody>('/config', {}, signal),
+  }))
+  const curves = createMemo(() => curvesOf(props.report))
+  const pareto = createMemo(() => paretoOf(props.report))
+  const marks = createMemo(() => marksOf(props.report.advice, config.data?.default_vram_overcommit_percent ?? null))
+  return (
+    <div class={styles['charts']}>
+      <section class="card">
+        <CurveChart
+          name="Over the percentage"
+          xName="Overcommit, percent"
+          yName="percent"
+          x={curves().x}
+          curves={[
+            { name: 'Utilization, median and p10–p90', colour: '--utilization', ...curves().utilization },
+            { name: 'Starvation, median and p10–p90', colour: '--queue', ...curves().starvation },
+          ]}
+          marks={marks()}
+          describe={(index) =>
+            `${curves().x[index]} %: utilization ${percent(curves().utilization.values[index])} (${percent(curves().utilization.band[0][index])} to ${percent(curves().utilization.band[1][index])}), starvation ${percent(curves().starvation.values[index])} (${percent(curves().starvation.band[0][index])} to ${percent(curves().starvation.band[1][index])})`
+          }
+        />
+      </section>
+      <section class="card">
+        <CurveChart
+          name="Utilization against starvation"
+          xName="Utilization, median, percent"
+          yName="Starvation, median, percent"
+          x={pareto().x}
+          curves={[
+            { name: 'Nothing better in both', colour: '--good', values: pareto().best },
+            { name: 'Another is better in both', colour: '--foreign', values: pareto().others },
+          ]}
+          names={pareto().names}
+          describe={(index) =>
+            `Overcommit ${pareto().names[index]}: utilization ${percent(pareto().x[index])}, starvation ${percent(pareto().best[index] ?? pareto().others[index])}`
+          }
+        />
+      </section>
+    </div>
+  )
+}

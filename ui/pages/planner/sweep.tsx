@@ -1,0 +1,81 @@
+/** One simulation: how far it is, and what came of it. */
+import { A, useParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { Match, Show, Switch, type JSX } from 'solid-js'
+import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { isSweep } from './figures.ts'
+import { Progress } from './progress.tsx'
+import { RunResult } from './run-result.tsx'
+import { SweepResult } from './sweep-result.tsx'
+
+const AGAIN_MS = 500
+
+export default function Sweep(): JSX.Element {
+  const { api } = useCluster()
+  const path = usePath()
+  const { id = '' } = useParams<{ id: string }>()
+  const simulation = useQuery(() => ({
+    queryKey: ['simulations', id],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal),
+    refetchInterval: ({ state }: { state: { data?: SimulationBody | undefined } }) => (isOver(state.data) ? false : AGAIN_MS),
+  }))
+  return (
+    <div class="stack">
+      <div class="row">
+        <h1 class="text">{simulation.data?.scenario ?? 'Simulation'}</h1>
+        <A href={path('/planner')}>All that was tried</A>
+      </div>
+      <QueryState query={simulation}>
+        {(record) => (
+          <>
+            <p class="quiet text">
+              {record().kind}, {record().state}, asked for {clockTime(record().created_at)}
+              {record().created_by === null ? '' : ` by ${record().created_by}`}; scenario{' '}
+              <code title={record().scenario_sha256}>{record().scenario_sha256.slice(0, 12)}</code>
+            </p>
+            <Progress simulation={record()} onChange={() => void simulation.refetch()} />
+            <Show when={isOver(record())}>
+              <Report simulation={record()} />
+            </Show>
+          </>
+        )}
+      </QueryState>
+    </div>
+  )
+}
+
+function Report(props: { readonly simulation: SimulationBody }): JSX.Element {
+  const { api } = useCluster()
+  const report = useQuery(() => ({
+    queryKey: ['simulations', props.simulation.id, 'report'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<object>(`/simulations/${part(props.simulation.id)}/report`, {}, signal),
+    staleTime: Infinity,
+    retry: false,
+  }))
+  /** One that ended early may have nothing. */
+  const isWithout = (): boolean => props.simulation.state !== 'done' && report.error !== null
+  return (
+    <Show when={!isWithout()} fallback={<p>It ended before the first run was done, so it has no result.</p>}>
+      <QueryState query={report}>
+        {(body) => (
+          <Switch fallback={<RunResult report={body()} />}>
+            <Match when={narrowed(body())}>{(sweep) => <SweepResult report={sweep()} name={props.simulation.scenario} />}</Match>
+          </Switch>
+        )}
+      </QueryState>
+    </Show>
+  )
+}
+
+function narrowed(report: object) {
+  return isSweep(report) ? report : null
+}
+
+function isOver(simulation: SimulationBody | undefined): boolean {
+  return simulation !== undefined && simulation.state !== 'queued' && simulation.state !== 'running'
+}

@@ -1,0 +1,116 @@
+/** A trace on the fleet that is here: one that was sent, a file that is sent now, or what ran here lately. */
+import { useQuery, useQueryClient } from '@tanstack/solid-query'
+import { createEffect, createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
+import type { TracePage } from '../../../controller/api/schema/trace.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { whole } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { chosen, notYet, type Chosen } from './choice.ts'
+import { useSnapshot } from './live-source.tsx'
+import { tracedScenario, type Activity } from './traced-scenario.ts'
+import { SendTrace } from './send-trace.tsx'
+import styles from './planner.module.css'
+
+export interface TraceSourceProps {
+  readonly name: string
+  readonly onName: (name: string) => void
+  readonly onChosen: (choice: Chosen) => void
+  readonly onEdit: (text: string) => void
+}
+
+export function TraceSource(props: TraceSourceProps): JSX.Element {
+  const { api } = useCluster()
+  const queries = useQueryClient()
+  const id = createUniqueId()
+  const [activity, setActivity] = createSignal<Activity>(null)
+  const snapshot = useSnapshot()
+  const traces = useQuery(() => ({
+    queryKey: ['traces'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<TracePage>('/traces', {}, signal),
+  }))
+  const entry = () => traces.data?.items.find(({ name }) => name === props.name)
+  const scenario = () => (snapshot.data === undefined || props.name === '' ? null : tracedScenario(snapshot.data, props.name, activity()))
+  createEffect(() => {
+    const made = scenario()
+    if (props.name === '') return props.onChosen(notYet('Choose a trace, or send one.'))
+    if (traces.data !== undefined && entry() === undefined) return props.onChosen(notYet(`There is no trace ${props.name}.`))
+    if (entry()?.tasks === 0) return props.onChosen(notYet('The trace has no task.'))
+    if (made === null) return props.onChosen(notYet('The nodes that are here are being read.'))
+    if (snapshot.data?.fleet?.length === 0)
+      return props.onChosen(notYet('No node is up: change the text, and say there which nodes there are.'))
+    return props.onChosen(chosen({ scenario_inline: made }))
+  })
+  const onSent = async (name: string): Promise<void> => {
+    await queries.invalidateQueries({ queryKey: ['traces'] })
+    props.onName(name)
+  }
+  return (
+    <>
+      <QueryState query={traces} isEmpty={({ items }) => items.length === 0} whenEmpty={<p>No trace was sent yet: send one below.</p>}>
+        {(page) => (
+          <div class={styles['field']}>
+            <label for={id}>Trace</label>
+            <select id={id} onChange={(event) => props.onName(event.currentTarget.value)}>
+              <option value="" selected={props.name === ''}>
+                Choose one
+              </option>
+              <For each={page().items}>
+                {({ name, tasks }) => (
+                  <option value={name} selected={name === props.name}>
+                    {name} ({whole(tasks)} tasks)
+                  </option>
+                )}
+              </For>
+            </select>
+          </div>
+        )}
+      </QueryState>
+      <Show when={entry()}>
+        {(trace) => (
+          <>
+            <p class="text">
+              {whole(trace().tasks)} tasks of {whole(trace().rows)} rows, sent as {trace().format}.
+            </p>
+            <Show when={Object.keys(trace().dropped).length > 0} fallback={<p class="quiet">No row was dropped.</p>}>
+              <table aria-label="Rows that were dropped">
+                <thead>
+                  <tr>
+                    <th scope="col">Dropped because</th>
+                    <th scope="col" class="number">
+                      Rows
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  <For each={Object.entries(trace().dropped)}>
+                    {([reason, rows]) => (
+                      <tr>
+                        <td class="text">{reason.replaceAll('_', ' ')}</td>
+                        <td class="number">{whole(rows)}</td>
+                      </tr>
+                    )}
+                  </For>
+                </tbody>
+              </table>
+            </Show>
+            <div class="row">
+              <label>
+                Tasks use their GPUs{' '}
+                <select onChange={(event) => setActivity((event.currentTarget.value || null) as Activity)}>
+                  <option value="">as the trace has it: every seed is the same run</option>
+                  <option value="serving">as model servers, drawn for each seed</option>
+                  <option value="training">as trainings, drawn for each seed</option>
+                </select>
+              </label>
+              <button type="button" disabled={scenario() === null} onClick={() => props.onEdit(JSON.stringify(scenario(), null, 2))}>
+                Change the text
+              </button>
+            </div>
+            <p class="quiet">It runs on the {whole(snapshot.data?.fleet?.length)} nodes that are up here, with their configuration.</p>
+          </>
+        )}
+      </Show>
+      <SendTrace onSent={(name) => void onSent(name)} />
+    </>
+  )
+}
