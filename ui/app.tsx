@@ -32,8 +32,8 @@ export function App(): JSX.Element {
       <Route component={LiveLayout}>
         <ClusterPages />
         <Route path="/planner" component={Planner} />
-      <Route path="/planner/:id" component={Sweep} />
-      <Route path="/simulator" component={Simulator} />
+        <Route path="/planner/:id" component={Sweep} />
+        <Route path="/simulator" component={Simulator} />
         <Route path="*" component={NotFound} />
       </Route>
     </Router>
