@@ -16,6 +16,8 @@ export function checkBooks(world: World, nodeIds: Iterable<string>, report: Repo
     const node = world.controller.engine.cluster.nodes.get(nodeId)
     if (node === undefined) continue
     for (const gpu of node.gpus) checkGpu(gpu, report)
+    const collecting = node.queue.filter(({ isCollector }) => isCollector).length
+    if (collecting !== (node.collector === null ? 0 : 1)) report(`${collecting} collect there, one at most may`, { nodeId })
     const inHost = hostMib(node)
     if (node.hostUsedMib !== inHost) report(`its books have ${node.hostUsedMib} MiB in host memory, a count finds ${inHost}`, { nodeId })
     const promised = node.gpus.reduce((sum, gpu) => sum + promisedMib(gpu), 0)

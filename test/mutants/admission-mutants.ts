@@ -101,6 +101,12 @@ const ADMISSION: readonly Mutant[] = [
         'const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostRoomMib(gpu, kind))',
         'const room = Math.min(commitRoomMib(gpu), hostRoomMib(gpu, kind))',
       ),
+      // What noswap tasks hold is not within reach either, so that one of the two alone changes nothing.
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        '  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned\n',
+        '  return gpu.capacityMib - gpu.swappableResidentMib + gpu.movingOutMib - owned\n',
+      ),
     ],
     likes: ['noswap'],
     directed: { test: 'test/property/feasible.test.ts' },
@@ -235,7 +241,7 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'a task that is larger than any GPU beside its reserve counts as one that could run',
     edits: [edit(`${SCHEDULER}/feasible.ts`, '  return gpu.physicalMib - gpu.reserveMib\n', '  return 2 * gpu.physicalMib\n')],
-    directed: { test: 'test/property/feasible.test.ts' },
+    directed: { scenario: 'too-large-is-no-head' },
   },
   {
     name: 'a-growth-beside-noswap',

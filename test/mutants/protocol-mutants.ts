@@ -300,7 +300,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(`${ENGINE}/node-registry.ts`, '  for (const ref of unacked) present.add(`${ref.task_id}/${ref.attempt}`)\n', '  void unacked\n'),
     ],
     likes: ['drop', 'delay', 'partition'],
-    directed: { test: 'test/unit/liveness.test.ts' },
+    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
   {
     name: 'r6-absence-ignored',
@@ -308,7 +308,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an attempt that a node no longer has is believed to run for ever',
     edits: [edit(`${ENGINE}/node-registry.ts`, '  settleAbsent(c, node, present, now)\n', '  void settleAbsent\n')],
     likes: ['crash', 'node_disk_lost'],
-    directed: { test: 'test/unit/liveness.test.ts' },
+    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
   {
     name: 'r6-lower-boot-accepted',
@@ -376,7 +376,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(`${ENGINE}/node-events.ts`, "      return endLost(c, placement, 'gone', 'the node no longer has it', now)\n", '      return\n'),
     ],
     likes: ['drop', 'crash'],
-    directed: { test: 'test/unit/liveness.test.ts' },
+    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
   {
     name: 'r7-repeated-swap-is-new',
@@ -455,14 +455,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       ),
     ],
     likes: LINKS,
-    directed: { test: 'test/unit/liveness-order.test.ts' },
+    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
   {
     name: 'r11-no-bound-on-pending',
     rule: 'R11',
     says: 'pending tasks are taken without a bound',
     edits: [edit(`${ENGINE}/task-commands.ts`, '  if (c.pendingCount >= MAX_PENDING_TASKS)\n', '  if (c.pendingCount < 0)\n')],
-    directed: { test: 'test/unit/api-engine.test.ts' },
+    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
   {
     name: 'r11-hellos-without-jitter',

@@ -80,7 +80,7 @@ const VICTIMS: readonly Mutant[] = [
       ),
     ],
     likes: ['host_memory_short', 'disk_full', 'partition'],
-    directed: { test: 'test/property/swap-engine.test.ts' },
+    directed: { scenario: 'back-off-after-a-failed-swap' },
   },
   {
     name: 's-p0-for-anybody',
@@ -266,7 +266,7 @@ const RETURN: readonly Mutant[] = [
         '      return makeRoomOfCollector(c, entry, now)\n',
       ),
     ],
-    directed: { test: 'test/property/swap-engine.test.ts' },
+    directed: { scenario: 'uncovered-owner-lets-go' },
   },
   {
     name: 's-no-collector',

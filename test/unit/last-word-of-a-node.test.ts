@@ -1,0 +1,174 @@
+/** What a node says of attempts that are over (R6, R7), and how commands to it queue up (R11): a node that says just what a test has it say. */
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import type { Controller } from '../../controller/controller.ts'
+import { createController } from '../../controller/controller.ts'
+import type { TaskRequest } from '../../controller/engine/commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/commands.ts'
+import { MAX_PENDING_TASKS } from '../../controller/engine/task-commands.ts'
+import type { Command, CommandResult, Envelope, Heartbeat, NodeBody, NodeEvent } from '../../protocol/messages.ts'
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { nodeSubject } from '../../protocol/subjects.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+
+const GPUS = [{ index: 0, model: 'm', physical_mib: 4000, foreign_mib: 0 }]
+const RUNS = { residency: 'resident', generation: 0, gpus: [0], vram_mib: 1000, wants_gpu: true, idle_ms: 0 } as const
+const FIRST = { task_id: 't', attempt: 1 }
+
+/** Knows nothing by itself. A command that it is told no answer for stays without one. */
+class ToldNode {
+  readonly id = nodeIdFromName('told')
+  readonly heard: string[] = []
+  answers: Partial<Record<Command['op'], CommandResult['outcome']>> = {}
+  readonly #bus: SimBus
+  readonly #open: (() => void)[] = []
+  #seq = 0
+
+  constructor(bus: SimBus) {
+    this.#bus = bus
+    bus.subscribe(nodeSubject(this.id, 'command'), ({ body }, _subject, reply) => {
+      if (!('valid_until_mono' in body)) return
+      const { op, task_id, attempt } = body
+      this.heard.push(`${op} ${attempt}`)
+      const answer = (outcome: CommandResult['outcome']): void =>
+        reply(this.#seal({ op: 'result', task_id, attempt, outcome, reason: null, residency: 'none', generation: 0 }))
+      const told = this.answers[op]
+      if (told === undefined) this.#open.push(() => answer('accepted'))
+      else answer(told)
+    })
+  }
+
+  /** Commands that wait for an answer are obeyed. */
+  obey(): void {
+    for (const answer of this.#open.splice(0)) answer()
+  }
+
+  hello(): void {
+    const identity = { node_id: this.id, name: 'told', address: 'a', host_swap_mib: 4000 }
+    const abilities = { signals_wanted: true, device: 'simulated', allow_exec: true } as const
+    this.#say('hello', { op: 'hello', ...identity, ...abilities, gpus: GPUS, tasks: [], finished_unacked: [] })
+  }
+
+  snapshot(holds: Partial<Pick<Heartbeat, 'tasks' | 'finished_unacked'>>): void {
+    this.#say('heartbeat', { op: 'heartbeat', node_id: this.id, gpus: GPUS, tasks: [], finished_unacked: [], ...holds })
+  }
+
+  tell(event: NodeEvent): void {
+    this.#say('event', { op: 'events', node_id: this.id, entries: [event] })
+  }
+
+  #say(verb: 'hello' | 'heartbeat' | 'event', body: NodeBody): void {
+    this.#bus.request(nodeSubject(this.id, verb), this.#seal(body), 1000, () => {})
+  }
+
+  #seal(body: NodeBody): Envelope {
+    const seq = ++this.#seq
+    return { v: PROTOCOL_VERSION, id: `${this.id}.${seq}`, sent_mono: seq, boot: { counter: 1, random: 'r' }, seq, epoch: 1, body }
+  }
+}
+
+let controller: Controller
+let node: ToldNode
+let settle: () => void
+
+beforeEach(async () => {
+  const clock = new VirtualClock(1_000_000)
+  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const edges = { clock, random: createSeededRandom(1), bus, store: createMemoryStore() }
+  controller = createController(edges, { initialConfig: { safety_reserve_mib: 0 }, areHeartbeatsElided: true })
+  await controller.start()
+  node = new ToldNode(bus)
+  settle = () => clock.run(clock.now(), () => false)
+  node.hello()
+  settle()
+})
+
+function submit(fields: Partial<TaskRequest> = {}): void {
+  const shape = { id: 't', name: null, vramMib: 1000, groups: [], labels: {}, owner: null, command: ['x'], maxRuntimeSeconds: null }
+  controller.commands.submitTask({ ...TASK_DEFAULTS, ...shape, ...fields }, () => {})
+  settle()
+}
+
+function runs(fields: Partial<TaskRequest> = {}): void {
+  node.answers = { start: 'accepted' }
+  submit(fields)
+  node.tell({ n: 1, ...FIRST, kind: 'started', wants_gpu: true })
+  settle()
+  expect(stateOf('t')).toBe('running')
+}
+
+/** Ended: no longer among the open ones. */
+function stateOf(id: string): string {
+  return controller.views.openTask(id)?.state ?? 'ended'
+}
+
+describe('an attempt that a later snapshot does not hold', () => {
+  it('is lost', () => {
+    runs()
+    node.snapshot({ tasks: [{ ...FIRST, ...RUNS }] })
+    settle()
+    expect(stateOf('t')).toBe('running')
+    node.snapshot({})
+    settle()
+    expect(controller.views.counts()).toMatchObject({ running: 0, lost: 1 })
+  })
+
+  it('runs anew when its policy is requeue', () => {
+    runs({ onNodeLoss: 'requeue' })
+    node.snapshot({})
+    settle()
+    expect(node.heard).toEqual(['start 1', 'start 2'])
+  })
+
+  it('is not lost while its end waits to be acknowledged: it counts as it ended', () => {
+    runs()
+    node.snapshot({ finished_unacked: [FIRST] })
+    settle()
+    expect(stateOf('t')).toBe('running')
+    node.tell({ n: 2, ...FIRST, kind: 'finished', outcome: 'completed', exit_code: 0, detail: null })
+    settle()
+    expect(controller.views.counts()).toMatchObject({ running: 0, lost: 0, completed: 1 })
+  })
+})
+
+describe('an attempt of which a node answers gone', () => {
+  it('is over', () => {
+    runs()
+    node.answers = { stop: 'gone' }
+    controller.commands.cancelTask('t', 'alice', () => {})
+    settle()
+    expect(controller.views.counts()).toMatchObject({ running: 0, cancelled: 1 })
+  })
+})
+
+describe('bounds', () => {
+  it('one command of a task is under way at a time', () => {
+    submit()
+    controller.commands.cancelTask('t', 'alice', () => {})
+    settle()
+    expect(node.heard).toEqual(['start 1'])
+    node.obey()
+    settle()
+    expect(node.heard).toEqual(['start 1', 'stop 1'])
+  })
+
+  it('no more tasks are taken than may be pending', () => {
+    const { cluster } = controller.engine
+    const answers: unknown[] = []
+    const ask = (id: string): void => {
+      const shape = { id, name: null, vramMib: 5000, groups: [], labels: {}, owner: null, command: ['x'], maxRuntimeSeconds: null }
+      controller.commands.submitTask({ ...TASK_DEFAULTS, ...shape }, (answer) => answers.push(answer))
+      settle()
+    }
+    cluster.pendingCount += MAX_PENDING_TASKS - 1
+    ask('last')
+    ask('too-many')
+    expect(answers).toMatchObject([
+      { ok: true },
+      { ok: false, refusal: { code: 'too_many_pending', limit: MAX_PENDING_TASKS, owner: null } },
+    ])
+  })
+})
