@@ -108,7 +108,7 @@ const VICTIMS: readonly Mutant[] = [
       edit(`${SWAP}/swap.ts`, '  if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED\n', '  void isCovered\n'),
       edit(`${SWAP}/swap.ts`, "isCollecting ? 'collect' : 'cover'", "isCollecting ? 'collect' : 'collect'"),
     ],
-    directed: { test: 'test/unit/swap-victims.test.ts' },
+    directed: { scenario: 'nobody-leaves-in-vain' },
   },
   {
     name: 's-levels-reversed',
@@ -240,7 +240,7 @@ const RETURN: readonly Mutant[] = [
         'hasAged(entry, policy, now) ? 0 : 1',
       ),
     ],
-    directed: { test: 'test/property/swap-engine.test.ts' },
+    directed: { scenario: 'p0-returns-first' },
   },
   {
     name: 's-no-aging-of-returns',
@@ -291,7 +291,7 @@ const RETURN: readonly Mutant[] = [
       edit(`${ENGINE}/node-queue.ts`, '      if (makeRoomOfCollector(c, entry, now)) return true\n', '      void makeRoomOfCollector\n'),
     ],
     likes: ['priorities'],
-    directed: { test: 'test/property/swap-engine.test.ts' },
+    directed: { scenario: 'collector-makes-room-for-p0' },
   },
   {
     name: 's-no-holds-of-old-entries',
