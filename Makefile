@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep accept test-faults test-durability test-hostile mutants
+.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui screenshots bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep accept test-faults test-durability test-hostile mutants
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -138,6 +138,9 @@ test-ui: install ui browser ## the page in a real browser, against a live simula
 
 fidelity: install broker ## the same scenarios in virtual time and on real processes: decisions and figures side by side; 4 minutes, wants a quiet machine (ARGS="FILE …")
 	@exec node test/fidelity/main.ts $(ARGS)
+
+screenshots: install ui browser ## a picture of every screen, for docs/page.md
+	@exec node test/support/screenshots.ts
 
 test-gpu: install ## swap real CUDA processes on this host's NVIDIA GPU; skips where there is none
 	@exec node test/gpu/main.ts $(ARGS)
