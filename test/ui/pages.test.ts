@@ -1,6 +1,7 @@
 /** Every page, light and dark, wide and narrow: nothing in the console, no violation of the policy, no serious finding of axe, nothing to scroll sideways. */
+import type { BrowserContext } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser, watched } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { serve, type Served } from '../support/served.ts'
 
@@ -36,16 +37,27 @@ describe.skipIf(CHROMIUM === null)('every page', () => {
     await served.ended
   })
 
-  for (const width of [1440, 390])
-    for (const colorScheme of ['light', 'dark'] as const)
-      test.each(PAGES)(`%s at ${width} px, ${colorScheme}`, async (path, heading) => {
-        const { page, faults } = await browser.page({ width, colorScheme })
-        await page.goto(`${url}${path}`)
-        await page.getByRole('heading', { level: 1, name: heading }).waitFor()
-        await page.locator('#freshness[data-status=live]').waitFor()
-        expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
-        expect(await accessibilityFaults(page)).toEqual([])
-        expect(faults).toEqual([])
-        await page.context().close()
+  for (const width of [1440, 390]) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      describe(`at ${width} px, ${colorScheme}`, () => {
+        // One browser for all of them, as people have it: a page behind the first finds scripts and styles there.
+        let context: BrowserContext
+        beforeAll(async () => {
+          context = await browser.context({ width, colorScheme })
+        })
+        afterAll(() => context.close())
+
+        test.each(PAGES)('%s', async (path, heading) => {
+          const { page, faults } = await watched(await context.newPage())
+          await page.goto(`${url}${path}`)
+          await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+          await page.locator('#freshness[data-status=live]').waitFor()
+          expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
+          expect(await accessibilityFaults(page)).toEqual([])
+          expect(faults).toEqual([])
+          await page.close()
+        })
       })
+    }
+  }
 })
