@@ -70,6 +70,8 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   endMeterChange(placement, now)
   c.ripening.update(c, placement, now)
   watchRuntime(c, placement)
+  // Whoever waits there may count on its bytes from now on, and so may collect.
+  if (placement.node.queue.length > 0) c.touchNode(placement.node)
   c.recorder.taskEvent(now, 'task_started', task, placement.node.id, { attempt: placement.attempt })
 }
 

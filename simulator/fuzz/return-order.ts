@@ -51,9 +51,7 @@ export function checkCollector(world: World, nodeIds: Iterable<string>, report: 
 function shouldCollect(entry: LiveEntry, cluster: Cluster, now: Instant): boolean {
   if (entry.kind !== 'swap_in' || entry.owns || now - entry.askedAt < cluster.policy.swapInAgingMs) return false
   if ((entry.task.placement?.backOffUntil ?? 0) > now) return false
-  return entry.gpus.every(
-    (gpu) => entry.needMib <= gpu.capacityMib - gpu.noswapMib && missingMib(gpu, entry) <= couldLeaveMib(gpu, entry, now),
-  )
+  return entry.gpus.every((gpu) => entry.needMib <= gpu.capacityMib - gpu.noswapMib && missingMib(gpu, entry) <= couldLeaveMib(gpu, entry))
 }
 
 function missingMib(gpu: LiveGpu, { needMib }: LiveEntry): Mib {
@@ -61,11 +59,10 @@ function missingMib(gpu: LiveGpu, { needMib }: LiveEntry): Mib {
   return needMib - (gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned)
 }
 
-/** A task that starts in this very instant counts from the next change on its GPU on: a start alone makes nobody look. */
-function couldLeaveMib(gpu: LiveGpu, { task }: LiveEntry, now: Instant): Mib {
+function couldLeaveMib(gpu: LiveGpu, { task }: LiveEntry): Mib {
   let mib = 0
   for (const { task: other, noswap, residency, demandMib, startedAt } of gpu.placements) {
-    const isFree = noswap === 0 && residency === 'resident' && other !== task && startedAt !== null && startedAt < now
+    const isFree = noswap === 0 && residency === 'resident' && other !== task && startedAt !== null
     if (isFree && (other.spec.priority !== 0 || task.spec.priority === 0)) mib += demandMib
   }
   return mib
