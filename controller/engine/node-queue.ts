@@ -51,8 +51,10 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
       enactSwapOut(c, entry, decision, null, now)
       return true
     case 'not_covered':
-      if (makeRoomOfCollector(c, entry, now)) return true
-      return entry.owns ? loseHold(c, entry, now) : false
+      if (!makeRoomOfCollector(c, entry, now)) return entry.owns ? loseHold(c, entry, now) : false
+      // At once: by the next round somebody who comes after it would own the bytes.
+      serve(c, entry, now)
+      return true
     case 'impossible':
       return entry.owns ? loseHold(c, entry, now) : false
   }
