@@ -7,6 +7,7 @@ import { askForSwapIn } from './entries.ts'
 import type { LiveNode, LivePlacement } from './live.ts'
 import { newLiveGpu } from './live.ts'
 import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
+import { grantLease } from './node-word.ts'
 import { nodeOf } from './records.ts'
 import { finish, reachAgain, setResidency } from './transitions.ts'
 
@@ -49,6 +50,8 @@ export function applySnapshot(
 ): readonly AttemptRef[] {
   node.snapshotSeq = seq
   heard(c, node, seq, now)
+  // It is answered with a lease once that is durable: what waits for the end of its leases counts it from here on (R5).
+  grantLease(node.word, c.policy.runLeaseMs, now)
   applyMemory(c, node, gpus)
   forgetRefusals(c, node, seq)
   const stop: AttemptRef[] = []

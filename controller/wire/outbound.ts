@@ -68,7 +68,9 @@ export class Outbound {
     return this.#lines.get(nodeId)?.inFlight ?? 0
   }
 
+  /** It was decided before a commit, which takes time: what has been taken back meanwhile does not leave, above all no start (R5). */
   send(effect: Effect): void {
+    if (!this.#o.isWanted(effect)) return
     const behind = this.#behind.get(effect.taskId)
     if (behind !== undefined) behind.push(effect)
     else {

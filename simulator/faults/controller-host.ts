@@ -9,7 +9,7 @@ import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Random } from '../../controller/ports/random.ts'
-import type { Mib } from '../../protocol/units.ts'
+import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { ControllerProcess } from './controller-process.ts'
 import type { FaultyBus } from './faulty-bus.ts'
@@ -70,6 +70,11 @@ export class ControllerHost {
 
   get isUp(): boolean {
     return this.#latest.isBegun && !this.#latest.isOver
+  }
+
+  /** Of the one that began last. */
+  get startedAt(): Instant {
+    return this.#latest.startedAt
   }
 
   /** How many have begun so far. */
@@ -153,6 +158,8 @@ export class ControllerHost {
       ownerLimits,
       tally,
       onBegun: (process) => {
+        // Another has taken the store while it wrote its epoch: it is not the later one, and finds out at its first commit.
+        if (store.disk.owner !== process) return
         // The one before it may not know yet that it is none any more: it counts no longer.
         if (this.#latest !== process && !this.#latest.isOver) this.#keepCounts(this.#latest)
         this.#begun += 1

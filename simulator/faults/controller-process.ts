@@ -4,6 +4,7 @@ import type { Controller } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Random } from '../../controller/ports/random.ts'
+import type { Instant } from '../../protocol/units.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { Endpoint, FaultyBus } from './faulty-bus.ts'
 import type { FaultTally } from './fault-tally.ts'
@@ -32,6 +33,8 @@ export class ControllerProcess implements Committer {
   readonly #clock: ProcessClock
   /** It dies at its next command. */
   #trap: DeathPoint | null = null
+  /** It reads the store in this instant. */
+  startedAt: Instant = 0
   isBegun = false
   isOver = false
 
@@ -52,6 +55,7 @@ export class ControllerProcess implements Committer {
 
   /** Begins once its promises have run. */
   start(): void {
+    this.startedAt = this.#o.clock.now()
     this.#o.store.onPromise()
     this.controller.start().then(
       () => {

@@ -160,6 +160,11 @@ export class FaultStage implements FaultStageHand {
     return this.#host.isUp
   }
 
+  /** When the one that began last was started, and read the store. */
+  get controllerStartedAt(): Instant {
+    return this.#host.startedAt
+  }
+
   /** How many controllers have begun so far. */
   get controllersBegun(): number {
     return this.#host.begun

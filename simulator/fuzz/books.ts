@@ -73,10 +73,14 @@ export function checkAgreement(world: World, report: Report): void {
   }
 }
 
-/** Nobody is left over: what lives on the servers is what the controller has placed there, and without tasks its books are empty. */
+/**
+ * Nobody is left over: what lives on the servers is what the controller has placed there, and without tasks its books are empty. A run may end in
+ * the instant in which its last fault does: a server that nobody could reach until then has not been told yet what it must end.
+ */
 export function checkLeftovers(world: World, report: Report): void {
   const { nodes, tasks } = world.controller.engine.cluster
   for (const [nodeId, server] of world.servers) {
+    if (world.faults?.isDisturbed(nodes.get(nodeId)?.name ?? '') === true) continue
     for (const { taskId, attempt } of server.attempts.values()) {
       const placement = tasks.get(taskId)?.placement ?? null
       if (placement === null || placement.node.id !== nodeId || placement.attempt !== attempt)

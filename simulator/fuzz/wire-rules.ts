@@ -25,8 +25,6 @@ interface NodeView {
 
 /** Two leases that overlap in one instant; clocks go by whole milliseconds. */
 const ROUNDING_MS = 2
-/** Decided before an answer, and told after it: a commit on a slow disk lies between. */
-const SLOW_COMMIT_MS = 5_000
 /** A controller that was replaced finds out within this: its timer, a commit on a slow disk, and its next answer. */
 const REPLACED_WITHIN_MS = 30_000
 
@@ -146,10 +144,14 @@ export class WireRules {
     view.answeredAt = now
   }
 
-  /** Every node has a new window (R5); which snapshots were answered before, the new one does not know. */
+  /**
+   * Every node has a new window (R5), from when the controller read the store: until it begins it writes its epoch, on a slow disk for a while. Who was
+   * replaced may have answered meanwhile. Which snapshots were answered before, the new one does not know.
+   */
   #begun(): void {
+    const startedAt = this.#world.faults?.controllerStartedAt ?? 0
     for (const view of this.#nodes.values()) {
-      view.answeredAt = this.#world.clock.now()
+      view.answeredAt = Math.max(view.answeredAt, startedAt)
       view.snapshotSeq = 0
     }
   }
@@ -164,7 +166,7 @@ export class WireRules {
     const waitMs = (leases * view.leaseMs * 105) / 100
     const earlyMs = view.answeredAt + waitMs - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
-    if (leases > 0 && earlyMs > SLOW_COMMIT_MS) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
+    if (leases > 0 && earlyMs > 0) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
   }
 
   #notReplaced(epoch: number): void {

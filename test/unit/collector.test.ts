@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { LiveTask } from '../../controller/engine/live.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000
@@ -34,4 +35,57 @@ it('a return that backs off after a failed copy collects nothing, and is tried a
   expect([placementOf(task).residency, b.node('n').collector]).toEqual(['swapped_out', null])
   b.advance(SECOND)
   expect(placementOf(task).residency).toBe('swapping_in')
+})
+
+it('a P0 return for which the collector lets go has its bytes at once, before anybody who comes after it', () => {
+  const b = new ClusterBuilder({
+    safety_reserve_mib: 0,
+    default_vram_overcommit_percent: 300,
+    swap_in_aging_seconds: 100,
+    idle_swap_out_seconds: 86_400,
+  })
+  b.addNode({ id: 'n', gpus: [1000] })
+  const away = [{ vramMib: 295 }, { vramMib: 312, priority: 0 as const }, { vramMib: 516 }].map((fields) => {
+    const task = b.submit(fields)
+    b.settle()
+    b.byHand(task, 'swap-out')
+    b.cycle()
+    b.swapped(task)
+    return task
+  })
+  const [aged, urgent, late] = away as [LiveTask, LiveTask, LiveTask]
+  const leaving = b.submit({ vramMib: 305 })
+  b.submit({ vramMib: 422 })
+  b.settle()
+  b.wants(aged, true)
+  b.cycle()
+  b.advance(101 * SECOND)
+  expect(b.node('n').collector?.task).toBe(aged)
+  b.wants(urgent, true)
+  b.wants(late, true)
+  b.cycle()
+  b.byHand(leaving, 'swap-out')
+  b.cycle()
+  b.swapped(leaving)
+  b.cycle()
+  expect([aged, urgent, late].map((task) => placementOf(task).residency)).toEqual(['swapped_out', 'swapping_in', 'swapped_out'])
+})
+
+it('an aged return collects as soon as somebody has started whose bytes could cover it', () => {
+  const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 300, swap_in_aging_seconds: 1 })
+  b.addNode({ id: 'n', gpus: [100] })
+  const aged = b.submit({ vramMib: 60 })
+  b.settle()
+  b.byHand(aged, 'swap-out')
+  b.cycle()
+  b.swapped(aged)
+  const other = b.submit({ vramMib: 90 })
+  b.cycle()
+  b.wants(aged, true)
+  b.cycle()
+  b.advance(2 * SECOND)
+  expect(b.node('n').collector).toBe(null)
+  b.started(other, true)
+  b.cycle()
+  expect(b.node('n').collector?.task).toBe(aged)
 })
