@@ -6,6 +6,7 @@ import { openDesk } from '../../cli/operator-desk.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { runScenario } from '../../simulator/run.ts'
+import { judge } from '../../simulator/fuzz/judge.ts'
 import type { Run } from '../../simulator/run.ts'
 import { FAULT_KINDS } from '../../simulator/scenario/fault.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
@@ -23,6 +24,13 @@ it('every kind of fault fires in a scenario of its own', { timeout: 120_000 }, a
     }
   }
   expect(FAULT_KINDS.filter((kind) => !fired.has(kind))).toEqual([])
+})
+
+it('a start of a controller that was replaced meanwhile is refused, and every rule holds', async () => {
+  const { scenario } = loadScenario('scenarios/faults/fault-older-controller.scenario.yaml')
+  const { counts, violations } = await judge(scenario, openDesk)
+  expect(violations).toEqual([])
+  expect([counts['start accepted'], counts['start refused stale_epoch']]).toEqual([1, 1])
 })
 
 it('an operator whose controller is away, slow or dies over the request asks again, and is answered once', async () => {
