@@ -262,8 +262,8 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node-queue.ts`,
-        '      if (makeRoomOfCollector(c, entry, now)) return true\n      return entry.owns ? loseHold(c, entry, now) : false\n',
-        '      return makeRoomOfCollector(c, entry, now)\n',
+        'if (!makeRoomOfCollector(c, entry, now)) return entry.owns ? loseHold(c, entry, now) : false\n',
+        'if (!makeRoomOfCollector(c, entry, now)) return false\n',
       ),
     ],
     directed: { scenario: 'uncovered-owner-lets-go' },
