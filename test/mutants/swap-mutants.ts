@@ -288,9 +288,12 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'a collector keeps bytes that a P0 entry needs',
     edits: [
-      edit(`${ENGINE}/node-queue.ts`, '      if (makeRoomOfCollector(c, entry, now)) return true\n', '      void makeRoomOfCollector\n'),
+      edit(
+        `${ENGINE}/node-queue.ts`,
+        'if (!makeRoomOfCollector(c, entry, now)) return entry.owns',
+        'if (entry.node !== null) return entry.owns',
+      ),
     ],
-    likes: ['priorities'],
     directed: { scenario: 'collector-makes-room-for-p0' },
   },
   {
