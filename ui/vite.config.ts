@@ -1,14 +1,16 @@
-import { fileURLToPath } from 'node:url'
+import { resolve } from 'node:path'
 import { defineConfig } from 'vite'
 import solid from 'vite-plugin-solid'
 
+const ROOT = resolve(import.meta.dirname, '..')
+
 /** The page is served by the controller under a policy that allows its own files and nothing else, so nothing is put into the markup. */
 export default defineConfig({
-  root: fileURLToPath(new URL('.', import.meta.url)),
+  root: import.meta.dirname,
   plugins: [solid()],
   worker: { format: 'es' },
   build: {
-    outDir: fileURLToPath(new URL(`../${process.env['DIST'] ?? 'dist'}/ui`, import.meta.url)),
+    outDir: resolve(ROOT, process.env['DIST'] ?? 'dist', 'ui'),
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,

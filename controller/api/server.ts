@@ -235,7 +235,7 @@ const AJV_OPTIONS = {
 function servePage(scope: FastifyInstance, uiDir: string): void {
   declareOpenToAll(scope)
   void scope.register(serveStatic, { root: uiDir, wildcard: false })
-  for (const path of PAGE_PATHS) scope.get(path, (_request, reply) => reply.sendFile('index.html'))
+  for (const path of PAGE_PATHS) scope.get(path, { schema: { hide: true } }, (_request, reply) => reply.sendFile('index.html'))
 }
 
 function addRoutes(app: ApiApp, api: ApiContext): void {

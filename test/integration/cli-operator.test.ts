@@ -75,7 +75,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
     { verb: ['config', 'get'], says: ['default_vram_overcommit_percent  0', 'max_residency_seconds            null'] },
     { verb: ['events', '--last', '3'], says: ['SEQ', 'EVENT', 'task_'] },
     { verb: ['why-pending'], says: ['NEVER_FITS', 'REASON'] },
-    { verb: ['twin'], says: ['a score above 1 is drift', 'nothing compared yet'] },
+    { verb: ['twin'], says: ['a score above 1 is drift', 'queue_wait_s'] },
   ])('$verb prints tables for people and the same facts for programs', async ({ verb, says }) => {
     const table = await headroom(...verb)
     expect(table).toMatchObject({ code: 0, stderr: '' })

@@ -21,7 +21,7 @@ describe('the build', { timeout: 120_000 }, () => {
     // A make inside `make test` would take its flags.
     const { MAKEFLAGS: _MAKEFLAGS, MAKELEVEL: _MAKELEVEL, ...env } = process.env
     await run('make', ['--silent', 'build', `DIST=${join(folder, 'dist')}`], { cwd: ROOT, env })
-    for (const path of ['package.json', 'ui', 'scenarios']) cpSync(join(ROOT, path), join(folder, path), { recursive: true })
+    for (const path of ['package.json', 'scenarios']) cpSync(join(ROOT, path), join(folder, path), { recursive: true })
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   }, 120_000)
 
