@@ -1,0 +1,57 @@
+/** The charts that a cluster and a node have alike: utilization, the layers of VRAM, and swaps per hour. */
+import { createMemo, type JSX } from 'solid-js'
+import type { SeriesBody } from '../../controller/api/schema/series.ts'
+import { mib, percent, whole } from '../format/figures.ts'
+import { columnsFor, perHour } from './series-data.ts'
+import { UplotChart, type ChartLine } from './uplot-chart.tsx'
+
+/** The lines of the VRAM chart, each with the series that it draws. */
+const VRAM: readonly (ChartLine & { readonly series: string })[] = [
+  { name: 'used', series: 'vram_used_mib', colour: '--resident', format: mib },
+  { name: 'allocated', series: 'vram_committed_mib', colour: '--committed', format: mib },
+  { name: 'swapped out', series: 'vram_swapped_mib', colour: '--swapped', format: mib },
+  { name: 'physical', series: 'vram_physical_mib', colour: '--quiet', format: mib, isDashed: true },
+  { name: 'schedulable', series: 'vram_effective_schedulable_mib', colour: '--accent', format: mib, isDashed: true },
+]
+const UTILIZATION: readonly ChartLine[] = [{ name: 'utilization', colour: '--utilization', format: percent }]
+const SWAPS: readonly ChartLine[] = [
+  { name: 'out', colour: '--swap', format: whole },
+  { name: 'in', colour: '--resident', format: whole },
+]
+
+/** What they ask of /series. */
+export const VITAL_SERIES: readonly string[] = ['utilization_percent', ...VRAM.map(({ series }) => series), 'swap_outs', 'swap_ins']
+
+export interface VitalChartProps {
+  readonly body: SeriesBody
+  /** As /series names it: `cluster`, `node:<id>`. */
+  readonly scope: string
+  /** Charts with the same key move their cursors together. */
+  readonly syncKey: string
+}
+
+export function UtilizationChart(props: VitalChartProps): JSX.Element {
+  const data = () => columnsFor(props.body, ['utilization_percent'], props.scope)
+  return <UplotChart syncKey={props.syncKey} name="Utilization" lines={UTILIZATION} data={data()} marks={props.body.marks} max={100} />
+}
+
+export function VramChart(props: VitalChartProps): JSX.Element {
+  const names = VRAM.map(({ series }) => series)
+  return (
+    <UplotChart
+      syncKey={props.syncKey}
+      name="VRAM"
+      lines={VRAM}
+      data={columnsFor(props.body, names, props.scope)}
+      marks={props.body.marks}
+    />
+  )
+}
+
+export function SwapChart(props: VitalChartProps): JSX.Element {
+  const data = createMemo(() => {
+    const [x = [], ...counts] = columnsFor(props.body, ['swap_outs', 'swap_ins'], props.scope)
+    return [x, ...counts.map((column) => perHour(column, props.body.step_seconds))]
+  })
+  return <UplotChart syncKey={props.syncKey} name="Swaps per hour" lines={SWAPS} data={data()} marks={props.body.marks} />
+}
