@@ -85,6 +85,21 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     await context.close()
   })
 
+  test('a chart is saved as CSV and as PNG', { timeout: 60_000 }, async () => {
+    const context = await browser.context()
+    const page = await open(context)
+    const chart = page.getByRole('figure', { name: 'Utilization' })
+    await chart.getByText('Table and export').click()
+    const saved = async (button: string): Promise<Buffer> => {
+      const [download] = await Promise.all([page.waitForEvent('download'), chart.getByRole('button', { name: button }).click()])
+      return readFileSync(await download.path())
+    }
+    expect((await saved('Save as CSV')).toString('utf8')).toMatch(/^time,"utilization"\n\d{4}-/)
+    const png = await saved('Save as PNG')
+    expect([png.subarray(1, 4).toString('latin1'), png.length > 1_000]).toEqual(['PNG', true])
+    await context.close()
+  })
+
   test('the controller is killed: the page says so and keeps its figures; it comes back by itself', { timeout: 90_000 }, async () => {
     const context = await browser.context()
     const page = await open(context)

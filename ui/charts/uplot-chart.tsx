@@ -116,7 +116,7 @@ export function UplotChart(props: ChartProps): JSX.Element {
       <p class={styles['status']} role="status">
         {statusOf(props, at())}
       </p>
-      <DataTable {...props} />
+      <DataTable {...props} onPicture={() => plot !== undefined && savePicture(`${props.name}.png`, plot.ctx.canvas)} />
     </figure>
   )
 }
@@ -135,7 +135,7 @@ function Legend(props: ChartProps): JSX.Element {
   )
 }
 
-function DataTable(props: ChartProps): JSX.Element {
+function DataTable(props: ChartProps & { readonly onPicture: () => void }): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -143,6 +143,7 @@ function DataTable(props: ChartProps): JSX.Element {
       <Show when={isOpen()}>
         <p class="row">
           <button onClick={() => save(`${props.name}.csv`, new Blob([csvOf(props)], { type: 'text/csv' }))}>Save as CSV</button>
+          <button onClick={() => props.onPicture()}>Save as PNG</button>
         </p>
         <div class={`${styles['table']} scroll`} tabindex="0" role="group" aria-label={`Figures of ${props.name}`}>
           <table>
@@ -191,6 +192,19 @@ export function save(name: string, blob: Blob): void {
   link.download = name
   link.click()
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+}
+
+/** With the ground of the page behind it: by itself the canvas is clear. */
+function savePicture(name: string, canvas: HTMLCanvasElement): void {
+  const picture = document.createElement('canvas')
+  picture.width = canvas.width
+  picture.height = canvas.height
+  const context = picture.getContext('2d')
+  if (context === null) return
+  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--surface').trim()
+  context.fillRect(0, 0, picture.width, picture.height)
+  context.drawImage(canvas, 0, 0)
+  picture.toBlob((blob) => blob !== null && save(name, blob), 'image/png')
 }
 
 function statusOf({ data, lines }: ChartProps, at: number | null): string {
