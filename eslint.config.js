@@ -189,6 +189,8 @@ export default tseslint.config(
     languageOptions: { parserOptions: { ecmaFeatures: { jsx: true } } },
     rules: {
       ...solid.rules,
+      // Handlers of ours: what they read is read when they are called.
+      'solid/reactivity': ['error', { customReactiveFunctions: ['onEvents', 'attempt', 'trying'] }],
       'no-restricted-syntax': [
         'error',
         bareSort,

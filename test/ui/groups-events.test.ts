@@ -1,33 +1,20 @@
 /** Groups and events in a browser. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { EventPage } from '../../controller/api/schema/event.ts'
 import type { GroupBody } from '../../controller/api/schema/group.ts'
-import { CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import { CHROMIUM } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, serve, type Served } from '../support/served.ts'
+import { servedPage } from '../support/served-page.ts'
+import { getJson } from '../support/served.ts'
 
-const folder = temporaryFolder()
-let served: Served
-let browser: TestBrowser
-let url: string
+const ui = servedPage(`${temporaryFolder()}/data`)
 
 describe.skipIf(CHROMIUM === null)('groups and events', () => {
-  beforeAll(async () => {
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-    url = served.url.replace('127.0.0.1', MAPPED_HOST)
-    browser = await TestBrowser.start()
-  }, 60_000)
-  afterAll(async () => {
-    await browser.end()
-    served.process.kill('SIGTERM')
-    await served.ended
-  })
-
-  const groups = async () => (await getJson<{ readonly items: readonly GroupBody[] }>(`${served.url}/api/v1/groups`)).items
+  const groups = async () => (await getJson<{ readonly items: readonly GroupBody[] }>(`${ui.served.url}/api/v1/groups`)).items
 
   test('a group is planned, made, changed and deleted', { timeout: 60_000 }, async () => {
-    const { page, faults } = await browser.page()
-    await page.goto(`${url}/groups`)
+    const { page, faults } = await ui.browser.page()
+    await page.goto(`${ui.url}/groups`)
     const had = (await groups()).length
     await page.getByRole('button', { name: 'New group' }).click()
     const editor = page.getByRole('form', { name: 'New group' })
@@ -48,8 +35,8 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
   })
 
   test('a name that cannot be one is refused by the controller, in words, and nothing is changed', async () => {
-    const { page } = await browser.page()
-    await page.goto(`${url}/groups`)
+    const { page } = await ui.browser.page()
+    await page.goto(`${ui.url}/groups`)
     const before = await groups()
     await page.getByRole('button', { name: 'New group' }).click()
     await page.getByLabel('Name').fill('<b>x</b>')
@@ -60,17 +47,17 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
   })
 
   test('events stand newest first, are filtered by the address, and do not move by themselves', async () => {
-    const { page } = await browser.page()
-    await page.goto(`${url}/events?kind=task_submitted`)
+    const { page } = await ui.browser.page()
+    await page.goto(`${ui.url}/events?kind=task_submitted`)
     const rows = page.locator('tbody tr')
     await rows.first().waitFor()
     const ids = await rows.evaluateAll((all) => all.map((row) => Number((row as { id: string }).id.replace('event-', ''))))
     expect(ids).toEqual([...ids].sort((a, b) => b - a))
-    const { items } = await getJson<EventPage>(`${served.url}/api/v1/events?kind=task_submitted&order=newest&limit=200`)
+    const { items } = await getJson<EventPage>(`${ui.served.url}/api/v1/events?kind=task_submitted&order=newest&limit=200`)
     const shown = items.filter(({ seq }) => seq <= (ids[0] ?? 0)).slice(0, ids.length)
     expect(ids).toEqual(shown.map(({ seq }) => seq))
     expect(ids.length).toBeLessThanOrEqual(150)
-    await page.goto(`${url}/events?task=there-is-none`)
+    await page.goto(`${ui.url}/events?task=there-is-none`)
     await page.getByText('No event matches.').waitFor()
     await page.context().close()
   })

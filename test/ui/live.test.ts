@@ -3,33 +3,27 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import { mib, percent, whole } from '../../ui/format/figures.ts'
-import { CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import { CHROMIUM } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, serve, type Served } from '../support/served.ts'
+import { servedPage } from '../support/served-page.ts'
+import { getJson } from '../support/served.ts'
 
 const TABS = 9
 const KIB = 1024
-const folder = temporaryFolder()
-let served: Served
-let browser: TestBrowser
-let url: string
-
-function start(port = '0'): Promise<Served> {
-  return serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, CONTROLLER_HTTP_PORT: port })
-}
+const ui = servedPage(`${temporaryFolder()}/data`)
 
 /** Readers of streams, as the controller counts them. */
 async function streams(): Promise<number> {
-  const text = await (await fetch(`${served.url}/metrics`)).text()
+  const text = await (await fetch(`${ui.served.url}/metrics`)).text()
   return Number(/^headroom_http_streams (\d+)$/m.exec(text)?.[1] ?? NaN)
 }
 
 async function open(context: BrowserContext): Promise<Page> {
   const page = await context.newPage()
-  await page.goto(`${url}/`)
+  await page.goto(`${ui.url}/`)
   await page.locator('#freshness[data-status=live]').waitFor()
   await page.locator('[data-revision]').waitFor()
   return page
@@ -40,19 +34,8 @@ async function tile(page: Page, name: string): Promise<string> {
 }
 
 describe.skipIf(CHROMIUM === null)('the page', () => {
-  beforeAll(async () => {
-    served = await start()
-    url = served.url.replace('127.0.0.1', MAPPED_HOST)
-    browser = await TestBrowser.start()
-  }, 60_000)
-  afterAll(async () => {
-    await browser.end()
-    served.process.kill('SIGTERM')
-    await served.ended
-  })
-
   test(`${TABS} tabs take one connection, which ends with the last of them`, { timeout: 90_000 }, async () => {
-    const context = await browser.context()
+    const context = await ui.browser.context()
     const tabs: Page[] = []
     for (let i = 0; i < TABS; i++) tabs.push(await open(context))
     expect(await streams()).toBe(1)
@@ -63,13 +46,13 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
   })
 
   test('figures are those of the API at the same revision', { timeout: 60_000 }, async () => {
-    const context = await browser.context()
+    const context = await ui.browser.context()
     const page = await open(context)
     // The summary that the page has heard last, and what it shows then.
     const told = await page.evaluate<SummaryBody>(`fetch('/api/v1/summary').then((answer) => answer.json())`)
     await expect
       .poll(async () => {
-        const now = await getJson<SummaryBody>(`${served.url}/api/v1/summary`)
+        const now = await getJson<SummaryBody>(`${ui.served.url}/api/v1/summary`)
         const revision = await page.locator('[data-revision]').getAttribute('data-revision')
         if (Number(revision) !== now.revision) return false
         const shown = [await tile(page, 'Used VRAM'), await tile(page, 'Allocated VRAM'), await tile(page, 'Queue')]
@@ -86,7 +69,7 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
   })
 
   test('a chart is saved as CSV and as PNG', { timeout: 60_000 }, async () => {
-    const context = await browser.context()
+    const context = await ui.browser.context()
     const page = await open(context)
     const chart = page.getByRole('figure', { name: 'Utilization' })
     await chart.getByText('Table and export').click()
@@ -101,16 +84,15 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
   })
 
   test('the controller is killed: the page says so and keeps its figures; it comes back by itself', { timeout: 90_000 }, async () => {
-    const context = await browser.context()
+    const context = await ui.browser.context()
     const page = await open(context)
     await page.evaluate('window.isTheSamePage = true')
     const physical = await tile(page, 'Physical VRAM')
-    served.process.kill('SIGKILL')
-    await served.ended
+    await ui.kill()
     await page.locator('#freshness[data-status=reconnecting]').waitFor({ timeout: 3_000 })
     expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · from .+ ago$/)
     expect(await tile(page, 'Physical VRAM')).toBe(physical)
-    served = await start(new URL(served.url).port)
+    await ui.startAgain()
     await page.locator('#freshness[data-status=live]').waitFor({ timeout: 5_000 })
     expect(await page.evaluate('window.isTheSamePage')).toBe(true)
     await context.close()

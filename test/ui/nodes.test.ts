@@ -2,22 +2,20 @@
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, type WatchedPage } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, putJson, serve, type Served } from '../support/served.ts'
+import { servedPage } from '../support/served-page.ts'
+import { getJson, putJson } from '../support/served.ts'
 
-const folder = temporaryFolder()
-let served: Served
-let browser: TestBrowser
+const ui = servedPage(`${temporaryFolder()}/data`)
 let api: string
-let url: string
 let nodes: readonly NodeBody[]
 
 async function open(path: string): Promise<WatchedPage> {
-  const watchedPage = await browser.page({ width: 1440 })
-  await watchedPage.page.goto(`${url}${path}`)
+  const watchedPage = await ui.browser.page({ width: 1440 })
+  await watchedPage.page.goto(`${ui.url}${path}`)
   return watchedPage
 }
 
@@ -32,18 +30,9 @@ const overrideOf = async (id: string) => (await getJson<NodeBody>(`${api}/nodes/
 // Some do several things one after the other; a loaded machine takes its time for each.
 describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
   beforeAll(async () => {
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-    url = served.url.replace('127.0.0.1', MAPPED_HOST)
-    api = `${served.url}/api/v1`
-    browser = await TestBrowser.start()
+    api = `${ui.served.url}/api/v1`
     nodes = (await getJson<NodePage>(`${api}/nodes`)).items
   }, 60_000)
-  afterAll(async () => {
-    await browser.end()
-    served.process.kill('SIGTERM')
-    await served.ended
-  })
-
   test('override 20 %, off for 0, inherits for none; the four figures are those of the API', async () => {
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
     await putJson(`${api}/nodes/${nodeAt(0).node_id}/config`, { overcommit_vram_percent: 20 })
@@ -140,7 +129,7 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
   })
 
   test('32,000 bars are laid out and drawn within 50 ms', async () => {
-    const { page } = await browser.page()
+    const { page } = await ui.browser.page()
     const source = ['gantt-layout', 'gantt-draw']
       .map((name) => stripTypeScriptTypes(readFileSync(join(import.meta.dirname, `../../ui/charts/${name}.ts`), 'utf8')))
       .join('\n')

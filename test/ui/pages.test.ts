@@ -1,9 +1,9 @@
 /** Every page, light and dark, wide and narrow: nothing in the console, no violation of the policy, no serious finding of axe, nothing to scroll sideways. */
 import type { BrowserContext } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser, watched } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, sidewaysPixels, watched } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { serve, type Served } from '../support/served.ts'
+import { servedPage } from '../support/served-page.ts'
 
 const PAGES: readonly (readonly [path: string, heading: string])[] = [
   ['/', 'Dashboard'],
@@ -20,36 +20,22 @@ const PAGES: readonly (readonly [path: string, heading: string])[] = [
   ['/glossary', 'Glossary'],
 ]
 
-const folder = temporaryFolder()
-let served: Served
-let browser: TestBrowser
-let url: string
+const ui = servedPage(`${temporaryFolder()}/data`)
 
 describe.skipIf(CHROMIUM === null)('every page', () => {
-  beforeAll(async () => {
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-    url = served.url.replace('127.0.0.1', MAPPED_HOST)
-    browser = await TestBrowser.start()
-  }, 60_000)
-  afterAll(async () => {
-    await browser.end()
-    served.process.kill('SIGTERM')
-    await served.ended
-  })
-
   for (const width of [1440, 390]) {
     for (const colorScheme of ['light', 'dark'] as const) {
       describe(`at ${width} px, ${colorScheme}`, () => {
         // One browser for all of them, as people have it: a page behind the first finds scripts and styles there.
         let context: BrowserContext
         beforeAll(async () => {
-          context = await browser.context({ width, colorScheme })
+          context = await ui.browser.context({ width, colorScheme })
         })
         afterAll(() => context.close())
 
         test.each(PAGES)('%s', async (path, heading) => {
           const { page, faults } = await watched(await context.newPage())
-          await page.goto(`${url}${path}`)
+          await page.goto(`${ui.url}${path}`)
           await page.getByRole('heading', { level: 1, name: heading }).waitFor()
           await page.locator('#freshness[data-status=live]').waitFor()
           expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)

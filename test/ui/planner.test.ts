@@ -1,18 +1,16 @@
 /** The planner: a sweep from a text to a proposal, twice the same, cancelled in time; and nothing of it writes to the live cluster. */
 import type { Page, Request } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { accessibilityFaults, CHROMIUM, sidewaysPixels, type WatchedPage } from '../support/browser.ts'
 import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, serve, type Served } from '../support/served.ts'
+import { servedPage } from '../support/served-page.ts'
+import { getJson } from '../support/served.ts'
 import { LONG_SCENARIO } from '../support/simulations-world.ts'
 
 const OBJECTIVE = 'starvation.total<=48'
 const MAX_STARVATION = 48
-const folder = temporaryFolder()
+const ui = servedPage(`${temporaryFolder()}/data`)
 const scenario = busyScenario().replace('until: 12h', 'until: 90m').replace('rate_per_hour: 20', 'rate_per_hour: 24')
-let served: Served
-let browser: TestBrowser
-let url: string
 let watched: WatchedPage
 let page: Page
 /** All that any page of this file asked for, but for reading. */
@@ -23,7 +21,7 @@ const ALLOWED =
   /^(POST \/api\/v1\/(simulations(\/sweep)?|scenarios\/validate|traces)|(PUT|PATCH|DELETE) \/api\/v1\/(simulations|traces)\/[^/]+)$/
 
 async function writeText(text: string): Promise<void> {
-  await page.goto(`${url}/planner?source=text&percents=0..100:50&seeds=1..3&keep=${encodeURIComponent(OBJECTIVE)}`)
+  await page.goto(`${ui.url}/planner?source=text&percents=0..100:50&seeds=1..3&keep=${encodeURIComponent(OBJECTIVE)}`)
   await page.getByLabel('Scenario as YAML or JSON').fill(text)
 }
 
@@ -71,21 +69,12 @@ function recommendedFrom(table: readonly Row[]): number | null {
 
 describe.skipIf(CHROMIUM === null)('the planner', () => {
   beforeAll(async () => {
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-    url = served.url.replace('127.0.0.1', MAPPED_HOST)
-    browser = await TestBrowser.start()
-    watched = await browser.page()
+    watched = await ui.browser.page()
     page = watched.page
     page.context().on('request', (request: Request) => {
       if (request.method() !== 'GET') writes.push(`${request.method()} ${new URL(request.url()).pathname}`)
     })
   }, 60_000)
-  afterAll(async () => {
-    await browser.end()
-    served.process.kill('SIGTERM')
-    await served.ended
-  })
-
   test('problems of a text stand at their line, and it cannot be run', { timeout: 30_000 }, async () => {
     await writeText(scenario.replace('vram_mib: 40960', 'vram_mib: -1'))
     const problem = page.getByRole('list', { name: 'Problems of the text' }).getByRole('button').first()
@@ -125,15 +114,15 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await page.getByLabel('Compare 0 %, seed 2').check()
     await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'digest' }).waitFor()
 
-    const before = await getJson<object>(`${served.url}/api/v1/config`)
+    const before = await getJson<object>(`${ui.served.url}/api/v1/config`)
     await page.getByRole('link', { name: `Propose ${recommended} %` }).click()
     const field = page.getByLabel('default_vram_overcommit_percent')
     await field.waitFor()
     await expect.poll(() => field.inputValue()).toBe(String(recommended))
     await page.getByText('The planner proposes').waitFor()
-    expect(await getJson<object>(`${served.url}/api/v1/config`)).toEqual(before)
+    expect(await getJson<object>(`${ui.served.url}/api/v1/config`)).toEqual(before)
 
-    await page.goto(`${url}/planner`)
+    await page.goto(`${ui.url}/planner`)
     const boxes = page.getByRole('region', { name: 'What was tried' }).getByRole('checkbox')
     await boxes.nth(1).check()
     await boxes.nth(0).check()
@@ -155,7 +144,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   })
 
   test('a file becomes a trace, with its dropped rows by reason, and runs on the nodes that are here', { timeout: 60_000 }, async () => {
-    await page.goto(`${url}/planner?source=trace&percents=0&seeds=1`)
+    await page.goto(`${ui.url}/planner?source=trace&percents=0&seeds=1`)
     await page.getByText('Send a trace, or take what ran here').click()
     const lines = ['; a log', '1 0 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1', '2 60 0 600 1 -1 -1 1 600 -1 1 1 1 1 1 1 -1 -1', '3 x']
     await page
@@ -172,12 +161,12 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   })
 
   test('what runs here and what ran here can be run on', { timeout: 60_000 }, async () => {
-    await page.goto(`${url}/planner?source=trace`)
+    await page.goto(`${ui.url}/planner?source=trace`)
     await page.getByText('Send a trace, or take what ran here').click()
     await page.getByLabel('In the last').selectOption('6')
     await page.getByRole('button', { name: 'Take it as a trace' }).click()
     await page.getByText(/^\d+ tasks of [\d ]+ rows, sent as headroom\.$/).waitFor()
-    await page.goto(`${url}/planner?source=live&percents=0&seeds=1`)
+    await page.goto(`${ui.url}/planner?source=live&percents=0&seeds=1`)
     await run()
     await page.locator('#runs tbody tr').waitFor({ timeout: 30_000 })
   })

@@ -1,43 +1,31 @@
 /** Settings in a browser: what is refused never leaves the page, every change is a plan first, and two people see each other. */
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, putJson, serve, type Served } from '../support/served.ts'
+import { servedPage } from '../support/served-page.ts'
+import { getJson, putJson, serve } from '../support/served.ts'
 
 const OVERCOMMIT = 'default_vram_overcommit_percent'
-const folder = temporaryFolder()
-let served: Served
-let browser: TestBrowser
-let url: string
+const ui = servedPage(`${temporaryFolder()}/data`)
 
 async function settings(): Promise<{ readonly page: Page; readonly sent: string[] }> {
-  const { page } = await browser.page()
+  const { page } = await ui.browser.page()
   const sent: string[] = []
   page.on('request', (request) => {
     if (request.method() !== 'GET') sent.push(`${request.method()} ${new URL(request.url()).pathname}${new URL(request.url()).search}`)
   })
-  await page.goto(`${url}/settings`)
+  await page.goto(`${ui.url}/settings`)
   await page.getByLabel(OVERCOMMIT).waitFor()
   return { page, sent }
 }
 
-const percentNow = async (): Promise<number> => (await getJson<Record<string, number>>(`${served.url}/api/v1/config`))[OVERCOMMIT] as number
-const put = (percent: number) => putJson(`${served.url}/api/v1/config`, { [OVERCOMMIT]: percent })
+const percentNow = async (): Promise<number> =>
+  (await getJson<Record<string, number>>(`${ui.served.url}/api/v1/config`))[OVERCOMMIT] as number
+const put = (percent: number) => putJson(`${ui.served.url}/api/v1/config`, { [OVERCOMMIT]: percent })
 
 describe.skipIf(CHROMIUM === null)('settings', () => {
-  beforeAll(async () => {
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-    url = served.url.replace('127.0.0.1', MAPPED_HOST)
-    browser = await TestBrowser.start()
-  }, 60_000)
   beforeEach(() => put(30))
-  afterAll(async () => {
-    await browser.end()
-    served.process.kill('SIGTERM')
-    await served.ended
-  })
-
   test('what is no percentage is refused in place, and nothing is sent', async () => {
     const { page, sent } = await settings()
     for (const text of ['1001', '-1', '1.5', '', 'abc']) {
@@ -62,7 +50,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await page.keyboard.press('Enter')
     await expect.poll(percentNow).toBe(60)
     // The page has to have heard of its own change, or the newest revision would still look like one to go back to.
-    const { revision } = await getJson<{ readonly revision: number }>(`${served.url}/api/v1/config`)
+    const { revision } = await getJson<{ readonly revision: number }>(`${ui.served.url}/api/v1/config`)
     await page.getByText(`Revision ${revision}, stored.`).waitFor()
     await page.getByRole('button', { name: `Plan to go back to revision ${revision - 1}`, exact: true }).focus()
     await page.keyboard.press('Enter')
@@ -115,7 +103,7 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
 
 describe.skipIf(CHROMIUM === null)('before a controller with tokens', () => {
   test('one signs in with a token; a viewer reads, and is told why he may not apply', { timeout: 60_000 }, async () => {
-    const data = `${folder}/closed`
+    const data = `${temporaryFolder()}/closed`
     const made = async (name: string, role: string): Promise<string> =>
       (await headroom(['token', 'create', name, '--role', role, '--data-dir', data])).stdout.match(
         /headroom_[a-z2-7]{12}_[\w-]{43}/,

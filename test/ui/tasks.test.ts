@@ -1,11 +1,12 @@
 /** The list of tasks and the page of one, before a controller with a simulated fleet. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { Page } from 'playwright-core'
 import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
 import type { TaskBody, TaskPage } from '../../controller/api/schema/task.ts'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, sidewaysPixels, type WatchedPage } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
-import { getJson, serve, type Served } from '../support/served.ts'
+import { servedPage } from '../support/served-page.ts'
+import { getJson } from '../support/served.ts'
 
 const MARKUP = '<img src=x onerror="window.broken=1"><b>bold</b>'
 const RIGHT_TO_LEFT = 'مهمة \u202eabc'
@@ -15,11 +16,8 @@ const LONG = 'x'.repeat(200)
 const NEVER_FITS_MIB = 900_000
 const FILLERS = 120
 
-const folder = temporaryFolder()
-let served: Served
-let browser: TestBrowser
+const ui = servedPage(`${temporaryFolder()}/data`)
 let api: string
-let url: string
 const ids = new Map<string, string>()
 
 async function submit(name: string, more: object = {}): Promise<string> {
@@ -31,8 +29,8 @@ async function submit(name: string, more: object = {}): Promise<string> {
 }
 
 async function open(path: string, width = 1440): Promise<WatchedPage> {
-  const watchedPage = await browser.page({ width })
-  await watchedPage.page.goto(`${url}${path}`)
+  const watchedPage = await ui.browser.page({ width })
+  await watchedPage.page.goto(`${ui.url}${path}`)
   return watchedPage
 }
 
@@ -40,19 +38,10 @@ const rows = (page: Page) => page.getByRole('group', { name: 'Tasks', exact: tru
 
 describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
   beforeAll(async () => {
-    served = await serve(`${folder}/data`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
-    url = served.url.replace('127.0.0.1', MAPPED_HOST)
-    api = `${served.url}/api/v1`
-    browser = await TestBrowser.start()
+    api = `${ui.served.url}/api/v1`
     await Promise.all(Array.from({ length: FILLERS }, (_, at) => submit(`filler-${at}`, { priority: 4 })))
     for (const name of [MARKUP, RIGHT_TO_LEFT, EMOJI, LONG]) await submit(name, { labels: { team: 'odd' }, priority: 1 })
   }, 60_000)
-  afterAll(async () => {
-    await browser.end()
-    served.process.kill('SIGTERM')
-    await served.ended
-  })
-
   test('a page holds at most 150 rows, and the next page has others', async () => {
     const { page, faults } = await open('/tasks?tab=pending&sort=name')
     await rows(page).first().waitFor()

@@ -1,0 +1,67 @@
+/** What every browser test begins with: a controller with a simulated fleet, and a browser before it. Both end with the file of tests that asked. */
+import { afterAll, beforeAll } from 'vitest'
+import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
+import { serve, type Served } from './served.ts'
+
+const START_WITHIN_MS = 60_000
+
+export class ServedPage {
+  readonly #dataDir: string
+  #served: Served | null = null
+  #browser: TestBrowser | null = null
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir
+  }
+
+  /** The controller that runs now, under its own address. */
+  get served(): Served {
+    if (this.#served === null) throw new Error('nothing is served before the tests begin')
+    return this.#served
+  }
+
+  /** Where the browser finds it. */
+  get url(): string {
+    return this.served.url.replace('127.0.0.1', MAPPED_HOST)
+  }
+
+  get browser(): TestBrowser {
+    if (this.#browser === null) throw new Error('there is no browser before the tests begin')
+    return this.#browser
+  }
+
+  async start(): Promise<void> {
+    this.#served = await this.#serve('0')
+    this.#browser = await TestBrowser.start()
+  }
+
+  /** As with kill -9. */
+  async kill(): Promise<void> {
+    this.served.process.kill('SIGKILL')
+    await this.served.ended
+  }
+
+  /** At the same address as before. */
+  async startAgain(): Promise<void> {
+    this.#served = await this.#serve(new URL(this.served.url).port)
+  }
+
+  async end(): Promise<void> {
+    await this.#browser?.end()
+    this.#served?.process.kill('SIGTERM')
+    await this.#served?.ended
+  }
+
+  #serve(port: string): Promise<Served> {
+    return serve(this.#dataDir, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, CONTROLLER_HTTP_PORT: port })
+  }
+}
+
+/** To be called once, at the top of a file of tests. Without a browser nothing is started: the tests are left out. */
+export function servedPage(dataDir: string): ServedPage {
+  const page = new ServedPage(dataDir)
+  if (CHROMIUM === null) return page
+  beforeAll(() => page.start(), START_WITHIN_MS)
+  afterAll(() => page.end())
+  return page
+}
