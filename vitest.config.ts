@@ -8,8 +8,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'threads',
-    // Of two cores vitest would use one.
-    maxWorkers: 2,
+    // Of two cores vitest would use one; many tests wait for processes, so three keep two cores busy.
+    maxWorkers: 3,
     experimental: { viteModuleRunner: false },
     testTimeout: 30_000,
     // A fact that is waited for may come late on a loaded machine.
