@@ -50,7 +50,9 @@ function brokenRequest(code: string | undefined): ApiProblem {
 function noRoute(request: FastifyRequest, paths: KnownPaths): ApiProblem {
   const path = request.url.split('?', 1)[0] ?? ''
   const methods = paths.methodsOf(path)
-  if (methods.length === 0) return new ApiProblem('route_not_found', `There is no route ${JSON.stringify(path.slice(0, 200))}.`)
+  // The route of the page's files has the method, and found no file of that name.
+  if (methods.length === 0 || methods.includes(request.method))
+    return new ApiProblem('route_not_found', `There is no route ${JSON.stringify(path.slice(0, 200))}.`)
   const allow = methods.join(', ')
   return new ApiProblem('method_not_allowed', `${path.slice(0, 200)} has ${allow} and not ${request.method}.`, { headers: { allow } })
 }

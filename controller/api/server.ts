@@ -1,5 +1,4 @@
 /** The REST interface: requests in, commands to the engine and views of it out. Building it and listening are two things. */
-import serveStatic from '@fastify/static'
 import swagger from '@fastify/swagger'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, {
@@ -22,7 +21,7 @@ import { addGate } from './access/gate.ts'
 import { endStreamsWithTheirTokens } from './access/open-streams.ts'
 import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
-import { declareOpenToAll, requireDeclaredRoles } from './declared-roles.ts'
+import { requireDeclaredRoles } from './declared-roles.ts'
 import { createSummary } from './current-summary.ts'
 import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-replies.ts'
 import { EventFeed } from './event-feed.ts'
@@ -34,7 +33,7 @@ import { isForwarded } from './operation.ts'
 import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
 import { gauges, Metrics } from './prometheus/metrics.ts'
-import { PAGE_PATHS } from './page-paths.ts'
+import { servePage } from './page.ts'
 import { addTwinMetrics } from './prometheus/twin-metrics.ts'
 import { readQueryValues } from './query-values.ts'
 import { requestIdOf } from './request-id.ts'
@@ -88,7 +87,7 @@ export interface ApiOptions {
   readonly version: string
   readonly build?: Build
   readonly logger?: FastifyBaseLogger
-  /** The folder whose index.html is the page at `/` and at PAGE_PATHS; without it there is none. */
+  /** The folder of the page that was built (page.ts); without it there is none. */
   readonly uiDir?: string
   /** What the fleet is made of, as /summary and /version say it. */
   readonly fleet?: 'simulated' | 'live'
@@ -230,12 +229,6 @@ const AJV_OPTIONS = {
   verbose: true,
   allowUnionTypes: true,
   keywords: ['x-allowed'],
-}
-
-function servePage(scope: FastifyInstance, uiDir: string): void {
-  declareOpenToAll(scope)
-  void scope.register(serveStatic, { root: uiDir, wildcard: false })
-  for (const path of PAGE_PATHS) scope.get(path, { schema: { hide: true } }, (_request, reply) => reply.sendFile('index.html'))
 }
 
 function addRoutes(app: ApiApp, api: ApiContext): void {

@@ -1,4 +1,8 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { createApi } from '../../controller/api/server.ts'
 import { apiClient } from '../support/api-client.ts'
@@ -74,6 +78,26 @@ describe('the page', () => {
     }
     expect(await api.send('POST', '//')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
     await api.app.close()
+  })
+
+  test('a file that is built while the controller runs is served, packed to whoever takes it so, and kept by caches', async () => {
+    const uiDir = mkdtempSync(join(tmpdir(), 'page-'))
+    mkdirSync(join(uiDir, 'assets'))
+    const api = await apiClient(new FakeController(), { uiDir })
+    const get = (path: string, headers = {}) => api.app.inject({ method: 'GET', url: path, headers })
+    expect((await get('/assets/a-1.js')).statusCode).toBe(404)
+    writeFileSync(join(uiDir, 'index.html'), '<!doctype html>')
+    writeFileSync(join(uiDir, 'assets/a-1.js'), 'let plain')
+    writeFileSync(join(uiDir, 'assets/a-1.js.gz'), gzipSync('let plain'))
+    expect(await get('/')).toMatchObject({ statusCode: 200, payload: '<!doctype html>' })
+    const plain = await get('/assets/a-1.js')
+    expect(plain).toMatchObject({ statusCode: 200, payload: 'let plain' })
+    expect(plain.headers).toMatchObject({ 'cache-control': 'public, max-age=31536000, immutable', vary: 'accept-encoding' })
+    const packed = await get('/assets/a-1.js', { 'accept-encoding': 'gzip, deflate' })
+    expect(packed.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-type': 'application/javascript; charset=utf-8' })
+    expect(gunzipSync(packed.rawPayload).toString()).toBe('let plain')
+    await api.app.close()
+    rmSync(uiDir, { recursive: true })
   })
 
   test('answers of the interface are not kept by caches', async () => {
