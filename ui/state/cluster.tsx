@@ -5,6 +5,7 @@ import { ApiClient } from '../api/client.ts'
 import { createFeed, type Feed } from '../api/feed.ts'
 import { useWorld } from '../api/world.ts'
 import { now } from './now.ts'
+import { opaque } from './opaque.ts'
 import { refreshFrom } from './refresh.ts'
 import { createSession, type Session } from './session.ts'
 
@@ -31,7 +32,15 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
   const feed = createFeed(apiBase)
   const queries = new QueryClient({
     // What changes is told by the feed; what was shown stays while it is read again, and when that fails.
-    defaultOptions: { queries: { staleTime: 30_000, retry: 1, refetchOnWindowFocus: false, placeholderData: (before: unknown) => before } },
+    defaultOptions: {
+      queries: {
+        staleTime: 30_000,
+        retry: 1,
+        refetchOnWindowFocus: false,
+        placeholderData: (before: unknown) => before,
+        reconcile: (_before: unknown, answer: unknown) => opaque(answer),
+      },
+    },
   })
   const session = createSession(world)
   refreshFrom(feed, queries)
