@@ -1,14 +1,14 @@
 /** Which page stands where. The controller serves the same file for each of these paths (controller/api/page-paths.ts). */
 import { Route, Router } from '@solidjs/router'
-import { lazy, type JSX } from 'solid-js'
+import { lazy, onCleanup, type JSX } from 'solid-js'
 import { LiveLayout } from './components/live-layout.tsx'
 import { Dashboard } from './pages/dashboard/dashboard.tsx'
+import { Tasks } from './pages/tasks/tasks.tsx'
 
 const Events = lazy(() => import('./pages/events/events.tsx'))
 const Glossary = lazy(() => import('./pages/glossary.tsx'))
 const Groups = lazy(() => import('./pages/groups/groups.tsx'))
 const Settings = lazy(() => import('./pages/settings/settings.tsx'))
-const Tasks = lazy(() => import('./pages/tasks/tasks.tsx'))
 const Task = lazy(() => import('./pages/tasks/task.tsx'))
 const Nodes = lazy(() => import('./pages/nodes/nodes.tsx'))
 const Node = lazy(() => import('./pages/nodes/node.tsx'))
@@ -20,7 +20,28 @@ const Planner = lazy(() => import('./pages/planner/planner.tsx'))
 const Sweep = lazy(() => import('./pages/planner/sweep.tsx'))
 const NotFound = lazy(() => import('./pages/not-found.tsx'))
 
+/** Fetched once the first page stands: afterwards each opens at once, also while the controller cannot be reached. */
+const LATER = [
+  Nodes,
+  Node,
+  Task,
+  Groups,
+  Events,
+  Settings,
+  Planner,
+  Sweep,
+  Simulator,
+  SessionLayout,
+  Exercise,
+  Instructor,
+  Glossary,
+  NotFound,
+]
+const LATER_AFTER_MS = 5_000
+
 export function App(): JSX.Element {
+  const timer = setTimeout(() => void fetchLater(), LATER_AFTER_MS)
+  onCleanup(() => clearTimeout(timer))
   return (
     <Router>
       <Route path="/simulator/:simulation" component={SessionLayout}>
@@ -55,4 +76,9 @@ function ClusterPages(): JSX.Element {
       <Route path="/nodes/:id" component={Node} />
     </>
   )
+}
+
+/** One after the other; what cannot be had now is asked for again when somebody goes there. */
+async function fetchLater(): Promise<void> {
+  for (const page of LATER) await page.preload().catch(() => {})
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { defineConfig, type Plugin } from 'vite'
+import { build, defineConfig, type HtmlTagDescriptor, type Plugin, type Rolldown } from 'vite'
 import solid from 'vite-plugin-solid'
 
 const ROOT = resolve(import.meta.dirname, '..')
@@ -21,10 +21,34 @@ function packed(): Plugin {
   }
 }
 
+/** The script that stands before all others, with all that it needs in it: shared with the rest it would have to wait for more files. */
+function early(): Plugin {
+  return {
+    name: 'early',
+    apply: 'build',
+    async buildStart() {
+      const built = (await build({
+        configFile: false,
+        logLevel: 'warn',
+        build: { write: false, target: 'es2022', lib: { entry: join(import.meta.dirname, 'early.ts'), formats: ['iife'], name: 'early' } },
+      })) as Rolldown.RolldownOutput[]
+      this.emitFile({ type: 'asset', name: 'early.js', source: built[0]?.output[0].code ?? '' })
+    },
+    transformIndexHtml: {
+      order: 'post',
+      handler(_html, { bundle = {} }): HtmlTagDescriptor[] {
+        const script = Object.values(bundle).find((file) => file.type === 'asset' && file.names.includes('early.js'))
+        if (script === undefined) throw new Error('the early script was not built')
+        return [{ tag: 'script', attrs: { src: `/${script.fileName}`, async: true }, injectTo: 'head-prepend' }]
+      },
+    },
+  }
+}
+
 /** The page is served by the controller under a policy that allows its own files and nothing else, so nothing is put into the markup. */
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [solid(), packed()],
+  plugins: [solid(), early(), packed()],
   worker: { format: 'es' },
   build: {
     outDir: OUT,

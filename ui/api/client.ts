@@ -1,11 +1,11 @@
 /** Requests to the controller: JSON in and out, errors with their fields, and the tag that keeps two people from overwriting each other. */
 import type { Problem } from '../../controller/api/schema/problem.ts'
 import { storedToken } from '../state/token.ts'
+import { takeAhead } from './ahead.ts'
+import { queryText, type Query } from './query-text.ts'
 
 /** An answer must be complete after this long. */
 const ANSWER_WITHIN_MS = 20_000
-
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>
 
 export interface Answer<T> {
   readonly body: T
@@ -69,12 +69,15 @@ export class ApiClient {
     let response: Response
     let text: string
     try {
-      response = await fetch(`${this.base}${path}${queryText(query)}`, {
-        method,
-        headers,
-        signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
-        ...(body === undefined ? {} : { body: typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body) }),
-      })
+      const url = `${this.base}${path}${queryText(query)}`
+      const ask = (): Promise<Response> =>
+        fetch(url, {
+          method,
+          headers,
+          signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
+          ...(body === undefined ? {} : { body: typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body) }),
+        })
+      response = await ((method === 'GET' ? takeAhead(url)?.catch(ask) : undefined) ?? ask())
       text = await response.text()
     } catch (error) {
       if (signal?.aborted === true) throw error
@@ -89,15 +92,6 @@ export class ApiClient {
 /** An id as a part of a path. */
 export function part(id: string): string {
   return id === '.' || id === '..' ? id.replaceAll('.', '%252E') : encodeURIComponent(id)
-}
-
-export function queryText(query: Query): string {
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null && value !== '') parameters.set(name, String(value))
-  }
-  const text = parameters.toString()
-  return text === '' ? '' : `?${text}`
 }
 
 function parsedOr(text: string, type: string | null): unknown {

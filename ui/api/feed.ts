@@ -6,6 +6,7 @@ import { createSignal, onCleanup, type Accessor } from 'solid-js'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import { storedToken } from '../state/token.ts'
+import { takeAhead } from './ahead.ts'
 import { ApiClient, Refused } from './client.ts'
 import type { FeedStatus, FromFeed, ToFeed } from './feed-messages.ts'
 
@@ -47,6 +48,11 @@ export function createFeed(apiBase: string): Feed {
       if (news.length > 0) tell(news)
     }
   }
+  void takeAhead(`${apiBase}/summary`)
+    ?.then(async (answer) => {
+      if (answer.ok && summary() === null) take({ kind: 'summary', summary: (await answer.json()) as SummaryBody, at: Date.now() })
+    })
+    .catch(() => {})
   onCleanup('SharedWorker' in globalThis ? fromWorker(apiBase, take) : byAsking(apiBase, take))
   return {
     status,

@@ -1,5 +1,6 @@
 /** Which cluster the pages speak of: the live one, or that of a simulation session, with the same interface under another address. */
 import { createContext, useContext } from 'solid-js'
+import { LIVE_API } from './live-api.ts'
 
 export interface World {
   /** Where the interface begins: `/api/v1`, or that of a session. */
@@ -11,7 +12,7 @@ export interface World {
   readonly owner: string | null
 }
 
-export const LIVE: World = { apiBase: '/api/v1', pathBase: '', mode: 'live', owner: null }
+export const LIVE: World = { apiBase: LIVE_API, pathBase: '', mode: 'live', owner: null }
 
 export const WorldContext = createContext<World>(LIVE)
 

@@ -46,6 +46,7 @@ export interface ShellProps {
 export function Shell(props: ShellProps): JSX.Element {
   const path = usePath()
   const { mode } = useWorld()
+  const { session } = useCluster()
   const places = (): readonly (readonly Place[])[] =>
     [props.own ?? [], ...PLACES.map((group) => group.filter(({ isLiveOnly }) => mode === 'live' || isLiveOnly !== true))].filter(
       (group) => group.length > 0,
@@ -84,8 +85,11 @@ export function Shell(props: ShellProps): JSX.Element {
       </nav>
       <main id="main" tabindex="-1" class={styles['main']}>
         <SignIn />
-        {props.banner}
-        {props.children}
+        {/* To somebody who is not known every question would be refused. */}
+        <Show when={session.isAsked() && !session.isSignInNeeded()}>
+          {props.banner}
+          {props.children}
+        </Show>
       </main>
     </div>
   )
@@ -139,7 +143,7 @@ function Freshness(): JSX.Element {
   const words = (): string => {
     const since = age()
     if (feed.status() === 'refused') return 'Signed out'
-    if (since === null) return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
+    if (since === null || feed.status() === 'connecting') return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
     if (feed.status() === 'reconnecting') return `Reconnecting · from ${seconds(since)} ago`
     return since > STALE_S ? `Stale ${seconds(since)}` : `${mode === 'live' ? 'Live' : 'Simulated'} · ${seconds(since)} ago`
   }

@@ -4,13 +4,15 @@ import type { SessionBody } from '../../controller/api/schema/sign-in.ts'
 import { ApiClient } from '../api/client.ts'
 import { LIVE, type World } from '../api/world.ts'
 import { whyNot, type Role } from './rights.ts'
-import { storeToken } from './token.ts'
+import { rememberKnown, storeToken } from './token.ts'
 
 export type { Role } from './rights.ts'
 
 export interface Session {
   /** null: not asked yet. */
   readonly who: Accessor<SessionBody | null>
+  /** It was asked, and answered or not. */
+  readonly isAsked: Accessor<boolean>
   /** null: he may; else why not, in words for a button that is disabled. */
   whyNot(least: Role): string | null
   readonly isSignInNeeded: Accessor<boolean>
@@ -22,12 +24,18 @@ export interface Session {
 export function createSession(world: World): Session {
   const api = new ApiClient(LIVE.apiBase)
   const [who, setWho] = createSignal<SessionBody | null>(null)
+  const [isAsked, setAsked] = createSignal(false)
   const ask = async (): Promise<void> => {
-    setWho(await api.get<SessionBody>('/auth/session'))
+    const answer = await api.get<SessionBody>('/auth/session')
+    rememberKnown(answer.caller !== null)
+    setWho(answer)
   }
-  void ask().catch(() => {})
+  void ask()
+    .catch(() => {})
+    .then(() => setAsked(true))
   return {
     who,
+    isAsked,
     ask,
     whyNot: (least) => whyNot(who(), least, world),
     isSignInNeeded: () => who() !== null && who()?.caller === null,

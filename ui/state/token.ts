@@ -9,3 +9,15 @@ export function storeToken(token: string | null): void {
   if (token === null) localStorage.removeItem(KEY)
   else localStorage.setItem(KEY, token)
 }
+
+const KNOWN = 'headroom-was-known'
+
+/** Whether who sat here last was known to the controller, or nobody had to be. */
+export function wasKnown(): boolean {
+  return localStorage.getItem(KNOWN) !== null
+}
+
+export function rememberKnown(isKnown: boolean): void {
+  if (isKnown) localStorage.setItem(KNOWN, 'yes')
+  else localStorage.removeItem(KNOWN)
+}

@@ -1,5 +1,6 @@
 /** What the address of the page asks of the list of tasks. Pure: a value that is none is as if it were not there. */
 import type { TaskQuery } from '../../../controller/api/schema/task.ts'
+import type { Query } from '../../api/query-text.ts'
 
 /** The lists of the page, the first is shown when none is named. */
 export const LISTS = ['running', 'pending', 'completed', 'all'] as const
@@ -14,6 +15,8 @@ export const SORTS = [
 
 export const TEXT_FILTERS = ['q', 'node', 'group', 'owner', 'label'] as const
 export type TextFilter = (typeof TEXT_FILTERS)[number]
+
+const PAGE_ROWS = 100
 
 type Search = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -41,6 +44,11 @@ export function taskQueryOf(search: Search): TaskListQuery {
     cursor: textOf(search['cursor']),
     reason: textOf(search['reason']),
   }
+}
+
+/** What the controller is asked for: a page of the list. */
+export function taskListRequest({ reason: _reason, ...asked }: TaskListQuery): Query {
+  return { ...asked, limit: PAGE_ROWS }
 }
 
 /** Final tasks are kept in the order of their submission, and can be had in no other. */

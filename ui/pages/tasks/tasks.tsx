@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/solid-query'
 import { createMemo, Show, type JSX } from 'solid-js'
 import type { SummaryBody } from '../../../controller/api/schema/summary.ts'
 import type { TaskPage } from '../../../controller/api/schema/task.ts'
-import { queryText } from '../../api/client.ts'
+import { queryText } from '../../api/query-text.ts'
 import { usePath } from '../../api/world.ts'
 import { DataTable } from '../../components/data-table.tsx'
 import { Pager } from '../../components/pager.tsx'
@@ -14,12 +14,11 @@ import { reasonWords } from '../../format/reasons.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { FilterBar } from './filter-bar.tsx'
 import { TASK_COLUMNS } from './task-columns.tsx'
-import { isFiltered, LISTS, taskQueryOf, type ListName } from './task-filter.ts'
+import { isFiltered, LISTS, taskListRequest, taskQueryOf, type ListName } from './task-filter.ts'
 
-const PAGE_ROWS = 100
 const TAB_NAMES: Readonly<Record<ListName, string>> = { running: 'Running', pending: 'Pending', completed: 'Completed', all: 'All' }
 
-export default function Tasks(): JSX.Element {
+export function Tasks(): JSX.Element {
   const { api, feed } = useCluster()
   const path = usePath()
   const [search, setSearch] = useSearchParams()
@@ -28,10 +27,11 @@ export default function Tasks(): JSX.Element {
   const tasks = useQuery(() => ({
     queryKey: ['tasks', 'list', of()],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
-      const { reason, ...asked } = query()
-      const page = await api.get<TaskPage>('/tasks', { ...asked, limit: PAGE_ROWS }, signal)
+      const asked = query()
+      const { reason } = asked
+      const page = await api.get<TaskPage>('/tasks', taskListRequest(asked), signal)
       return {
-        of: JSON.stringify({ ...asked, reason }),
+        of: JSON.stringify(asked),
         page,
         rows: page.items.filter(({ wait }) => reason === null || wait?.reason === reason),
       }
