@@ -99,6 +99,8 @@ export class Pool implements PoolView {
     this.#logs.near.clear()
     this.version += 1
     this.membershipVersion += 1
+    // Who holds is looked at again: the indexes that would say so are gone.
+    this.#nearVersion += 1
   }
 
   /** Grows whenever a task of this shape that fitted nowhere might fit now. */
