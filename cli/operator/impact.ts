@@ -16,13 +16,26 @@ export function impactFields(impact: Impact): readonly Field[] {
     ['schedulable', `${before.effective_schedulable_mib} → ${after.effective_schedulable_mib} MiB`],
     ['over the limit', `${before.over_committed_mib} → ${after.over_committed_mib} MiB`],
     ['below the reserve', `${before.reserve_deficit_mib} → ${after.reserve_deficit_mib} MiB, on ${impact.gpu_over_count} GPUs in all`],
-    ['would now fit', `${pending.would_fit}${some(pending.would_fit_ids)}, each on its own`],
+    ['at once', cycleWords(impact.next_cycle)],
+    ['would now fit', `${pending.would_fit}${some(pending.would_fit_ids)} that fit nowhere now, each on its own`],
     ['could never fit again', `${pending.infeasible}${some(pending.infeasible_ids)}`],
     ['could not return', `${impact.residency_impossible_count}${some(impact.residency_impossible.map(({ task_id: id }) => id))}`],
   ]
   if (pending.cut) fields.push(['looked at', `${pending.looked_at} of ${pending.of} pending tasks; the pass was cut there`])
   fields.push(['forecast', impact.forecast === null ? impact.forecast_unavailable_because : impact.forecast.sentence])
   return fields
+}
+
+/** What the next cycle would decide. */
+function cycleWords(cycle: Impact['next_cycle']): string {
+  if (cycle === null) return '- (too many open tasks for a rehearsal)'
+  const { starts, starts_after_swaps: later, swap_outs: swapOuts, swap_out_mib: mib } = cycle
+  const leave = swapOuts === 0 ? '' : `; ${plural(swapOuts, 'task')} would begin to leave, ${mib} MiB`
+  return `${plural(starts + later, 'pending task')} placed: ${starts} now, ${later} after swaps${leave}`
+}
+
+function plural(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** Null when nothing is. */

@@ -163,7 +163,7 @@ function release(c: Cluster, pool: Pool): void {
 }
 
 /** Who may use the GPU changes, whatever it admits: blocked queues look again. */
-function setHolds(c: Cluster, gpu: LiveGpu, holds: Hold[]): void {
+export function setHolds(c: Cluster, gpu: LiveGpu, holds: Hold[]): void {
   gpu.holds = holds
   for (const pool of gpu.node.pools) pool.version += 1
   c.touchGpu(gpu)

@@ -3,7 +3,7 @@
  * of whom. Evaluated on copies by the rules that the engine itself follows; the live cluster is only read, and nothing is stored.
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
-import type { Config, ConfigFields, Policy } from '../domain/config.ts'
+import type { Config, ConfigFields } from '../domain/config.ts'
 import { policyOf } from '../domain/config.ts'
 import type { Gpu, Node } from '../domain/node.ts'
 import { byCodeUnits } from '../domain/order.ts'
@@ -11,10 +11,12 @@ import type { Placement } from '../domain/task.ts'
 import { effectiveSchedulableMib } from '../domain/vram.ts'
 import { besideNoswapMib } from '../scheduler/feasible.ts'
 import type { Cluster } from './cluster.ts'
-import type { Overrides } from './cluster-commands.ts'
 import { overridesAfter, plannedConfig } from './cluster-commands.ts'
 import type { Answer, NodeConfigChange } from './commands.ts'
+import type { ForkSettings } from './fork.ts'
 import type { LiveNode } from './live.ts'
+import type { CycleImpact } from './impact-cycle.ts'
+import { cycleImpact } from './impact-cycle.ts'
 import type { PendingImpact } from './impact-pending.ts'
 import { pendingImpact } from './impact-pending.ts'
 import type { NodeCopy, NodeSettings, Otherwise } from './what-if.ts'
@@ -71,6 +73,8 @@ export interface Impact {
   readonly gpusOver: Named<GpuOver>
   readonly residencyImpossible: Named<ResidencyImpossible>
   readonly pending: PendingImpact
+  /** Null when the cluster is too large for it. */
+  readonly nextCycle: CycleImpact | null
 }
 
 /** What a dry run answers: the thing as it would be, and what that would do. */
@@ -83,7 +87,7 @@ export function planConfig(c: Cluster, change: Partial<ConfigFields>, now: Insta
   const planned = plannedConfig(c.config, change)
   if (!planned.ok) return planned
   const { value } = planned
-  return { ok: true, value: { value, impact: impactOf(c, { policy: policyOf(value.fields), overridesOf: (node) => node }, now) } }
+  return { ok: true, value: { value, impact: impactOf(c, { config: value, overridesOf: (node) => node }, now) } }
 }
 
 export function planNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChange, now: Instant): Answer<Planned<Node>> {
@@ -92,16 +96,12 @@ export function planNodeConfig(c: Cluster, nodeId: string, change: NodeConfigCha
   const overrides = overridesAfter(node, change)
   const overridesOf = (each: LiveNode) => (each === node ? overrides : each)
   const value: Node = { ...nodeOtherwise(node, { settings: settingsOn(overrides, c.policy) }), ...overrides }
-  return { ok: true, value: { value, impact: impactOf(c, { policy: c.policy, overridesOf }, now) } }
+  return { ok: true, value: { value, impact: impactOf(c, { config: c.config, overridesOf }, now) } }
 }
 
-/** The policy as it would be, and on which nodes which overrides. */
-interface Proposal {
-  readonly policy: Policy
-  readonly overridesOf: (node: LiveNode) => Overrides
-}
-
-function impactOf(c: Cluster, { policy, overridesOf }: Proposal, now: Instant): Impact {
+function impactOf(c: Cluster, proposal: ForkSettings, now: Instant): Impact {
+  const { overridesOf } = proposal
+  const policy = policyOf(proposal.config.fields)
   const hasOtherRipeness = policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
   const ripeness = hasOtherRipeness ? { ripeness: { policy, at: now } } : {}
   const otherwiseOn = (node: LiveNode): Otherwise => ({ settings: settingsOn(overridesOf(node), policy), ...ripeness })
@@ -121,6 +121,7 @@ function impactOf(c: Cluster, { policy, overridesOf }: Proposal, now: Instant): 
     gpusOver: named(nodes.flatMap(({ copy }) => copy.gpus.flatMap(overOn))),
     residencyImpossible: named(nodes.flatMap(({ copy }) => stuckOn(copy))),
     pending: pendingImpact(c, policy, otherwiseOn, now),
+    nextCycle: cycleImpact(c, proposal, now),
   }
 }
 

@@ -19,6 +19,18 @@ const changeArb: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
   fc.record({ max_tasks_per_gpu: fc.constantFrom(1, 2, 64), idle_swap_out_seconds: fc.constantFrom(1, 300, 1000) }),
   fc.record({ max_residency_seconds: fc.constantFrom(null, 60), placement_strategy: fc.constantFrom('spread', 'best_fit', 'fifo') }),
 )
+const roomierArb: fc.Arbitrary<Partial<ConfigFields>> = fc.oneof(
+  fc.record({ default_vram_overcommit_percent: fc.constantFrom(20, 50, 100, 300) }),
+  fc.record({ default_vram_overcommit_percent: fc.constantFrom(100, 300), idle_swap_out_seconds: fc.constantFrom(100, 400) }),
+  changeArb,
+)
+/** Whoever waits for a GPU has one or waits on; whoever has one uses it no more, and may leave. */
+const ALL_IDLE: readonly Step[] = [
+  { do: 'cycle' },
+  { do: 'start-all' },
+  ...Array.from({ length: 12 }, (_, pick) => ({ do: 'wants' as const, pick, wants: false, idleSeconds: 0 })),
+  { do: 'advance', seconds: 310 },
+]
 /** More than fits, so that some wait. */
 const crowdArb = stepsArb(30).map((steps) => steps.filter((step) => step.do === 'submit'))
 const nodeChangeArb = fc.record({
@@ -66,6 +78,37 @@ describe('the dry run of a change', () => {
       expect(pending.wouldFit).toBe(expected.length)
     })
     holds(property, 300, FILE)
+  })
+
+  it('foretells the next cycle: who starts, who is made room for, and who leaves', () => {
+    const property = fc.property(fleetShapeArb, stepsArb(20), crowdArb, crowdArb, roomierArb, (shape, early, crowd, others, change) => {
+      const fleet = { ...shape, config: { ...shape.config, default_vram_overcommit_percent: 0 } }
+      const b = after(fleet, [...early, ...crowd, ...ALL_IDLE, ...others])
+      const { nextCycle } = planned(planConfig(b.cluster, change, b.now)).impact
+      const before = b.tasks.map(({ placement, claim }) => ({ placement, residency: placement?.residency, owns: claim?.owns === true }))
+      b.configure(change)
+      b.cycle()
+      const then = { starts: 0, startsAfterSwaps: 0, swapOuts: 0, swapOutMib: 0, taskIds: [] as string[] }
+      b.tasks.forEach(({ spec, placement, claim }, place) => {
+        const was = before[place]
+        if (was?.placement !== null && was?.placement !== undefined) {
+          if (was.residency === 'swapping_out' || placement?.residency !== 'swapping_out') return
+          then.swapOuts += 1
+          then.swapOutMib += placement.demandMib * placement.gpus.length
+          return
+        }
+        if (placement !== null) then.starts += 1
+        else if (claim?.owns === true && was?.owns !== true) then.startsAfterSwaps += 1
+        else return
+        then.taskIds.push(spec.id)
+      })
+      expect(nextCycle).toEqual(then)
+      seen.starts += then.starts
+      seen.afterSwaps += then.startsAfterSwaps
+    })
+    const seen = { starts: 0, afterSwaps: 0 }
+    holds(property, 600, FILE)
+    expect(Math.min(seen.starts, seen.afterSwaps)).toBeGreaterThan(5)
   })
 
   it('changes nothing', () => {

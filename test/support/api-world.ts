@@ -57,6 +57,7 @@ const NO_IMPACT: Impact = {
   gpusOver: NOBODY,
   residencyImpossible: NOBODY,
   pending: { wouldFit: 0, wouldFitIds: [], infeasible: 0, infeasibleIds: [], lookedAt: 0, of: 0 },
+  nextCycle: null,
 }
 
 /** 2026-01-02T03:04:05.678Z */

@@ -40,6 +40,7 @@ describe('a dry run of PUT /config', () => {
     const { id } = (await api.send('POST', '/tasks', { vram_mib: 48_000 })).body
     const lowered = await put({ safety_reserve_mib: 1000 }, '?dry_run=true')
     expect(lowered.body.impact.pending).toMatchObject({ would_fit: 1, would_fit_ids: [id], infeasible: 0, looked_at: 1, of: 1, cut: false })
+    expect(lowered.body.impact.next_cycle).toEqual({ starts: 1, starts_after_swaps: 0, task_ids: [id], swap_outs: 0, swap_out_mib: 0 })
     await put({ safety_reserve_mib: 1000, max_tasks_per_gpu: 1 })
     const { body } = await api.send('POST', '/tasks', { vram_mib: 47_000, gpu_count: 2 })
     const raised = await put({ safety_reserve_mib: 4096 }, '?dry_run=true')

@@ -44,6 +44,14 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
         </table>
       </div>
       <ul>
+        <Show when={props.impact.next_cycle}>
+          {(cycle) => (
+            <li>
+              At once {whole(cycle().starts)} waiting tasks would start, and {whole(cycle().starts_after_swaps)} more once others have left;{' '}
+              {whole(cycle().swap_outs)} tasks with {mib(cycle().swap_out_mib)} would begin to leave.
+            </li>
+          )}
+        </Show>
         <li>
           {whole(props.impact.pending.would_fit)} waiting tasks would fit that fit nowhere now
           <Show when={props.impact.pending.cut}> (of the first {whole(props.impact.pending.looked_at)} looked at)</Show>.

@@ -1,9 +1,13 @@
 import type { Impact, ImpactFigures, NodeImpact } from '../../engine/impact.ts'
+import type { CycleImpact } from '../../engine/impact-cycle.ts'
 import type { ChangePart } from '../forecasts.ts'
 import type { ImpactBody } from '../schema/impact.ts'
 
 /** @param forecast of the simulator */
-export function presentImpact({ total, nodes, gpusOver, residencyImpossible, pending }: Impact, forecast: ChangePart): ImpactBody {
+export function presentImpact(
+  { total, nodes, gpusOver, residencyImpossible, pending, nextCycle }: Impact,
+  forecast: ChangePart,
+): ImpactBody {
   return {
     total: { before: presentFigures(total.before), after: presentFigures(total.after) },
     nodes: nodes.named.map(presentNodeImpact),
@@ -34,8 +38,13 @@ export function presentImpact({ total, nodes, gpusOver, residencyImpossible, pen
       of: pending.of,
       cut: pending.lookedAt < pending.of,
     },
+    next_cycle: nextCycle === null ? null : presentCycle(nextCycle),
     ...forecast,
   }
+}
+
+function presentCycle({ starts, startsAfterSwaps, taskIds, swapOuts, swapOutMib }: CycleImpact): ImpactBody['next_cycle'] {
+  return { starts, starts_after_swaps: startsAfterSwaps, task_ids: taskIds, swap_outs: swapOuts, swap_out_mib: swapOutMib }
 }
 
 function presentNodeImpact({ nodeId, name, before, after }: NodeImpact): ImpactBody['nodes'][number] {

@@ -53,13 +53,23 @@ const StuckSchema = Type.Object({
 })
 
 const PendingImpactSchema = Type.Object({
-  would_fit: count('Fit somewhere then and nowhere now, each on its own: what tasks ahead of it take is not counted'),
+  would_fit: count(
+    'Fit somewhere then and nowhere now, each on its own: what tasks ahead of it take or reserve is not counted, see next_cycle',
+  ),
   would_fit_ids: list(Type.String(), { description: 'At most 20 are named' }),
   infeasible: count('Could never be placed then, and could now'),
   infeasible_ids: list(Type.String(), { description: 'At most 20 are named' }),
   looked_at: count('How many were looked at, in order of submission'),
   of: count('How many wait'),
   cut: Type.Boolean({ description: 'The pass took too long and was ended: the counts are about those looked at' }),
+})
+
+const NextCycleSchema = Type.Object({
+  starts: count('Pending tasks that would get their GPUs at once'),
+  starts_after_swaps: count('Pending tasks for which others would begin to leave; they start when these have left'),
+  task_ids: list(Type.String(), { description: 'Of both, in order of submission; at most 20 are named' }),
+  swap_outs: count('Placed tasks that would begin to leave, for whomever'),
+  swap_out_mib: mib('What these hold on all their GPUs'),
 })
 
 export const ImpactSchema = Type.Object({
@@ -71,6 +81,7 @@ export const ImpactSchema = Type.Object({
   residency_impossible: list(StuckSchema, { description: 'Placed tasks that could not become resident again; at most 20' }),
   residency_impossible_count: count('How many tasks could not'),
   pending: PendingImpactSchema,
+  next_cycle: objectOrNull(NextCycleSchema, 'What would be decided at once, in order of the queue; null above 10,000 open tasks'),
   forecast: objectOrNull(ChangeForecastSchema, 'The same workload run on with and without the change; null when it was not simulated'),
   forecast_unavailable_because: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Why forecast is null' }),
 })
