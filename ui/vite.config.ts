@@ -57,6 +57,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
+    // On a slow machine it would say which plugin was slow, to somebody who only wants the page.
+    rolldownOptions: { checks: { pluginTimings: false } },
   },
   server: { proxy: { '/api': process.env['HEADROOM_URL'] ?? 'http://127.0.0.1:30080' } },
 })
