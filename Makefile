@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui screenshots bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep accept test-faults test-durability test-hostile mutants
+.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui screenshots bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep bench-ui accept test-faults test-durability test-hostile mutants
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -135,6 +135,9 @@ browser:
 
 test-ui: install ui browser ## the page in a real browser, against a live simulated fleet (ARGS="test/ui/tasks.test.ts")
 	vitest run $(or $(ARGS),test/ui)
+
+bench-ui: install ui broker browser ## the page before 10,000 GPUs and 100,000 tasks: first page, first tile, a tick, half an hour's heap; wants a quiet machine (ARGS="crowded heap")
+	@exec node test/bench/ui/main.ts $(ARGS)
 
 fidelity: install broker ## the same scenarios in virtual time and on real processes: decisions and figures side by side; 4 minutes, wants a quiet machine (ARGS="FILE …")
 	@exec node test/fidelity/main.ts $(ARGS)

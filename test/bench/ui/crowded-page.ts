@@ -1,0 +1,97 @@
+/**
+ * The page of a controller with 1,250 servers of 8 GPUs, simulated, whose tasks come and go, and 100,000 tasks that wait: the first page of these tasks,
+ * the first tile of the dashboard on a slow computer, and what each second of the dashboard takes.
+ */
+import { MAPPED_HOST, TestBrowser } from '../../support/browser.ts'
+import { LiveCluster, until } from '../../support/live-cluster.ts'
+import { answersPerSecond, requestBytes } from '../rest/closed-loop.ts'
+import type { Reading } from '../targets.ts'
+import { shownWithin, type Shown } from './shown.ts'
+import { secondsOfMainThread } from './main-thread.ts'
+import type { UiMeasure } from './ui-targets.ts'
+
+const NODES = 1_250
+const PENDING = 100_000
+const UP_WITHIN_MS = 180_000
+const ROUNDS = 7
+const SLOWED = 4
+const WATCHED_MS = 40_000
+/** One of them fills a GPU. */
+const TASK = { vram_mib: 38_000, noswap: 1, command: ['serve'] }
+/** 33 tasks a second end, and as many are started. */
+const TASK_TIME = '5m'
+const FLEET = `scenario: crowded-page
+version: 1
+seed: 1
+fleet:
+  - { count: ${NODES}, name: "sim-{i}", gpus: 8, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
+`
+const LIST = { path: '/tasks?tab=pending', selector: '[aria-label=Tasks] tbody tr' }
+const TILE = { path: '/', selector: '[aria-label="GPUs up"] > p' }
+
+interface Summary {
+  readonly nodes: { readonly up: number }
+  readonly tasks: { readonly by_list: { readonly pending: number } }
+}
+
+export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[]> {
+  // NODE_OPTIONS for the controller alone: --cpu-prof.
+  const env = { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, NODE_OPTIONS: process.env['CONTROLLER_NODE_OPTIONS'] ?? '' }
+  const cluster = await LiveCluster.start(env)
+  const browser = await TestBrowser.start()
+  try {
+    await cluster.startFleet(FLEET, '--task-time', TASK_TIME)
+    await fill(cluster)
+    const url = cluster.url.replace('127.0.0.1', MAPPED_HOST)
+    const lists = await rounds(() => shownWithin(browser, url, LIST))
+    const tiles = await rounds(() => shownWithin(browser, url, { ...TILE, slowed: SLOWED }))
+    const { perSecondMs, longestMs } = await secondsOfMainThread(browser, url, WATCHED_MS)
+    const [list, tile] = [middle(lists), middle(tiles)]
+    const { pending } = (await cluster.get<Summary>('/summary')).tasks.by_list
+    return [
+      { name: 'first_page_ms', value: list.ms, note: `${pending} tasks wait; nothing cached; ${spread(lists)}` },
+      { name: 'page_rows', value: Math.max(...lists.map(({ rows }) => rows)), note: 'in the document' },
+      { name: 'first_tile_ms', value: tile.ms, note: `CPU ${SLOWED} × slower, nothing cached; ${spread(tiles)}` },
+      { name: 'first_script_kib', value: tile.scriptBytes / 1024, note: 'as they came over the wire, with the shared worker' },
+      {
+        name: 'tick_ms',
+        value: Math.max(...perSecondMs),
+        note:
+          `CPU time of the main thread in the worst of ${perSecondMs.length} seconds of the dashboard, a tick and all else; median ` +
+          `${sorted(perSecondMs)[perSecondMs.length >> 1]?.toFixed(1)} ms, longest task ${longestMs.toFixed(1)} ms`,
+      },
+    ]
+  } finally {
+    await browser.end()
+    await cluster.end()
+  }
+}
+
+/** Every GPU has its task, and so many more wait. */
+async function fill(cluster: LiveCluster): Promise<void> {
+  const summary = (): Promise<Summary> => cluster.get<Summary>('/summary')
+  await until('the servers are up', async () => (await summary()).nodes.up >= NODES, UP_WITHIN_MS)
+  const request = requestBytes('POST', '/api/v1/tasks', TASK)
+  const load = { port: Number(new URL(cluster.url).port), request, status: 201, connections: 64, forMs: 1_000 }
+  while ((await summary()).tasks.by_list.pending < PENDING) await answersPerSecond(load)
+}
+
+async function rounds(measure: () => Promise<Shown>): Promise<readonly Shown[]> {
+  const all: Shown[] = []
+  while (all.length < ROUNDS) all.push(await measure())
+  return all
+}
+
+function middle(all: readonly Shown[]): Shown {
+  return all.toSorted((a, b) => a.ms - b.ms)[all.length >> 1] as Shown
+}
+
+function spread(all: readonly Shown[]): string {
+  return `median of ${all.length}: ${sorted(all.map(({ ms }) => ms))
+    .map((ms) => ms.toFixed(0))
+    .join(' ')}`
+}
+
+function sorted(values: readonly number[]): readonly number[] {
+  return values.toSorted((a, b) => a - b)
+}
