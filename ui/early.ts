@@ -11,24 +11,25 @@ const WITHIN_MS = 20_000
 const answers = new Map<string, Promise<Response>>()
 globalThis.headroomAhead = { at: performance.now(), answers }
 
-const session = ahead(`${LIVE_API}/auth/session`)
-const requests = firstRequests(location.pathname, location.search)
-if (wasKnown()) requests.forEach(ahead)
-else {
-  // What would be refused is not asked: the browser would tell of it in its console.
-  void session
-    .then(async (answer) => {
-      if (((await answer.clone().json()) as SessionBody).caller !== null) requests.forEach(ahead)
-    })
-    .catch(() => {})
+const session = ask(`${LIVE_API}/auth/session`)
+announce(`${LIVE_API}/auth/session`, session)
+const isKnown = wasKnown()
+for (const url of firstRequests(location.pathname, location.search))
+  announce(url, isKnown ? ask(url) : session.then(requireKnown).then(() => ask(url)))
+
+/** Whoever takes one that fails asks himself. */
+function announce(url: string, answer: Promise<Response>): void {
+  answer.catch(() => {})
+  answers.set(url, answer)
 }
 
-function ahead(url: string): Promise<Response> {
+/** What would be refused is not asked: the browser would tell of it in its console. */
+async function requireKnown(answer: Response): Promise<void> {
+  if (((await answer.clone().json()) as SessionBody).caller === null) throw new Error('nobody is signed in')
+}
+
+function ask(url: string): Promise<Response> {
   const token = storedToken()
   const headers = { accept: 'application/json', ...(token === null ? {} : { authorization: `Bearer ${token}` }) }
-  const answer = fetch(url, { headers, signal: AbortSignal.timeout(WITHIN_MS) })
-  answers.set(url, answer)
-  // Who takes it asks anew.
-  answer.catch(() => {})
-  return answer
+  return fetch(url, { headers, signal: AbortSignal.timeout(WITHIN_MS) })
 }

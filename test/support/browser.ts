@@ -66,11 +66,12 @@ export async function watched(page: Page): Promise<WatchedPage> {
   return { page, faults }
 }
 
-/** Findings of axe that are serious or critical, one line each. */
-export async function accessibilityFaults(page: Page): Promise<readonly string[]> {
+/** Findings of axe that are serious or critical, one line each. @param rules only these; left out: all. */
+export async function accessibilityFaults(page: Page, rules?: readonly string[]): Promise<readonly string[]> {
   // The policy lets no script be added to the markup; the debugger may run one.
-  await page.evaluate(axe.source)
-  const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+  if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(axe.source)
+  const options = { resultTypes: ['violations'], ...(rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } }) }
+  const { violations } = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
     readonly violations: readonly {
       readonly id: string
       readonly impact: string
@@ -87,6 +88,29 @@ export async function accessibilityFaults(page: Page): Promise<readonly string[]
           .map(({ target }) => JSON.stringify(target))
           .join(', ')}`,
     )
+}
+
+const WIDTHS = [390, 1440] as const
+const SCHEMES = ['dark', 'light'] as const
+
+/**
+ * What is wrong with a page, wide and narrow, dark and light, one line each: what can be scrolled sideways, and the findings of axe. The page is loaded
+ * once and stays where it is; of axe's rules that about contrast alone depends on the colours, so the others are looked at once at each width.
+ */
+export async function faultsInEveryLook(page: Page): Promise<readonly string[]> {
+  const faults: string[] = []
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const colorScheme of SCHEMES) {
+      await page.emulateMedia({ colorScheme })
+      const sideways = await sidewaysPixels(page)
+      const found = await accessibilityFaults(page, colorScheme === SCHEMES[0] ? undefined : ['color-contrast'])
+      faults.push(
+        ...[...(sideways > 0 ? [`${sideways} px to scroll sideways`] : []), ...found].map((each) => `${width} ${colorScheme}: ${each}`),
+      )
+    }
+  }
+  return faults
 }
 
 /** Whether something is wider than the window. */

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { BrowserContext, Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
+import type { EventPage } from '../../controller/api/schema/event.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import { firstRequests } from '../../ui/api/first-requests.ts'
 import { mib, percent, whole } from '../../ui/format/figures.ts'
 import { CHROMIUM } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
@@ -27,6 +29,29 @@ async function open(context: BrowserContext): Promise<Page> {
   await page.locator('#freshness[data-status=live]').waitFor()
   await page.locator('[data-revision]').waitFor()
   return page
+}
+
+/** Takes down the numbers of the events that the shared worker tells a page of, before the page sees them. */
+const HEAR_SEQS = `(() => {
+  const heard = (globalThis.heardSeqs = [])
+  globalThis.SharedWorker = class extends SharedWorker {
+    constructor(...how) {
+      super(...how)
+      this.port.addEventListener('message', ({ data }) => {
+        if (data.kind === 'events') heard.push(...data.events.map(({ seq }) => seq))
+      })
+    }
+  }
+})()`
+
+const heardBy = (page: Page) => page.evaluate<number[]>('heardSeqs')
+const lastSeq = async () => (await getJson<EventPage>(`${ui.served.url}/api/v1/events?limit=1`)).last_seq
+const shownSeqs = (page: Page) =>
+  page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => Number((row as { id: string }).id.replace('event-', ''))))
+
+async function submitted(name: string): Promise<void> {
+  const body = JSON.stringify({ name, vram_mib: 900_000, command: ['x'] })
+  await fetch(`${ui.served.url}/api/v1/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
 }
 
 async function tile(page: Page, name: string): Promise<string> {
@@ -83,17 +108,50 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     await context.close()
   })
 
+  test('what the page shows first is asked for by the script that stands before it, and is what the page wants', async () => {
+    for (const path of ['/', '/tasks?tab=pending&sort=oldest']) {
+      const { page } = await ui.browser.page()
+      const asked: string[] = []
+      page.on('request', (request) => asked.push(request.url().replace(ui.url, '')))
+      await page.goto(`${ui.url}${path}`)
+      await page.locator('#freshness[data-status=live]').waitFor()
+      const { pathname, search } = new URL(path, ui.url)
+      expect(asked).toEqual(expect.arrayContaining(['/api/v1/auth/session', ...firstRequests(pathname, search)]))
+      // Who asks for the very same takes the answer; what nobody asks for would stay.
+      await expect.poll(() => page.evaluate<string[]>('[...headroomAhead.answers.keys()]')).toEqual([])
+      await page.context().close()
+    }
+  })
+
   test('the controller is killed: the page says so and keeps its figures; it comes back by itself', { timeout: 90_000 }, async () => {
     const context = await ui.browser.context()
+    await context.addInitScript(HEAR_SEQS)
     const page = await open(context)
     await page.evaluate('window.isTheSamePage = true')
+    const log = await context.newPage()
+    await log.goto(`${ui.url}/events`)
+    await log.locator('tbody tr').first().waitFor()
     const physical = await tile(page, 'Physical VRAM')
+    await submitted('before')
+    await expect.poll(() => heardBy(page)).toContain(await lastSeq())
     await ui.kill()
     await page.locator('#freshness[data-status=reconnecting]').waitFor({ timeout: 3_000 })
     expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · from .+ ago$/)
     expect(await tile(page, 'Physical VRAM')).toBe(physical)
     await ui.startAgain()
     await page.locator('#freshness[data-status=live]').waitFor({ timeout: 5_000 })
+    await submitted('afterwards')
+    const last = await lastSeq()
+    for (const tab of [page, log]) {
+      await expect.poll(async () => (await heardBy(tab)).at(-1)).toBeGreaterThanOrEqual(last)
+      // Each event once and none left out: they are numbered one after the other.
+      const heard = await heardBy(tab)
+      expect(heard).toEqual(heard.map((_, at) => (heard[0] ?? 0) + at))
+    }
+    await log.getByRole('button', { name: /^\d+ new$/ }).click()
+    await expect.poll(() => shownSeqs(log).then((seqs) => seqs[0])).toBeGreaterThanOrEqual(last)
+    const shown = await shownSeqs(log)
+    expect(shown).toEqual(shown.map((_, at) => (shown[0] ?? 0) - at))
     expect(await page.evaluate('window.isTheSamePage')).toBe(true)
     await context.close()
   })

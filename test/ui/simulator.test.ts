@@ -4,7 +4,7 @@
  */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, sidewaysPixels, TestBrowser, type PageOptions } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, faultsInEveryLook, MAPPED_HOST, TestBrowser, type PageOptions } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { serve, type Served } from '../support/served.ts'
 
@@ -206,18 +206,17 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
     await page.context().close()
   })
 
-  test('pages of a session are accessible, wide and narrow, light and dark', { timeout: 60_000 }, async () => {
-    const id = await opened()
-    await ask('POST', `/simulations/${id}/seek`, { virtual_seconds: 1800 })
-    for (const options of [{ colorScheme: 'light' }, { width: 390, colorScheme: 'dark' }] as const) {
-      const { page, faults } = await as('instructor', `/simulator/${id}/instructor`, options)
-      await page.getByRole('region', { name: 'Break something' }).waitFor()
-      await page.locator('#freshness[data-status=live]').waitFor()
-      expect(await sidewaysPixels(page)).toBeLessThanOrEqual(0)
-      expect(await accessibilityFaults(page)).toEqual([])
+  test('who is not known is asked to sign in on every page, and nothing else is asked for', { timeout: 60_000 }, async () => {
+    for (const path of ['/', '/tasks', '/simulator']) {
+      const { page, faults } = await browser.page()
+      const asked: string[] = []
+      page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+      await page.goto(`${url}${path}`)
+      await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+      if (path === '/') expect(await faultsInEveryLook(page)).toEqual([])
+      expect(asked.filter((each) => each.startsWith('/api/'))).toEqual(['/api/v1/auth/session'])
       expect(faults).toEqual([])
       await page.context().close()
     }
-    await ask('DELETE', `/simulations/${id}`)
   })
 })

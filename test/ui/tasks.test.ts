@@ -143,6 +143,40 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
+  test('noswap, swap-out and swap-in, hold and release, and output, by keyboard alone', async () => {
+    // Its work is idle soon, and for longer than the past that the simulated fleet begins with.
+    const id = await submit('by-hand', { vram_mib: 2_000, priority: 0, command: ['headroom', 'work', 'busy=1s', 'idle=30d'] })
+    const waits = await submit('waits-by-hand')
+    const task = (which = id) => getJson<TaskBody>(`${api}/tasks/${which}`)
+    await expect.poll(async () => (await task()).placement?.wants_gpu, { timeout: 20_000 }).toBe(false)
+    const { page, faults } = await open(`/tasks/${id}`)
+    const act = async (name: string): Promise<void> => {
+      const button = page.getByRole('button', { name, exact: true })
+      await button.and(page.locator(':not([aria-disabled=true])')).waitFor()
+      await button.press('Enter')
+      await page.getByRole('alertdialog').getByRole('button', { name, exact: true }).press('Enter')
+      await page.getByRole('alertdialog').waitFor({ state: 'detached' })
+    }
+    await act('Swap out')
+    await expect.poll(async () => (await task()).residency).toBe('swapped_out')
+    await act('Swap in')
+    await expect.poll(async () => (await task()).residency).toBe('resident')
+    await act('Set noswap 1')
+    await expect.poll(async () => (await task()).noswap).toBe(1)
+    await act('Set noswap 0')
+    await expect.poll(async () => (await task()).noswap).toBe(0)
+    await page.getByRole('button', { name: 'Read' }).press('Enter')
+    await page.getByRole('alert').getByText('The fleet is simulated: its tasks are models and write nothing.').waitFor()
+    await page.goto(`${ui.url}/tasks/${waits}`)
+    await act('Hold')
+    await expect.poll(async () => (await task(waits)).held).toBe(true)
+    await act('Release')
+    await expect.poll(async () => (await task(waits)).held).toBe(false)
+    // The browser tells of the output that there is none of.
+    expect(faults.filter((fault) => !fault.includes('409'))).toEqual([])
+    await page.context().close()
+  })
+
   test('a placed task leads to the decision that placed it', async () => {
     const running = await getJson<TaskPage>(`${api}/tasks?state=running&limit=1`)
     const id = running.items[0]?.id as string

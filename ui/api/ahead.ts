@@ -12,7 +12,7 @@ declare global {
 }
 
 /** Afterwards it is asked for anew: a page shows nothing old as new. */
-const YOUNG_MS = 5_000
+const YOUNG_MS = 30_000
 
 /** Once: the next one asks himself. */
 export function takeAhead(url: string): Promise<Response> | null {

@@ -5,7 +5,9 @@ export type Theme = 'system' | 'light' | 'dark'
 const KEY = 'headroom-theme'
 const THEMES: readonly Theme[] = ['system', 'light', 'dark']
 
-const [theme, setTheme] = createRoot(() => createSignal<Theme>(stored()))
+// Not equal to itself: charts have to be drawn anew also when the system goes from light to dark.
+const [theme, setTheme] = createRoot(() => createSignal<Theme>(stored(), { equals: false }))
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setTheme(theme()))
 apply(theme())
 
 export { theme }

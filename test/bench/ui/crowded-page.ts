@@ -16,10 +16,12 @@ const UP_WITHIN_MS = 180_000
 const ROUNDS = 7
 const SLOWED = 4
 const WATCHED_MS = 40_000
-/** One of them fills a GPU. */
-const TASK = { vram_mib: 38_000, noswap: 1, command: ['serve'] }
-/** 33 tasks a second end, and as many are started. */
-const TASK_TIME = '5m'
+/** One of them fills a GPU. They end one after the other: some 50 a second, and as many are started. */
+const taskFor = (seconds: number) => ({ vram_mib: 38_000, noswap: 1, command: ['headroom', 'work', `busy=${seconds}s`] })
+const SHORTEST_S = 15
+const LENGTHS = 300
+/** So long tasks of one length are sent while GPUs are free: the first 10,000, which start at once, have many. */
+const SLICE_MS = 50
 const FLEET = `scenario: crowded-page
 version: 1
 seed: 1
@@ -40,9 +42,10 @@ export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[
   const cluster = await LiveCluster.start(env)
   const browser = await TestBrowser.start()
   try {
-    await cluster.startFleet(FLEET, '--task-time', TASK_TIME)
+    await cluster.startFleet(FLEET)
     await fill(cluster)
     const url = cluster.url.replace('127.0.0.1', MAPPED_HOST)
+    console.log(`${NODES * 8} GPUs are up, ${PENDING} tasks wait`)
     const lists = await rounds(() => shownWithin(browser, url, LIST))
     const tiles = await rounds(() => shownWithin(browser, url, { ...TILE, slowed: SLOWED }))
     const { perSecondMs, longestMs } = await secondsOfMainThread(browser, url, WATCHED_MS)
@@ -71,9 +74,12 @@ export async function measureCrowdedPage(): Promise<readonly Reading<UiMeasure>[
 async function fill(cluster: LiveCluster): Promise<void> {
   const summary = (): Promise<Summary> => cluster.get<Summary>('/summary')
   await until('the servers are up', async () => (await summary()).nodes.up >= NODES, UP_WITHIN_MS)
-  const request = requestBytes('POST', '/api/v1/tasks', TASK)
-  const load = { port: Number(new URL(cluster.url).port), request, status: 201, connections: 64, forMs: 1_000 }
-  while ((await summary()).tasks.by_list.pending < PENDING) await answersPerSecond(load)
+  const load = { port: Number(new URL(cluster.url).port), status: 201, connections: 64 }
+  for (let [slice, pending] = [0, 0]; pending < PENDING; slice++) {
+    const request = requestBytes('POST', '/api/v1/tasks', taskFor(SHORTEST_S + ((slice * 7) % LENGTHS)))
+    await answersPerSecond({ ...load, request, forMs: pending === 0 ? SLICE_MS : 1_000 })
+    pending = (await summary()).tasks.by_list.pending
+  }
 }
 
 async function rounds(measure: () => Promise<Shown>): Promise<readonly Shown[]> {
