@@ -10,8 +10,14 @@ const PROBLEM_TYPE = 'application/problem+json'
 export function replyWithProblems(app: FastifyInstance, paths: KnownPaths): void {
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply))
   app.setNotFoundHandler((request, reply) => sendProblem(noRoute(request, paths), request, reply))
-  // Before the body is read: a wrong path is the first thing to say, whatever was sent to it.
-  app.addHook('preParsing', (request, _reply, _payload, done) => done(request.is404 ? noRoute(request, paths) : null))
+}
+
+/**
+ * Before the body is read: a wrong path is the first thing to say, whatever was sent to it.
+ * @throws ApiProblem when the request leads nowhere.
+ */
+export function requireRoute(request: FastifyRequest, paths: KnownPaths): void {
+  if (request.is404) throw noRoute(request, paths)
 }
 
 /** Also called for a path that cannot be decoded, where no hook runs. */

@@ -4,14 +4,21 @@ interface QuerySchema {
   readonly properties?: Readonly<Record<string, { readonly type?: unknown }>>
 }
 
+/** Changes a query in place. What could not be read is left for the schema to refuse. */
+export type QueryReader = (query: Record<string, unknown>) => void
+
 const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/
 
-/** Changes `query` in place. What could not be read is left for the schema to refuse. */
-export function readQueryValues(query: Record<string, unknown>, schema: QuerySchema): void {
-  for (const [name, { type }] of Object.entries(schema.properties ?? {})) {
-    const value = query[name]
-    if (typeof value !== 'string') continue
-    if (type === 'integer' && INTEGER.test(value)) query[name] = Number(value)
-    if (type === 'boolean' && (value === 'true' || value === 'false')) query[name] = value === 'true'
+/** @returns null when all parameters are texts. */
+export function queryReader(schema: QuerySchema): QueryReader | null {
+  const typed = Object.entries(schema.properties ?? {}).filter(([, { type }]) => type === 'integer' || type === 'boolean')
+  if (typed.length === 0) return null
+  return (query) => {
+    for (const [name, { type }] of typed) {
+      const value = query[name]
+      if (typeof value !== 'string') continue
+      if (type === 'integer' && INTEGER.test(value)) query[name] = Number(value)
+      if (type === 'boolean' && (value === 'true' || value === 'false')) query[name] = value === 'true'
+    }
   }
 }

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiApp } from './context.ts'
 import { callerOf } from './caller.ts'
+import { InFlight } from './in-flight.ts'
 import { FAST_SECONDS, Histogram } from './prometheus/instruments.ts'
 import { gauge, type Metrics } from './prometheus/metrics.ts'
 
@@ -13,9 +14,18 @@ const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Said so often by every lease that a line for each would drown the rest. */
 const FREQUENT_ROUTES: ReadonlySet<string> = new Set(['/api/v1/tasks/:task_id/keepalive'])
 
-export function recordRequests(app: ApiApp, metrics: Metrics): void {
+/** What is told to it of every request. */
+export interface RequestRecorder {
+  came(request: FastifyRequest): void
+  /** @param payload as it will be sent */
+  answering(reply: FastifyReply, payload: unknown): void
+  /** Its answer is complete. */
+  answered(request: FastifyRequest, reply: FastifyReply): void
+}
+
+export function recordRequests(app: ApiApp, metrics: Metrics): RequestRecorder {
   const isDebugging = app.log.level === 'debug' || app.log.level === 'trace'
-  let inFlight = 0
+  const inFlight = new InFlight()
   /** What is sent to each reader of a stream. */
   const streams = new Map<FastifyReply, unknown>()
   const durations = new Histogram({
@@ -26,29 +36,44 @@ export function recordRequests(app: ApiApp, metrics: Metrics): void {
   })
   metrics.add(
     durations,
-    gauge('headroom_http_requests_in_flight', 'Requests that are not answered yet, streams among them.', () => inFlight),
+    gauge('headroom_http_requests_in_flight', 'Requests that are not answered yet, streams among them.', () => inFlight.count),
     gauge('headroom_http_streams', 'Readers who follow something by server-sent events.', () => streams.size),
     gauge('headroom_http_streams_buffered_bytes', 'What these readers have not taken yet.', () => bufferedBytes(streams)),
   )
-  app.addHook('onRequest', (request, reply, done) => {
-    inFlight += 1
-    // Also where the client goes away and no answer is ever complete.
-    reply.raw.once('close', () => {
-      inFlight -= 1
-      streams.delete(reply)
-    })
-    done()
-  })
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (isStream(reply)) streams.set(reply, payload)
-    done(null, payload)
-  })
-  app.addHook('onResponse', (request, reply, done) => {
-    const ms = reply.elapsedTime
-    if (!isStream(reply)) durations.observe(ms / 1000, request.method, routeOf(request), `${Math.floor(reply.statusCode / 100)}xx`)
-    writeLine(request, reply, ms, isDebugging)
-    done()
-  })
+  const observe = observersOf(durations)
+  return {
+    came: ({ raw }) => inFlight.began(raw.socket),
+    answering(reply, payload) {
+      if (typeof payload === 'string' || !isEventStream(reply)) return
+      streams.set(reply, payload)
+      reply.raw.once('close', () => streams.delete(reply))
+    },
+    answered(request, reply) {
+      inFlight.ended(request.raw.socket)
+      const ms = reply.elapsedTime
+      const route = routeOf(request)
+      const isStream = streams.has(reply)
+      if (!isStream) observe(request.method, route, reply.statusCode, ms / 1000)
+      const isSlow = ms > SLOW_REQUEST_MS && !isStream && !isWaiting(request)
+      writeLine({ request, reply, route, ms, isSlow, isDebugging })
+    },
+  }
+}
+
+type Observe = (method: string, route: string, status: number, seconds: number) => void
+
+/** Labels are put together once for each of their combinations, of which there are as many as routes, methods and classes of status. */
+function observersOf(durations: Histogram): Observe {
+  const observers = new Map<string, Map<string, ((seconds: number) => void)[]>>()
+  return (method, route, status, seconds) => {
+    let ofRoute = observers.get(route)
+    if (ofRoute === undefined) observers.set(route, (ofRoute = new Map()))
+    let ofMethod = ofRoute.get(method)
+    if (ofMethod === undefined) ofRoute.set(method, (ofMethod = []))
+    const hundreds = Math.floor(status / 100)
+    const observer = (ofMethod[hundreds] ??= durations.observer(method, route, `${hundreds}xx`))
+    observer(seconds)
+  }
 }
 
 function bufferedBytes(streams: ReadonlyMap<FastifyReply, unknown>): number {
@@ -61,21 +86,30 @@ function bufferedBytes(streams: ReadonlyMap<FastifyReply, unknown>): number {
   return bytes
 }
 
-function writeLine(request: FastifyRequest, reply: FastifyReply, ms: number, isDebugging: boolean): void {
-  const isSlow = ms > SLOW_REQUEST_MS && !isStream(reply) && !isWaiting(request)
-  if (isSlow) request.log.warn(factsOf(request, reply, ms), 'slow request')
-  else if (READING_METHODS.has(request.method) || FREQUENT_ROUTES.has(routeOf(request))) {
-    if (isDebugging) request.log.debug(factsOf(request, reply, ms), 'request')
-  } else request.log.info(factsOf(request, reply, ms), 'request')
+interface Line {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly route: string
+  readonly ms: number
+  readonly isSlow: boolean
+  readonly isDebugging: boolean
+}
+
+function writeLine(line: Line): void {
+  const { request, route, isSlow, isDebugging } = line
+  if (isSlow) request.log.warn(factsOf(line), 'slow request')
+  else if (READING_METHODS.has(request.method) || FREQUENT_ROUTES.has(route)) {
+    if (isDebugging) request.log.debug(factsOf(line), 'request')
+  } else request.log.info(factsOf(line), 'request')
 }
 
 /** The route and what it names, never the query or the body: they may hold what is nobody else's business. */
-function factsOf(request: FastifyRequest, reply: FastifyReply, ms: number): Readonly<Record<string, unknown>> {
+function factsOf({ request, reply, route, ms }: Line): Readonly<Record<string, unknown>> {
   const { task_id, node_id, group_id } = (request.params ?? {}) as Readonly<Record<string, string | undefined>>
   const madeTask = request.method === 'POST' ? /\/tasks\/([^/]+)$/.exec(String(reply.getHeader('location') ?? ''))?.[1] : undefined
   return {
     method: request.method,
-    route: routeOf(request),
+    route,
     status: reply.statusCode,
     ms: Math.round(ms * 100) / 100,
     caller: callerOf(request).name,
@@ -90,9 +124,8 @@ function routeOf(request: FastifyRequest): string {
   return request.is404 ? 'none' : (request.routeOptions.url ?? 'none')
 }
 
-function isStream(reply: FastifyReply): boolean {
-  const type = reply.getHeader('content-type') ?? reply.raw.getHeader('content-type')
-  return String(type).startsWith('text/event-stream')
+function isEventStream(reply: FastifyReply): boolean {
+  return String(reply.getHeader('content-type')).startsWith('text/event-stream')
 }
 
 /** The client asked to be kept waiting. */

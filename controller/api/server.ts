@@ -17,27 +17,27 @@ import type { Twin } from '../ports/twin.ts'
 import { Series } from '../series/series.ts'
 import { createAccess, type Access } from './access/access.ts'
 import { addAuditing } from './access/auditing.ts'
-import { addGate } from './access/gate.ts'
+import { admit } from './access/gate.ts'
 import { endStreamsWithTheirTokens } from './access/open-streams.ts'
 import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { requireDeclaredRoles } from './declared-roles.ts'
 import { createSummary } from './current-summary.ts'
-import { answerBrokenRequest, replyWithProblems, sendProblem } from './error-replies.ts'
+import { answerBrokenRequest, replyWithProblems, requireRoute, sendProblem } from './error-replies.ts'
 import { EventFeed } from './event-feed.ts'
-import { readJsonBodies, requireBody, requireNoBody } from './json-body.ts'
+import { handleEveryRequest } from './every-request.ts'
+import { readJsonBodies } from './json-body.ts'
 import { KnownPaths } from './known-paths.ts'
 import { BODY_LIMIT_BYTES, HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
 import { openApiOptions } from './openapi.ts'
-import { isForwarded } from './operation.ts'
 import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
 import { gauges, Metrics } from './prometheus/metrics.ts'
 import { servePage } from './page.ts'
 import { addTwinMetrics } from './prometheus/twin-metrics.ts'
-import { readQueryValues } from './query-values.ts'
 import { requestIdOf } from './request-id.ts'
 import { recordRequests } from './request-log.ts'
+import { createRequestLogger } from './request-logger.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { configRevisionRoutes } from './routes/config-revisions.ts'
 import { assignmentRoutes } from './routes/assignment.ts'
@@ -79,7 +79,6 @@ import { GroupPreviewSchema, PlacementPreviewSchema } from './schema/preview.ts'
 import { ProblemSchema } from './schema/problem.ts'
 import { SimulationSchema } from './schema/simulation.ts'
 import { TaskSchema } from './schema/task.ts'
-import { DATA_HEADERS, PAGE_HEADERS } from './security-headers.ts'
 
 export interface ApiOptions {
   readonly commands: Commands
@@ -173,13 +172,16 @@ export function createApi(options: ApiOptions): FastifyInstance {
   app.addHook('onRoute', ({ url, method }) => paths.add(url, [method].flat()))
   requireDeclaredRoles(app as unknown as FastifyInstance)
   prepareCallers(app as unknown as FastifyInstance)
-  addGate(app as unknown as FastifyInstance, access, views)
-  addAuditing(app as unknown as FastifyInstance, access.trail)
-  if (options.inVirtualTime !== true) endStreamsWithTheirTokens(app as unknown as FastifyInstance, access.authenticator)
   readJsonBodies(app as unknown as FastifyInstance)
   replyWithProblems(app as unknown as FastifyInstance, paths)
-  prepareRequests(app)
-  if (options.inVirtualTime !== true) recordRequests(app, metrics)
+  const isInRealTime = options.inVirtualTime !== true
+  handleEveryRequest(app as unknown as FastifyInstance, {
+    admit: (request) => admit(request, access, views),
+    requireRoute: (request) => requireRoute(request, paths),
+    recorder: isInRealTime ? recordRequests(app, metrics) : null,
+    answering: isInRealTime ? endStreamsWithTheirTokens(app as unknown as FastifyInstance, access.authenticator) : null,
+    audit: addAuditing(app as unknown as FastifyInstance, access.trail),
+  })
   // Before the server waits for requests that are under way.
   app.addHook('preClose', (done) => {
     waits?.close()
@@ -202,7 +204,7 @@ const SILENT: EventSource = { subscribe: () => () => {} }
 function serverOptions({ logger, inVirtualTime = false, trustedProxies = [] }: ApiOptions): FastifyHttpOptions<RawServerDefault> {
   let requests = 0
   return {
-    ...(logger === undefined ? { logger: false } : { loggerInstance: logger }),
+    ...(logger === undefined ? { logger: false } : { loggerInstance: logger, childLoggerFactory: createRequestLogger }),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -268,20 +270,4 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
 function buildInfo({ version, build, fleet }: ApiContext): ValueFamily {
   const labels = [version, build.commit ?? 'unknown', process.version, fleet]
   return gauges('headroom_build_info', 'What runs; always 1.', ['version', 'commit', 'runtime', 'fleet'], () => [{ labels, value: 1 }])
-}
-
-/** What every request gets: an id in its answer, query parameters that were read, and no body where none is taken. */
-function prepareRequests(app: ApiApp): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.headers(request.url.startsWith('/api/') ? DATA_HEADERS : PAGE_HEADERS).header('x-request-id', request.id)
-    done()
-  })
-  app.addHook('preValidation', (request, _reply, done) => {
-    const schema = request.routeOptions.schema
-    if (isForwarded(schema)) return done()
-    readQueryValues(request.query as Record<string, unknown>, schema?.querystring ?? {})
-    if (schema?.body === undefined) requireNoBody(request.body)
-    else requireBody(request.body)
-    done()
-  })
 }

@@ -1,5 +1,5 @@
 /** Every request that would change something is written down, with who asked; so is whoever is kept out. */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, preHandlerHookHandler } from 'fastify'
 import { callerOf } from '../caller.ts'
 import type { ProblemCode } from '../errors.ts'
 import { isRoutine, roleOf } from '../operation.ts'
@@ -15,18 +15,22 @@ declare module 'fastify' {
   }
 }
 
-export function addAuditing(app: FastifyInstance, trail: AuditTrail | null): void {
+/** @returns what has to be told of every answer once it is complete. */
+export function addAuditing(app: FastifyInstance, trail: AuditTrail | null): (request: FastifyRequest, status: number) => void {
   app.decorateRequest('auditSeq', null)
   app.decorateRequest('problem', null)
-  if (trail === null) return
-  app.addHook('preHandler', (request, _reply, done) => {
-    if (!isSafe(request.method) && !request.is404 && !isRoutine(request.routeOptions)) request.auditSeq = trail.begin(subjectOf(request))
+  if (trail === null) return () => {}
+  const begin: preHandlerHookHandler = (request, _reply, done) => {
+    if (!isSafe(request.method)) request.auditSeq = trail.begin(subjectOf(request))
     done()
+  }
+  app.addHook('onRoute', (route) => {
+    if ([route.method].flat().every(isSafe) || isRoutine(route)) return
+    route.preHandler = [begin, ...[route.preHandler ?? []].flat()]
   })
-  app.addHook('onResponse', (request, { statusCode }, done) => {
-    if (isAudited(request, statusCode)) trail.end(request.auditSeq, subjectOf(request), statusCode, request.problem)
-    done()
-  })
+  return (request, status) => {
+    if (isAudited(request, status)) trail.end(request.auditSeq, subjectOf(request), status, request.problem)
+  }
 }
 
 function isAudited(request: FastifyRequest, status: number): boolean {

@@ -7,7 +7,7 @@
  * 5. The role of the caller is enough for the route.
  * 6. A submitter asks for a task of his own, where the route is for owners.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { mayCall, type LeastRole } from '../../domain/role.ts'
 import type { Views } from '../../engine/views.ts'
 import { callerOf, type Caller } from '../caller.ts'
@@ -19,26 +19,15 @@ import type { Access } from './access.ts'
 const STRANGER: Caller = { name: null, role: 'metrics', tokenId: null }
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-export function addGate(app: FastifyInstance, access: Access, views: Views): void {
-  app.addHook('preParsing', (request, _reply, _payload, done) => {
-    let isOwn: Promise<void> | null
-    try {
-      isOwn = admit(request, access, views)
-    } catch (error) {
-      done(error as Error)
-      return
-    }
-    if (isOwn === null) done(null)
-    else isOwn.then(() => done(null), done)
-  })
-}
-
 export function isSafe(method: string): boolean {
   return SAFE_METHODS.has(method)
 }
 
-/** @returns null: let in; else what has to be looked up first. */
-function admit(request: FastifyRequest, access: Access, views: Views): Promise<void> | null {
+/**
+ * @returns null: let in; else what has to be looked up first.
+ * @throws ApiProblem when it is kept out.
+ */
+export function admit(request: FastifyRequest, access: Access, views: Views): Promise<void> | null {
   const { hosts, authenticator } = access
   hosts.require(request.headers.host)
   if (!authenticator.isRequired) {

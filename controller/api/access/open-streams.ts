@@ -1,22 +1,18 @@
 /** A stream outlives the request that opened it; it ends soon after its token does. */
 import type { ServerResponse } from 'node:http'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { callerOf } from '../caller.ts'
 import type { Authenticator } from './authenticator.ts'
 
 /** How long after a token is revoked or has expired its streams may go on. */
 const LOOK_EVERY_MS = 5_000
 
-export function endStreamsWithTheirTokens(app: FastifyInstance, authenticator: Pick<Authenticator, 'isGood'>): void {
+/** @returns what has to be told of every answer before it is sent. */
+export function endStreamsWithTheirTokens(
+  app: FastifyInstance,
+  authenticator: Pick<Authenticator, 'isGood'>,
+): (request: FastifyRequest, reply: FastifyReply, payload: unknown) => void {
   const tokenOf = new Map<ServerResponse, string>()
-  app.addHook('onSend', (request, reply, payload, done) => {
-    const { tokenId } = callerOf(request)
-    if (tokenId !== null && isStream(reply.getHeader('content-type'))) {
-      tokenOf.set(reply.raw, tokenId)
-      reply.raw.once('close', () => tokenOf.delete(reply.raw))
-    }
-    done(null, payload)
-  })
   let timer: NodeJS.Timeout | undefined
   app.addHook('onListen', (done) => {
     timer = setInterval(() => endStale(tokenOf, authenticator), LOOK_EVERY_MS).unref()
@@ -26,6 +22,13 @@ export function endStreamsWithTheirTokens(app: FastifyInstance, authenticator: P
     clearInterval(timer)
     done()
   })
+  return (request, reply, payload) => {
+    if (typeof payload === 'string') return
+    const { tokenId } = callerOf(request)
+    if (tokenId === null || !isStream(reply.getHeader('content-type'))) return
+    tokenOf.set(reply.raw, tokenId)
+    reply.raw.once('close', () => tokenOf.delete(reply.raw))
+  }
 }
 
 export function endStale(tokenOf: ReadonlyMap<ServerResponse, string>, authenticator: Pick<Authenticator, 'isGood'>): void {

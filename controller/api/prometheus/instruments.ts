@@ -63,7 +63,16 @@ export class Histogram implements HistogramFamily {
   }
 
   observe(value: number, ...labels: readonly string[]): void {
+    this.#count(this.#seriesOf(labels), value)
+  }
+
+  /** `observe` for labels that come again and again: they are looked up once. */
+  observer(...labels: readonly string[]): (value: number) => void {
     const series = this.#seriesOf(labels)
+    return (value) => this.#count(series, value)
+  }
+
+  #count(series: HistogramSeries, value: number): void {
     let bucket = 0
     while (bucket < this.bounds.length && value > (this.bounds[bucket] as number)) bucket += 1
     series.counts[bucket] = (series.counts[bucket] as number) + 1
