@@ -79,6 +79,7 @@ import { GroupPreviewSchema, PlacementPreviewSchema } from './schema/preview.ts'
 import { ProblemSchema } from './schema/problem.ts'
 import { SimulationSchema } from './schema/simulation.ts'
 import { TaskSchema } from './schema/task.ts'
+import { SCHEMA_COMPILERS } from './schema-compilers.ts'
 
 export interface ApiOptions {
   readonly commands: Commands
@@ -217,6 +218,7 @@ function serverOptions({ logger, inVirtualTime = false, trustedProxies = [] }: A
     genReqId: inVirtualTime ? () => `request-${(requests += 1)}` : requestIdOf,
     routerOptions: { maxParamLength: URI_PARAMETER_LIMIT },
     ajv: { customOptions: AJV_OPTIONS },
+    schemaController: { compilersFactory: SCHEMA_COMPILERS },
     frameworkErrors: sendProblem,
     clientErrorHandler: answerBrokenRequest,
   }
