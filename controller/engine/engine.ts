@@ -72,8 +72,10 @@ export class Engine implements Commands {
   #isCyclePlanned = false
   #isCommitting = false
   #fault: unknown = null
-  /** When a commit last was durable: every one of them writes the epoch. */
+  /** When the last commit that is durable began: every one of them writes the epoch, and nobody had taken over before. */
   #renewedAt: Instant = 0
+  /** When the last commit began. */
+  #committedAt: Instant = 0
   #wakeAt: Instant | null = null
   #cancelWake: (() => void) | null = null
   #spareTurn: Turn | null = null
@@ -137,30 +139,33 @@ export class Engine implements Commands {
     restore(this.cluster, state, this.#now())
     this.access.restore(state)
     const act = (): void => {
-      this.#renewedAt = this.#now()
+      this.#renewedAt = this.#committedAt
       this.#planCycle()
       begin()
       done()
     }
-    // Nothing is said with an epoch that another start could take as well.
+    // Nothing is said, and nothing else written, with an epoch that another start could take as well.
     const committed = this.#store(new Turn())
     const n = this.#commits
-    if (committed === undefined) act()
-    else committed.then(() => this.#watch.storeAnswered({ k: 'durable', n }, act)).catch(failed)
+    if (committed === undefined) return act()
+    this.#isCommitting = true
+    const begun = (): void => {
+      this.#isCommitting = false
+      act()
+    }
+    committed.then(() => this.#watch.storeAnswered({ k: 'durable', n }, begun)).catch(failed)
   }
 
   /** Writes the epoch again, unless a commit has just done so or is about to (R9). Faults when the store has not answered in a long while. */
   renewEpoch(): void {
     if (this.#fault !== null) return
-    const silentMs = this.#now() - this.#renewedAt
-    if (this.#isCommitting && silentMs > COMMIT_WITHIN_MS) {
-      this.#fail(
-        new Turn(),
-        new StoreFault(`the store has not answered for ${Math.round(silentMs / 1000)} s: it may have another owner by now`),
-      )
+    const now = this.#now()
+    if (this.#isCommitting && now - this.#committedAt > COMMIT_WITHIN_MS) {
+      const seconds = Math.round((now - this.#committedAt) / 1000)
+      this.#fail(new Turn(), new StoreFault(`the store has not answered for ${seconds} s: it may have another owner by now`))
     }
     const { turn } = this.cluster.recorder
-    if (this.#isCommitting || this.#isCyclePlanned || !turn.isEmpty() || silentMs < EPOCH_RENEW_MS) return
+    if (this.#isCommitting || this.#isCyclePlanned || !turn.isEmpty() || now - this.#renewedAt < EPOCH_RENEW_MS) return
     turn.renewsEpoch = true
     this.#flush()
   }
@@ -324,7 +329,7 @@ export class Engine implements Commands {
     const { recorder } = this.cluster
     const isDecided = !this.#isCyclePlanned && !this.cluster.hasWork()
     if (isDecided) this.#watchRipening()
-    if (isDecided && !this.#isCommitting && recorder.turn.isEmpty()) {
+    if (isDecided && !this.#isCommitting && recorder.turn.isEmpty() && !this.#mayBeReplaced()) {
       // Nothing to write and nothing to wait for.
       done()
       return
@@ -384,6 +389,7 @@ export class Engine implements Commands {
     const { recorder } = this.cluster
     const turn = recorder.turn
     if (this.#isCommitting || turn.isEmpty()) return
+    if (!turn.hasRecords() && this.#mayBeReplaced()) turn.renewsEpoch = true
     recorder.turn = this.#spareTurn ?? new Turn()
     this.#spareTurn = null
     const committed = turn.hasRecords() ? this.#commit(turn) : undefined
@@ -415,8 +421,14 @@ export class Engine implements Commands {
     return this.#store(turn)
   }
 
+  /** It has not written its epoch lately: another may be the one that writes, and gives every node a window that counts from then (R5, R9). */
+  #mayBeReplaced(): boolean {
+    return this.#now() - this.#renewedAt > LEADS_FOR_MS
+  }
+
   #store(turn: Turn): Promise<void> | undefined {
     this.#commits += 1
+    this.#committedAt = this.#now()
     return this.#options.store.commit(this.#batchOf(turn))
   }
 
@@ -443,7 +455,7 @@ export class Engine implements Commands {
   }
 
   #complete(turn: Turn): void {
-    if (turn.hasRecords()) this.#renewedAt = this.#now()
+    if (turn.hasRecords()) this.#renewedAt = this.#committedAt
     if (turn.events.length > 0) this.#options.onEvents(turn.events)
     // A node that is welcome must know it before it is told to start something.
     for (const answer of turn.answers) answer.done()
@@ -462,6 +474,8 @@ export class Engine implements Commands {
 
 /** An idle leader writes its epoch this often (R9). */
 const EPOCH_RENEW_MS = 2_000
+/** Within this after it began to write its epoch it answers without writing it again. Less than the margin of a window (`LEASE_MARGIN_MS`). */
+const LEADS_FOR_MS = 4_000
 /** A store that takes longer over a commit has failed. */
 const COMMIT_WITHIN_MS = 60_000
 

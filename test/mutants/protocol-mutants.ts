@@ -412,7 +412,43 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'an idle controller does not write its epoch, and never learns that it was replaced',
     edits: [edit(`${WIRE}/silence.ts`, '      engine.renewEpoch()\n', '')],
     likes: ['second_controller'],
-    directed: { test: 'test/unit/liveness.test.ts' },
+    directed: { test: 'test/unit/leader.test.ts' },
+  },
+  {
+    name: 'r9-answers-on-an-old-epoch',
+    rule: 'R9',
+    says: 'a controller answers although it has not written its epoch lately',
+    edits: [
+      edit(
+        `${ENGINE}/engine.ts`,
+        '    return this.#now() - this.#renewedAt > LEADS_FOR_MS\n',
+        '    return this.#now() < 0 * LEADS_FOR_MS\n',
+      ),
+    ],
+    likes: ['second_controller'],
+    directed: { test: 'test/unit/leader.test.ts' },
+  },
+  {
+    name: 'r9-epoch-counts-from-its-end',
+    rule: 'R9',
+    says: 'a commit that took long counts from when it was known to be durable',
+    edits: [
+      edit(
+        `${ENGINE}/engine.ts`,
+        '    if (turn.hasRecords()) this.#renewedAt = this.#committedAt\n',
+        '    if (turn.hasRecords()) this.#renewedAt = this.#now()\n',
+      ),
+    ],
+    likes: ['second_controller'],
+    directed: { test: 'test/unit/leader.test.ts' },
+  },
+  {
+    name: 'r9-writes-before-its-epoch',
+    rule: 'R9',
+    says: 'a controller that begins writes decisions before its epoch is durable',
+    edits: [edit(`${ENGINE}/engine.ts`, '    this.#isCommitting = true\n    const begun', '    const begun')],
+    likes: ['second_controller', 'slow_disk'],
+    directed: { scenario: 'regressions/regression-epoch-before-all' },
   },
   {
     name: 'r10-goes-on-after-a-failed-commit',
