@@ -19,19 +19,59 @@ interface Turn {
   readonly askedAt: Instant
 }
 
-export function checkReturnOrder(world: World, events: readonly Event[], report: Report): void {
-  const { cluster } = world.controller.engine
-  for (const { kind, at, taskId, data } of events) {
-    const task = kind === 'swap_in_decided' ? cluster.tasks.get(taskId ?? '') : undefined
+/**
+ * Who owns his bytes keeps them until he is resident, also when somebody ahead of him has owned his and let go since (a collector, for a P0 entry): that
+ * one is behind him from then on.
+ */
+export class ReturnOrder {
+  readonly #world: World
+  readonly #report: Report
+  /** By task id: the turn after which its entry was seen to own its bytes, and the one after which it was seen to own them no more. */
+  readonly #ownsSince = new Map<string, number>()
+  readonly #letGoAt = new Map<string, number>()
+  #turn = 0
+
+  constructor(world: World, report: Report) {
+    this.#world = world
+    this.#report = report
+  }
+
+  /** A turn is over. */
+  heard(events: readonly Event[]): void {
+    this.#turn += 1
+    this.#notice(events)
+    for (const event of events) if (event.kind === 'swap_in_decided') this.#returns(event)
+  }
+
+  /** Whoever returns in this turn is in no queue any more, and is known as it was before. */
+  #notice(events: readonly Event[]): void {
+    const nodeIds = new Set(events.map(({ nodeId }) => nodeId))
+    for (const nodeId of nodeIds) {
+      for (const { task, owns } of this.#world.controller.engine.cluster.nodes.get(nodeId ?? '')?.queue ?? []) {
+        const { id } = task.spec
+        if (owns && !this.#ownsSince.has(id)) this.#ownsSince.set(id, this.#turn)
+        else if (!owns && this.#ownsSince.delete(id)) this.#letGoAt.set(id, this.#turn)
+      }
+    }
+  }
+
+  #returns({ at, taskId, data }: Event): void {
+    const { cluster } = this.#world.controller.engine
+    const task = cluster.tasks.get(taskId ?? '')
     const placement = task?.placement
-    if (task === undefined || placement === null || placement === undefined) continue
+    if (task === undefined || placement === null || placement === undefined) return
+    const { id } = task.spec
+    const ownsSince = this.#ownsSince.get(id) ?? Infinity
+    this.#ownsSince.delete(id)
     const turn = turnOf(cluster, task, at - (data['waited_ms'] as number), at)
     for (const entry of placement.node.queue) {
       if (entry.kind !== 'swap_in' || entry.owns || (entry.task.placement?.backOffUntil ?? 0) > at) continue
       const isServable = entry.needMib <= placement.demandMib && isSameGpus(entry.gpus, placement.gpus) && !isWorseFor(entry, task)
       const theirs = turnOf(cluster, entry.task, entry.askedAt, at)
       const isAhead = theirs.rank < turn.rank || (theirs.rank === turn.rank && theirs.askedAt < turn.askedAt)
-      if (isServable && isAhead) report(`it returns while ${entry.task.spec.id}, which asked before, waits`, { taskId: task.spec.id })
+      const hasLetGo = (this.#letGoAt.get(entry.task.spec.id) ?? -1) >= ownsSince
+      if (isServable && isAhead && !hasLetGo)
+        this.#report(`it returns while ${entry.task.spec.id}, which asked before, waits`, { taskId: id })
     }
   }
 }

@@ -10,7 +10,7 @@ import type { World } from '../world.ts'
 import { checkAgreement, checkBooks, checkLeftovers } from './books.ts'
 import { checkQueueOrder } from './queue-order.ts'
 import { WireRules } from './wire-rules.ts'
-import { checkCollector, checkReturnOrder } from './return-order.ts'
+import { checkCollector, ReturnOrder } from './return-order.ts'
 
 /** A run that is not over by then never is. */
 export interface Bounds {
@@ -33,6 +33,7 @@ export class Soundness {
   readonly #bounds: Bounds
   readonly #isCalm: boolean
   readonly #wire: WireRules
+  readonly #returns: ReturnOrder
   readonly #nodeIds = new Set<string>()
   #isNews = false
 
@@ -41,6 +42,7 @@ export class Soundness {
     this.#bounds = bounds
     this.#isCalm = isCalm
     this.#wire = new WireRules(world, this.#reportAs('wire'))
+    this.#returns = new ReturnOrder(world, this.#reportAs('return_order'))
     world.listen((events) => this.#heard(events))
   }
 
@@ -81,7 +83,7 @@ export class Soundness {
     for (const { nodeId } of events) if (nodeId !== null) this.#nodeIds.add(nodeId)
     if (!this.#isCalm) return
     checkQueueOrder(this.#world, events, this.#reportAs('queue_order'))
-    checkReturnOrder(this.#world, events, this.#reportAs('return_order'))
+    this.#returns.heard(events)
   }
 
   #reportAs(assertion: string): Report {

@@ -13,9 +13,14 @@ interface NodeView {
   leaseBoot: string
   leaseSentMono: number
   leaseUntilMono: number
-  /** By the controllers' clock: when a lease was last answered, and the longest that is out. */
+  /** By the controllers' clock: when a lease was last answered. */
   answeredAt: Instant
-  leaseMs: DurationMs
+  /** From then on no lease that was answered holds, and another one after it has passed too, on a server whose clock goes 5 % slow. */
+  overAt: Instant
+  endedAt: Instant
+  /** The longest that may hold, and until when. */
+  longestMs: DurationMs
+  longestOverAt: Instant
   /** The highest boot that was welcome, and its latest snapshot that was answered. */
   boot: Boot | null
   snapshotSeq: number
@@ -140,8 +145,12 @@ export class WireRules {
     // Who was replaced may answer until he finds out; whoever has heard of his successor does not listen.
     if (epoch < this.#epoch) return
     const now = this.#world.clock.now()
-    view.leaseMs = now >= view.answeredAt + (view.leaseMs * 105) / 100 ? leaseMs : Math.max(view.leaseMs, leaseMs)
     view.answeredAt = now
+    if (leaseMs >= view.longestMs || now >= view.longestOverAt) {
+      view.longestMs = leaseMs
+      view.longestOverAt = overAfter(now, leaseMs, 1)
+    }
+    extend(view, now, leaseMs)
   }
 
   /**
@@ -150,8 +159,10 @@ export class WireRules {
    */
   #begun(): void {
     const startedAt = this.#world.faults?.controllerStartedAt ?? 0
+    const configuredMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
     for (const view of this.#nodes.values()) {
       view.answeredAt = Math.max(view.answeredAt, startedAt)
+      extend(view, startedAt, startedAt < view.longestOverAt ? view.longestMs : configuredMs)
       view.snapshotSeq = 0
     }
   }
@@ -163,8 +174,7 @@ export class WireRules {
     const isLost = kind === 'node_status' && data['status'] === 'unreachable'
     const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
     const leases = isUnconfirmed ? 2 : isLost ? 1 : 0
-    const waitMs = (leases * view.leaseMs * 105) / 100
-    const earlyMs = view.answeredAt + waitMs - at
+    const earlyMs = (isUnconfirmed ? view.endedAt : view.overAt) - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
     if (leases > 0 && earlyMs > 0) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
   }
@@ -184,7 +194,10 @@ export class WireRules {
         leaseSentMono: -1,
         leaseUntilMono: 0,
         answeredAt: 0,
-        leaseMs: 0,
+        overAt: 0,
+        endedAt: 0,
+        longestMs: 0,
+        longestOverAt: 0,
         boot: null,
         snapshotSeq: 0,
         snapshotEpoch: 0,
@@ -193,6 +206,17 @@ export class WireRules {
     }
     return view
   }
+}
+
+/** One more lease of that length may hold, from then on. */
+function extend(view: NodeView, from: Instant, leaseMs: DurationMs): void {
+  view.overAt = Math.max(view.overAt, overAfter(from, leaseMs, 1))
+  view.endedAt = Math.max(view.endedAt, overAfter(from, leaseMs, 2))
+}
+
+/** When so many leases, one after the other, are over for sure; a server's clock may go 5 % slow. */
+function overAfter(from: Instant, leaseMs: DurationMs, leases: number): Instant {
+  return from + (leases * leaseMs * 105) / 100
 }
 
 function keyOf({ counter, random }: Boot): string {

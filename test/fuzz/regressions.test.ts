@@ -1,0 +1,21 @@
+/** What a seed has found, or an incident, is judged as seeds are: also by what no assertion of a scenario asks (books, agreement, order, the wire). */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { createDesks } from '../../cli/shared-desks.ts'
+import { judge } from '../../simulator/fuzz/judge.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+
+const FOLDER = join(import.meta.dirname, '../../scenarios/regressions')
+const SUFFIX = '.scenario.yaml'
+const NAMES = readdirSync(FOLDER).flatMap((file) => (file.endsWith(SUFFIX) ? [file.slice(0, -SUFFIX.length)] : []))
+
+const desks = createDesks()
+afterAll(() => desks.close())
+
+describe('the judge of seeds', () => {
+  it.each(NAMES)('finds nothing in %s', async (name) => {
+    const { violations } = await judge(loadScenario(join(FOLDER, `${name}${SUFFIX}`)).scenario, desks.openDesk)
+    expect(violations, `headroom sim fuzz scenarios/regressions/${name}${SUFFIX}`).toEqual([])
+  })
+})
