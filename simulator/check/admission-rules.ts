@@ -1,5 +1,5 @@
 /**
- * `admission_rules`: what semantics section 1 asks of a placement beside bytes and the commit limit: an open node, a seat, an exclusive GPU for
+ * `admission_rules`: what semantics section 1 asks of a placement beside bytes and the commit limit: all its GPUs, an open node, a seat, an exclusive GPU for
  * itself, nobody stranded, and host memory for all who may have to change places. A task that starts after a swap was admitted when it began to own
  * its bytes: what an operator has changed since is granted.
  */
@@ -35,6 +35,8 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
       const { task, node } = placed
       const tell = (detail: string): void => report(detail, { taskId: task.id, nodeId: node.id })
       if (held.has(task.id)) tell('it is held, and placed')
+      const [asked, given] = [task.request.gpuCount, new Set(placed.placement.gpus).size]
+      if (given !== asked) tell(`it is placed on ${given} GPUs, and asks for ${asked}`)
       if (closed.has(node.id)) tell('it is placed on a node that takes no new task')
       if (away.has(node.id)) tell('it is placed on a node that was not heard lately')
       if (event.data['when'] === 'after_swap' && task.submittedAt <= changedAt) return

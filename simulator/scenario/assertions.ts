@@ -20,7 +20,8 @@ const ALWAYS = {
   p0_rule: 'A P0 task leaves only for a P0 task.',
   group_isolation: 'A task comes only to nodes of a group that it targets; one that targets none only to nodes of none.',
   reserve_kept: 'Nothing is added into the safety reserve of a GPU.',
-  admission_rules: 'A placement finds an open node, a seat, its GPUs for itself if it asks for that, and strands nobody.',
+  admission_rules:
+    'A placement finds as many GPUs as it asks for, an open node, a seat, its GPUs for itself if it asks for that, and strands nobody.',
   event_chain: 'Events are numbered without a gap, time never falls, and a cause comes before what it caused.',
   finals_never_change: 'Of a task that has ended nothing more is told, and the numbers of attempts only grow.',
   acknowledged_never_lost: 'A task whose submission was acknowledged is known to every later controller until it has ended.',

@@ -232,9 +232,15 @@ const ADMISSION: readonly Mutant[] = [
         '  return chosen.length === shape.gpuCount && hasHostRoom',
         '  return chosen.length > 0 && hasHostRoom',
       ),
+      // The index offers only nodes with enough of them, so that the first alone changes nothing.
+      edit(
+        `${ENGINE}/node-slot.ts`,
+        '    if (admitted.length < this.#gpuCount) return NOTHING\n',
+        '    if (admitted.length === 0) return NOTHING\n',
+      ),
+      edit(`${ENGINE}/node-slot.ts`, '    return sorted[this.#gpuCount - 1] as Mib\n', '    return sorted[0] as Mib\n'),
     ],
     likes: ['multi_gpu'],
-    directed: { test: 'test/property/feasible.test.ts' },
   },
   {
     name: 'a-too-large-is-feasible',

@@ -213,7 +213,7 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: "a shortage does not count others' owned bytes",
     edits: [edit(`${SWAP}/bytes.ts`, '    owned += owner.needMib\n', '    owned += 0 * owner.needMib\n')],
-    directed: { test: 'test/property/swap-engine.test.ts' },
+    directed: { test: 'test/unit/return-queue.test.ts' },
   },
   {
     name: 's-returns-before-free',
@@ -253,7 +253,7 @@ const RETURN: readonly Mutant[] = [
         'entry.task.spec.priority === 0 ? 0 : 1 + 0 * now * policy.swapInAgingMs',
       ),
     ],
-    directed: { test: 'test/property/swap-engine.test.ts' },
+    directed: { test: 'test/unit/return-queue.test.ts' },
   },
   {
     name: 's-uncovered-keeps-its-hold',
@@ -281,7 +281,6 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'a node has more than one collector',
     edits: [edit(`${ENGINE}/node-queue.ts`, '  if (node.collector !== null) return false\n', '')],
-    directed: { test: 'test/property/swap-engine.test.ts' },
   },
   {
     name: 's-collector-stays-for-p0',

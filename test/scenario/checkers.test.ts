@@ -81,6 +81,20 @@ describe('commit_limit', () => {
   })
 })
 
+describe('admission_rules', () => {
+  it('see a task on several GPUs that is placed on fewer, and take one that has all of them', () => {
+    const fewer = forged('admission_rules')
+      .submit('x', { gpuCount: 2 })
+      .place('x', { gpus: [1] })
+    expect(fewer.found).toEqual(['admission_rules: it is placed on 1 GPUs, and asks for 2'])
+    expect(
+      forged('admission_rules')
+        .submit('x', { gpuCount: 2 })
+        .place('x', { gpus: [0, 1] }).found,
+    ).toEqual([])
+  })
+})
+
 describe('noswap_never_swapped', () => {
   it('sees it in the events and on the servers', () => {
     const run = forged('noswap_never_swapped').run('x', { noswap: 1 }).residency('x', 'swapping_out')

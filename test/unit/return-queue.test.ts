@@ -1,0 +1,78 @@
+/** Who comes first in a node's queue, and what is counted as taken (semantics 5, "Return"). */
+import { expect, it } from 'vitest'
+import type { LiveTask } from '../../controller/engine/live.ts'
+import type { TaskRequest } from '../../controller/controller.ts'
+import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+
+const SECOND = 1000
+
+function clusterOf(mib: number): ClusterBuilder {
+  const b = new ClusterBuilder({
+    safety_reserve_mib: 0,
+    default_vram_overcommit_percent: 300,
+    swap_in_aging_seconds: 100,
+    idle_swap_out_seconds: 60,
+  })
+  b.addNode({ id: 'n', gpus: [mib] })
+  return b
+}
+
+function swappedOut(b: ClusterBuilder, request: Partial<TaskRequest>): LiveTask {
+  const task = b.submit(request)
+  b.settle()
+  b.byHand(task, 'swap-out')
+  b.cycle()
+  b.swapped(task)
+  return task
+}
+
+it('whoever has waited long returns before a P0 task that asked later, though it may not have its victims', () => {
+  const b = clusterOf(100)
+  const [aged, urgent] = [swappedOut(b, { vramMib: 60 }), swappedOut(b, { vramMib: 60, priority: 0 })]
+  const holder = b.submit({ vramMib: 60, priority: 0 })
+  b.settle()
+  b.wants(holder, true)
+  b.wants(aged, true)
+  b.cycle()
+  b.advance(50 * SECOND)
+  b.wants(urgent, true)
+  b.cycle()
+  // Only P0 tasks are in the way of the first, so that it collects nothing.
+  b.advance(50 * SECOND)
+  expect(b.node('n').collector).toBeNull()
+  b.finished(holder)
+  b.cycle()
+  expect([aged, urgent].map((task) => placementOf(task).residency)).toEqual(['swapping_in', 'swapped_out'])
+})
+
+it('a P0 task returns before one that asked earlier and has not waited long', () => {
+  const b = clusterOf(100)
+  const [early, urgent] = [swappedOut(b, { vramMib: 60 }), swappedOut(b, { vramMib: 60, priority: 0 })]
+  const holder = b.submit({ vramMib: 60, priority: 0 })
+  b.settle()
+  b.wants(holder, true)
+  b.wants(early, true)
+  b.cycle()
+  b.advance(50 * SECOND)
+  b.wants(urgent, true)
+  b.cycle()
+  b.finished(holder)
+  b.cycle()
+  expect([early, urgent].map((task) => placementOf(task).residency)).toEqual(['swapped_out', 'swapping_in'])
+})
+
+it('who waits for bytes does not count on those that leave for an owner: his own victim leaves at once', () => {
+  const b = clusterOf(100)
+  const [owner, second] = [swappedOut(b, { vramMib: 60 }), swappedOut(b, { vramMib: 40 })]
+  const [large, small] = [b.submit({ vramMib: 60 }), b.submit({ vramMib: 30 })]
+  b.settle()
+  b.advance(60 * SECOND)
+  b.wants(owner, true)
+  b.cycle()
+  expect([large, small].map((task) => placementOf(task).residency)).toEqual(['swapping_out', 'resident'])
+  b.wants(second, true)
+  b.cycle()
+  expect(placementOf(small).residency).toBe('swapping_out')
+  b.settle()
+  expect([owner, second].map((task) => placementOf(task).residency)).toEqual(['resident', 'resident'])
+})
