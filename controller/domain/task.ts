@@ -82,6 +82,8 @@ export interface Placement {
   readonly residentSince: Instant
   /** Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by `engine/ripening.ts`. */
   readonly isRipe: boolean
+  /** Its server has ended it, and the event that says how is under way: it is no victim, and asks for nothing. */
+  readonly isOver: boolean
   /** After a failed swap it is no victim before this instant. */
   readonly backOffUntil: Instant
   /** While it moves out: the entry it leaves for; null when nobody asked (operator, reserve). */

@@ -10,6 +10,7 @@ export const VICTIM_STANDINGS = [
   'NOT_STARTED',
   'NOSWAP',
   'NOT_RESIDENT',
+  'OVER',
   'SWAP_FAILED_LATELY',
   'WANTS_GPU',
   'NOT_IDLE_LONG_ENOUGH',
@@ -33,10 +34,11 @@ export function explainVictim(c: Cluster, placement: LivePlacement, now: Instant
 
 /** The first that holds. */
 function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimStanding {
-  const { startedAt, noswap, residency, backOffUntil, wantsGpu, node, demandMib, gpus, task } = placement
+  const { startedAt, noswap, residency, isOver, backOffUntil, wantsGpu, node, demandMib, gpus, task } = placement
   if (startedAt === null) return 'NOT_STARTED'
   if (noswap === 1) return 'NOSWAP'
   if (residency !== 'resident') return 'NOT_RESIDENT'
+  if (isOver) return 'OVER'
   if (backOffUntil > now) return 'SWAP_FAILED_LATELY'
   const at = ripeAt(placement, c.policy)
   if (at === null || at > now) return wantsGpu ? 'WANTS_GPU' : 'NOT_IDLE_LONG_ENOUGH'
@@ -58,6 +60,8 @@ function inWords(standing: VictimStanding, placement: LivePlacement, c: Cluster,
       return 'It is never swapped out: it is noswap.'
     case 'NOT_RESIDENT':
       return residency === 'swapped_out' ? 'It is swapped out already.' : 'It is being moved.'
+    case 'OVER':
+      return 'It is not swapped out: its node says that it has ended.'
     case 'SWAP_FAILED_LATELY':
       return `Its last swap failed: it is left alone${inSeconds === '' ? ' for now' : `, and may be swapped out${inSeconds}`}.`
     case 'WANTS_GPU': {

@@ -204,6 +204,7 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     idleSince: now,
     residentSince: now,
     isRipe: false,
+    isOver: false,
     backOffUntil: 0,
     leavesFor: null,
     entry: null,

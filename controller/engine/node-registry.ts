@@ -3,7 +3,7 @@ import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../proto
 import type { Instant } from '../../protocol/units.ts'
 import { groupsNaming } from './cluster.ts'
 import type { Cluster } from './cluster.ts'
-import { askForSwapIn } from './entries.ts'
+import { askForSwapIn, dropEntry } from './entries.ts'
 import type { LiveNode, LivePlacement } from './live.ts'
 import { newLiveGpu } from './live.ts'
 import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
@@ -62,7 +62,10 @@ export function applySnapshot(
       stop.push({ task_id: report.task_id, attempt: report.attempt })
     } else reconcile(c, node, report, now)
   }
-  for (const ref of unacked) present.add(`${ref.task_id}/${ref.attempt}`)
+  for (const ref of unacked) {
+    present.add(`${ref.task_id}/${ref.attempt}`)
+    noteOver(c, node, ref, now)
+  }
   settleAbsent(c, node, present, now)
   return stop
 }
@@ -238,6 +241,15 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   }
   if (report.wants_gpu !== placement.wantsGpu) applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
   if (placement.residency === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
+}
+
+/** It has ended there: what is decided before its event has arrived does not count on it any more. */
+function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): void {
+  const placement = currentPlacement(c, node.id, ref.task_id, ref.attempt)
+  if (placement === null || placement.isOver) return
+  placement.isOver = true
+  if (placement.entry !== null) dropEntry(c, placement.entry)
+  c.ripening.update(c, placement, now)
 }
 
 /** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */

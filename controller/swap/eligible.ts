@@ -14,10 +14,12 @@ export interface SwapGpu extends Gpu {
 
 /**
  * From when a placement may be a victim if nothing changes; null while it may not at all.
- * Idle for the idle period (inclusive), or, with max_residency, resident that long although active (never a P0 task). Not before a back-off ends.
+ * Idle for the idle period (inclusive), or, with max_residency, resident that long although active (never a P0 task). Not before a back-off ends, and
+ * never once its server has ended it.
  */
 export function ripeAt(placement: Placement, policy: Policy): Instant | null {
   if (placement.noswap === 1 || placement.residency !== 'resident') return null
+  if (placement.isOver) return null
   const byIdleness = placement.wantsGpu ? Infinity : placement.idleSince + policy.idlePeriodMs
   const isBounded = policy.maxResidencyMs !== null && placement.task.spec.priority !== 0
   const byResidency = isBounded ? placement.residentSince + (policy.maxResidencyMs ?? 0) : Infinity

@@ -296,9 +296,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-unacknowledged-end-is-absence',
     rule: 'R6',
     says: 'an attempt that has ended, and whose end is not acknowledged, counts as lost',
-    edits: [
-      edit(`${ENGINE}/node-registry.ts`, '  for (const ref of unacked) present.add(`${ref.task_id}/${ref.attempt}`)\n', '  void unacked\n'),
-    ],
+    edits: [edit(`${ENGINE}/node-registry.ts`, '    present.add(`${ref.task_id}/${ref.attempt}`)\n    noteOver', '    noteOver')],
     likes: ['drop', 'delay', 'partition'],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },

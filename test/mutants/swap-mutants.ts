@@ -19,6 +19,14 @@ const VICTIMS: readonly Mutant[] = [
     likes: ['noswap'],
   },
   {
+    name: 's-ended-is-a-victim',
+    rule: 'swap',
+    says: 'a task that its server has ended is eligible until the event arrives',
+    edits: [edit(`${SWAP}/eligible.ts`, '  if (placement.isOver) return null\n', '')],
+    likes: ['crash', 'bounce'],
+    directed: { test: 'test/unit/explain-victim.test.ts' },
+  },
+  {
     name: 's-moving-is-a-victim',
     rule: 'swap',
     says: 'a task that is not resident is eligible',

@@ -101,8 +101,8 @@ export class ClusterBuilder {
     return node
   }
 
-  /** A heartbeat: everything is as the controller believes it, but for what is said here. */
-  heartbeat(node: LiveNode, foreignMib: Readonly<Record<number, Mib>> = {}): void {
+  /** A heartbeat: everything is as the controller believes it, but for what is said here. `ended`: over there, and the event is under way. */
+  heartbeat(node: LiveNode, foreignMib: Readonly<Record<number, Mib>> = {}, ended: readonly LiveTask[] = []): void {
     const gpus = node.gpus.map(({ index, model, physicalMib, foreignMib: before }) => ({
       index,
       model,
@@ -110,7 +110,9 @@ export class ClusterBuilder {
       foreign_mib: foreignMib[index] ?? before,
     }))
     const placements = new Set(node.gpus.flatMap((gpu) => gpu.placements))
-    const tasks = [...placements].map((placement) => ({
+    const living = [...placements].filter(({ task }) => !ended.includes(task))
+    const unacked = ended.map((task) => ({ task_id: task.spec.id, attempt: placementOf(task).attempt }))
+    const tasks = living.map((placement) => ({
       task_id: placement.task.spec.id,
       attempt: placement.attempt,
       residency: placement.residency,
@@ -120,7 +122,7 @@ export class ClusterBuilder {
       wants_gpu: placement.wantsGpu,
       idle_ms: placement.wantsGpu ? 0 : this.now - placement.idleSince,
     }))
-    applySnapshot(this.cluster, node, gpus, tasks, [], node.snapshotSeq + 1, this.now)
+    applySnapshot(this.cluster, node, gpus, tasks, unacked, node.snapshotSeq + 1, this.now)
   }
 
   silence(node: LiveNode): void {
