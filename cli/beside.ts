@@ -9,7 +9,7 @@ export interface BesideOptions {
   readonly log: (line: string) => void
 }
 
-/** Both in threads of their own, which end with `close`. */
+/** Both in processes of their own, which end with `close`. */
 export async function openBeside({ controller, dataDir, log }: BesideOptions) {
   const simulation = await openSimulations({ dataDir, log })
   const twin = createTwin({ views: controller.views, events: controller.events, log })

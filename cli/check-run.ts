@@ -1,4 +1,4 @@
-/** One scenario of `sim check`: what a worker thread does with it. */
+/** One scenario of `sim check`: what a worker process does with it. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createChecker } from '../simulator/check/checker.ts'
 import type { Checker } from '../simulator/check/checker.ts'

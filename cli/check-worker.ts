@@ -1,4 +1,4 @@
-/** The worker thread of `sim check`. */
+/** The worker process of `sim check`. */
 import { runCheckTask } from './check-run.ts'
 import { serveJobs } from './serve-jobs.ts'
 

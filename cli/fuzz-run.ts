@@ -1,4 +1,4 @@
-/** A stretch of seeds: what a worker thread of `sim fuzz` does with it. */
+/** A stretch of seeds: what a worker process of `sim fuzz` does with it. */
 import { addCounts, type Counts } from '../simulator/fuzz/coverage.ts'
 import { scenarioOf } from '../simulator/fuzz/build.ts'
 import { drawDocument } from '../simulator/fuzz/draw.ts'
@@ -25,7 +25,7 @@ export interface FuzzAnswer {
 
 /** One seed in so many is run again when the stretch is over, and must come to the same. */
 const AGAIN_EVERY = 50
-/** The routes are the same for all worlds of a thread. */
+/** The routes are the same for all worlds of a process. */
 const desks = createDesks()
 
 export async function runFuzzTask({ from, count }: FuzzTask, onProgress: (fraction: number) => void): Promise<FuzzAnswer> {

@@ -1,4 +1,4 @@
-/** The worker thread of `sim fuzz`. */
+/** The worker process of `sim fuzz`. */
 import { runFuzzTask } from './fuzz-run.ts'
 import { serveJobs } from './serve-jobs.ts'
 

@@ -1,23 +1,27 @@
-/** A worker thread's side of worker-pool.ts. */
-import { parentPort } from 'node:worker_threads'
-import type { FromWorker } from './worker-pool.ts'
+/** A worker process's side of job-process.ts. */
+import type { FromWorker } from './job-process.ts'
+import { linkToParent } from './worker-link.ts'
 
-/** Not more often than this, however often a job tells. */
+/** Not more often than this, however often a job tells: whoever hears it has something else to do. */
 const PROGRESS_STEP = 0.002
+const PROGRESS_EVERY_MS = 50
 
-/** Answers every job that is posted to this thread. */
+/** Answers every job that is posted to this process. */
 export function serveJobs<Job, Answer>(work: (job: Job, onProgress: (fraction: number) => void) => Promise<Answer>): void {
-  const port = parentPort
-  if (port === null) throw new Error('this module runs in a worker thread only')
-  const post = (message: FromWorker<Answer>): void => port.postMessage(message)
-  port.on('message', (job: Job) => {
+  const parent = linkToParent()
+  const post = (message: FromWorker<Answer>): void => parent.post(message)
+  parent.listen((job) => {
     let told = 0
+    let toldAt = performance.now()
     const onProgress = (fraction: number): void => {
-      if (fraction < told + PROGRESS_STEP) return
+      parent.leaveIfAlone()
+      const now = performance.now()
+      if (fraction < told + PROGRESS_STEP || now - toldAt < PROGRESS_EVERY_MS) return
       told = fraction
+      toldAt = now
       post({ kind: 'progress', fraction })
     }
-    work(job, onProgress).then(
+    work(job as Job, onProgress).then(
       (answer) => post({ kind: 'answer', answer }),
       (error: unknown) => post(failureOf(error)),
     )

@@ -24,7 +24,7 @@ interface Checked extends CheckAnswer {
 export async function simCheck(files: readonly string[], options: SimCheckOptions): Promise<number> {
   const tasks = (files.length > 0 ? files : checkedScenarioFiles()).map((file): CheckTask => ({ file }))
   const answers = await withProgress('sim check', (onProgress) =>
-    runInWorkers<CheckTask, CheckAnswer>(workerUrl('check-worker'), tasks, { threads: options.jobs, onProgress }),
+    runInWorkers<CheckTask, CheckAnswer>(workerUrl('check-worker'), tasks, { processes: options.jobs, onProgress }),
   )
   const checked = answers.map((answer): Checked => ({ ...answer, verdict: verdictOn(answer, options.update === true) }))
   for (const { verdict, file, result } of checked)

@@ -51,7 +51,7 @@ async function fuzzSeeds(options: SimFuzzOptions): Promise<number> {
   const startedAt = performance.now()
   const answers = await withProgress(`${options.seeds} seeds`, (onProgress) =>
     runInWorkers<FuzzTask, FuzzAnswer>(workerUrl('fuzz-worker'), stretchesOf(options), {
-      threads: options.jobs ?? availableParallelism(),
+      processes: options.jobs ?? availableParallelism(),
       onProgress,
     }),
   )
@@ -85,7 +85,7 @@ function stretchesOf({ seeds, from }: SimFuzzOptions): FuzzTask[] {
   }))
 }
 
-/** Of all runs in the order of their seeds: the same for the same seeds, however many threads. */
+/** Of all runs in the order of their seeds: the same for the same seeds, however many workers. */
 function digestOf(answers: readonly FuzzAnswer[]): string {
   const hash = createHash('sha256')
   for (const { digests } of answers) for (const digest of digests) hash.update(`${digest}\n`)

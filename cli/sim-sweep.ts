@@ -69,7 +69,7 @@ async function runRest(
   const made: Rest = { file, plan, store, indexes: rest, signal: stop.signal, onAnswer: (answer, index) => void answers.set(index, answer) }
   try {
     await withProgress(`${plan.name}, ${rest.length} runs`, (onProgress) =>
-      options.workers === undefined ? inThreads(made, options, onProgress) : overBroker(made, options.workers, options, onProgress),
+      options.workers === undefined ? inProcesses(made, options, onProgress) : overBroker(made, options.workers, options, onProgress),
     )
   } catch (error) {
     if (!stop.signal.aborted) throw error
@@ -89,7 +89,7 @@ interface Rest {
   readonly onAnswer: (answer: SweepAnswer, index: number) => void
 }
 
-async function inThreads(
+async function inProcesses(
   { plan, store, indexes, signal, onAnswer }: Rest,
   { jobs }: SimSweepOptions,
   onProgress: OnProgress,
@@ -99,7 +99,7 @@ async function inThreads(
     return { ...plan.pointOf(job).input, job, store }
   })
   await runInWorkers<SweepTask, SweepAnswer>(workerUrl('sweep-worker'), tasks, {
-    threads: jobs ?? availableParallelism(),
+    processes: jobs ?? availableParallelism(),
     onProgress,
     onAnswer: (answer, i) => onAnswer(answer, indexes[i] as number),
     signal,

@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, existsSync, w
 import { availableParallelism, hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
 import { overridesOf } from '../simulator/sweep.ts'
 import { CommandFailure, EXIT_CONFLICT, EXIT_OK } from './exit-codes.ts'
 import { packageCommit, packageVersion } from './package-info.ts'
@@ -17,7 +16,7 @@ import { connectForSweep } from './sweep/nats/sweep-connection.ts'
 import { FORMAT, JOBS, prepareBroker, resultSubject, WORKERS } from './sweep/nats/sweep-subjects.ts'
 import type { BuildIdentity, JobMessage, PointBlob, ResultMessage } from './sweep/nats/sweep-subjects.ts'
 import { filesOf, runFolderOf } from './sweep/run-store.ts'
-import { askWorker } from './worker-pool.ts'
+import { JobProcess } from './job-process.ts'
 import { workerUrl } from './worker-url.ts'
 
 export interface SimWorkerOptions {
@@ -43,9 +42,9 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
     const stream = new JetStream(connection)
     await prepareBroker(stream, DEFAULT_SILENT_MS)
     const build = { version: packageVersion(), commit: packageCommit() }
-    const threads = jobs ?? availableParallelism()
-    process.stderr.write(`worker: headroom ${nameOf(build)}, ${threads} runs at a time\n`)
-    await Promise.all(Array.from({ length: threads }, () => serve({ stream, folder, build, signal: stop.signal })))
+    const runs = jobs ?? availableParallelism()
+    process.stderr.write(`worker: headroom ${nameOf(build)}, ${runs} runs at a time\n`)
+    await Promise.all(Array.from({ length: runs }, () => serve({ stream, folder, build, signal: stop.signal })))
     return EXIT_OK
   } finally {
     stop.abort()
@@ -63,16 +62,18 @@ interface Bench {
   readonly signal: AbortSignal
 }
 
-/** One run at a time, in a thread of its own, so that this one stays awake to say that it is at work. */
+type Maker = JobProcess<SweepTask, SweepAnswer>
+
+/** One run at a time, in a process of its own, so that this one stays awake to say that it is at work. */
 async function serve(bench: Bench): Promise<void> {
-  const thread = new Worker(workerUrl('sweep-worker'))
+  const maker: Maker = new JobProcess(workerUrl('sweep-worker'))
   try {
     while (!bench.signal.aborted) {
       const delivery = await nextJob(bench)
-      if (delivery !== null) await work(bench, thread, delivery)
+      if (delivery !== null) await work(bench, maker, delivery)
     }
   } finally {
-    await thread.terminate()
+    await maker.end()
   }
 }
 
@@ -87,7 +88,7 @@ async function nextJob({ stream, signal }: Bench): Promise<Delivery | null> {
 }
 
 /** The job is acknowledged when its result is on the broker's disk, and not before. */
-async function work(bench: Bench, thread: Worker, delivery: Delivery): Promise<void> {
+async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<void> {
   const job = JSON.parse(Buffer.from(delivery.data).toString('utf8')) as JobMessage
   const refusal = refusalOf(job, bench.build)
   if (refusal !== null) {
@@ -96,7 +97,7 @@ async function work(bench: Bench, thread: Worker, delivery: Delivery): Promise<v
   }
   const alive = setInterval(delivery.working, Math.max(100, Math.floor(job.silent_ms / 3)))
   try {
-    const result = await outcomeOf(bench, thread, job, delivery.deliveries)
+    const result = await outcomeOf(bench, maker, job, delivery.deliveries)
     if (result === null) return
     await bench.stream.publish(resultSubject(job.sweep, job.run), JSON.stringify(result))
     await delivery.ack()
@@ -121,17 +122,17 @@ function nameOf({ version, commit }: BuildIdentity): string {
 }
 
 /** Null: stopped in the middle. A run that cannot be made is an outcome, too. */
-async function outcomeOf(bench: Bench, thread: Worker, job: JobMessage, deliveries: number): Promise<ResultMessage | null> {
+async function outcomeOf(bench: Bench, maker: Maker, job: JobMessage, deliveries: number): Promise<ResultMessage | null> {
   const head = { format: FORMAT, run: job.run } as const
   if (deliveries > MAX_DELIVERIES) {
     const message = `run ${job.run} was given to ${MAX_DELIVERIES} workers, and none of them came back with it`
     return { ...head, kind: 'failed', name: 'CommandFailure', message }
   }
   const traces = new Map<string, string>()
-  const scratch = join(bench.folder, `${job.sweep}-${job.run}-${thread.threadId}`)
+  const scratch = mkdtempSync(join(bench.folder, `${job.sweep}-${job.run}-`))
   try {
     const task = await taskOf(bench, job, scratch, traces)
-    const answer = await Promise.race([askWorker<SweepTask, SweepAnswer>(thread, task, () => undefined), aborted(bench.signal)])
+    const answer = await Promise.race([maker.ask(task), aborted(bench.signal)])
     if (answer === null) return null
     const { overcommit_percent: _percent, settings: _settings, ...result } = answer.run
     const files = await sendFiles(bench, job, task, scratch)
@@ -174,7 +175,7 @@ async function taskOf(bench: Bench, job: JobMessage, scratch: string, nameOfTrac
   return { ...input, job: { overcommitPercent: job.overcommit_percent, settings: point.settings, seed: job.seed }, store }
 }
 
-/** A trace is fetched once for all runs. Threads that fetch it at the same time write the same bytes. */
+/** A trace is fetched once for all runs. Those that fetch it at the same time write the same bytes. */
 async function traceFile({ stream, folder }: Bench, sweep: string, ref: PointBlob['traces'][string]): Promise<string> {
   const traces = join(folder, 'traces')
   const path = join(traces, `${ref.sha256}.trace.jsonl${ref.suffix}`)

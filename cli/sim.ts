@@ -176,7 +176,7 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
     .argument('[file]', 'a scenario to judge instead: how a failure is repeated')
     .option('--seeds <n>', 'how many seeds', whole(1, MAX_FUZZ_SEEDS), 1000)
     .option('--from <seed>', 'the first of them', whole(0, MAX_SEED - MAX_FUZZ_SEEDS), 1)
-    .option('--jobs <n>', 'worker threads; else one for each core', whole(1, MAX_JOBS))
+    .option('--jobs <n>', 'worker processes; else one for each core', whole(1, MAX_JOBS))
     .option('--out <folder>', 'where the scenario of a failure is written', '.')
     .option('--coverage', 'how often each path of the rules was taken; from 1,000 seeds on, a usual one that never was is a failure')
     .option('--json', 'as JSON on stdout')

@@ -1,4 +1,4 @@
-/** One run of a sweep: what a worker thread does with a job. */
+/** One run of a sweep: what a worker process does with a job. */
 import type { RunIdentity } from '../simulator/run.ts'
 import { runScenario } from '../simulator/run.ts'
 import type { Scenario } from '../simulator/scenario/scenario.ts'

@@ -1,4 +1,4 @@
-/** The worker thread of `sim sweep`. */
+/** The worker process of `sim sweep`. */
 import { serveJobs } from './serve-jobs.ts'
 import { runSweepTask } from './sweep-run.ts'
 

@@ -1,4 +1,4 @@
-/** An exercise in a session's thread: who learns from it against who knows, scored by the same rules. */
+/** An exercise in a session's process: who learns from it against who knows, scored by the same rules. */
 import type { Debrief, ExerciseAction } from '../../controller/ports/simulation.ts'
 import type { AnswerValue, Exercise } from '../../simulator/exercise/exercise.ts'
 import { scoreOf, type Evidence, type Score } from '../../simulator/exercise/score.ts'

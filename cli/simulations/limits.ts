@@ -12,11 +12,11 @@ export const LIMITS = {
   tasks: 2_000_000,
   /** Entries of the event queue that one run may take: messages, timers, arrivals, decisions. */
   steps: 500_000_000,
-  /** Memory of the thread of one run or session: the heap of JavaScript, MiB. */
+  /** Memory of the process of one run or session: the heap of JavaScript, MiB. */
   heapMib: 2_048,
   /** A run, or all of a sweep. */
   runWithinMs: 30 * 60_000,
-  /** Sessions that are open at a time, a thread each. */
+  /** Sessions that are open at a time, a process each. */
   sessions: 4,
   /** One that nobody has asked anything for so long is ended. */
   sessionIdleMs: 60 * 60_000,
@@ -38,5 +38,5 @@ export const LIMITS = {
   ownScenarios: 500,
 } as const
 
-/** Threads of one sweep: one core stays with the controller. */
-export const SWEEP_THREADS = Math.max(1, availableParallelism() - 1)
+/** Processes of one sweep: one core stays with the controller. */
+export const SWEEP_PROCESSES = Math.max(1, availableParallelism() - 1)

@@ -1,4 +1,4 @@
-/** The thread that reads scenarios. */
+/** The process that reads scenarios. */
 import { serveJobs } from '../serve-jobs.ts'
 import { givesWay, NICE_ASKED } from './low-priority.ts'
 import { read } from './reading.ts'

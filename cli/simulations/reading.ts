@@ -1,4 +1,4 @@
-/** What the thread that reads scenarios is asked, and answers. A text that somebody sent is never read in the thread of the controller. */
+/** What the process that reads scenarios is asked, and answers. A text that somebody sent is never read in that of the controller. */
 import { readFileSync } from 'node:fs'
 import type { LibraryEntry, ScenarioFacts, ScenarioProblem } from '../../controller/ports/simulation.ts'
 import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'

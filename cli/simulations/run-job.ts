@@ -1,4 +1,4 @@
-/** One run in a thread of its own: its result, and how it went over time. */
+/** One run in a process of its own: its result, and how it went over time. */
 import type { RunChoices, SimulationSeries } from '../../controller/ports/simulation.ts'
 import type { RunResult } from '../../simulator/report/result.ts'
 import { SeriesSampler } from '../../simulator/report/series.ts'

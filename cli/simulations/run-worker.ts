@@ -1,4 +1,4 @@
-/** The thread of one run. */
+/** The process of one run. */
 import { serveJobs } from '../serve-jobs.ts'
 import { givesWay, NICE_RUN } from './low-priority.ts'
 import { runJob } from './run-job.ts'

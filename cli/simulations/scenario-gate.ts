@@ -1,12 +1,12 @@
 /** What somebody sent or named, read and found right before anything is done with it. */
 import type { Outcome, ScenarioFacts, ScenarioReference, SimulationRefusal } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
+import { WorkerFault } from '../worker-process.ts'
 import type { ScenarioLibrary } from './library.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
-import { ThreadFault } from './thread.ts'
 
 export interface Found {
-  /** What a thread that runs it is given. */
+  /** What a process that runs it is given. */
   readonly source: ScenarioSource
   readonly facts: ScenarioFacts
   readonly text: string
@@ -29,7 +29,7 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
       if (answer.kind === 'library') throw new Error('the reader answered something else')
       return { ok: true, value: { source, facts: answer.facts, text: answer.text } }
     } catch (error) {
-      if (error instanceof ThreadFault) return refused({ code: 'too_large', detail: `The scenario was not read: ${error.message}.` })
+      if (error instanceof WorkerFault) return refused({ code: 'too_large', detail: `The scenario was not read: ${error.message}.` })
       throw error
     }
   }

@@ -1,9 +1,10 @@
-/** Reads scenarios in a thread of its own, within a time: whatever a text does to its reader, the controller goes on. */
+/** Reads scenarios in a process of its own, within a time: whatever a text does to its reader, the controller goes on. */
 import type { DurationMs } from '../../protocol/units.ts'
+import { JobProcess } from '../job-process.ts'
+import { WorkerFault } from '../worker-process.ts'
+import { workerUrl } from '../worker-url.ts'
 import { LIMITS } from './limits.ts'
 import type { ReadAnswer, ReadJob } from './reading.ts'
-import { SimulationThread, ThreadFault } from './thread.ts'
-import { workerUrl } from '../worker-url.ts'
 
 /** Texts that wait to be read. */
 const MAX_WAITING = 16
@@ -13,7 +14,7 @@ const LIBRARY_WITHIN_MS: DurationMs = 20_000
 
 export class ScenarioReader {
   readonly #withinMs: DurationMs
-  #thread: SimulationThread<ReadJob, ReadAnswer> | null = null
+  #process: JobProcess<ReadJob, ReadAnswer> | null = null
   #last: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #isClosed = false
@@ -22,7 +23,7 @@ export class ScenarioReader {
     this.#withinMs = withinMs
   }
 
-  /** One after the other. Null: too many wait. Rejects with ThreadFault when it takes too long or too much memory. */
+  /** One after the other. Null: too many wait. Rejects with WorkerFault when it takes too long or too much memory. */
   read(job: ReadJob): Promise<ReadAnswer> | null {
     if (this.#waiting >= MAX_WAITING || this.#isClosed) return null
     this.#waiting += 1
@@ -38,32 +39,32 @@ export class ScenarioReader {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await this.#thread?.end()
+    await this.#process?.end()
   }
 
   async #readNow(job: ReadJob): Promise<ReadAnswer> {
-    const thread = await this.#warm()
+    const process = await this.#warm()
     const withinMs = job.kind === 'library' ? Math.max(this.#withinMs, LIBRARY_WITHIN_MS) : this.#withinMs
     let timer: NodeJS.Timeout | undefined
     const tooLong = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new ThreadFault(`it took longer than ${withinMs / 1000} s to read`)), withinMs)
+      timer = setTimeout(() => reject(new WorkerFault(`it took longer than ${withinMs / 1000} s to read`)), withinMs)
     })
     try {
-      return await Promise.race([thread.ask(job), tooLong])
+      return await Promise.race([process.ask(job), tooLong])
     } catch (error) {
-      if (error instanceof ThreadFault) void thread.end()
+      if (error instanceof WorkerFault) void process.end()
       throw error
     } finally {
       clearTimeout(timer)
     }
   }
 
-  /** The time that a thread takes to start is nobody's fault. */
-  async #warm(): Promise<SimulationThread<ReadJob, ReadAnswer>> {
-    if (this.#thread !== null && !this.#thread.isEnded) return this.#thread
-    const thread = new SimulationThread<ReadJob, ReadAnswer>(workerUrl('simulations/reader-worker'), HEAP_MIB)
-    this.#thread = thread
-    await thread.ask({ kind: 'library', files: [] })
-    return thread
+  /** The time that a process takes to start is nobody's fault. */
+  async #warm(): Promise<JobProcess<ReadJob, ReadAnswer>> {
+    if (this.#process !== null && !this.#process.isEnded) return this.#process
+    const process = new JobProcess<ReadJob, ReadAnswer>(workerUrl('simulations/reader-worker'), { heapMib: HEAP_MIB })
+    this.#process = process
+    await process.ask({ kind: 'library', files: [] })
+    return process
   }
 }

@@ -1,4 +1,4 @@
-/** What goes between the controller's thread and that of a session. `n` names a conversation. */
+/** What goes between the controller and the process of a session. `n` names a conversation. */
 import type {
   Debrief,
   ExerciseView,

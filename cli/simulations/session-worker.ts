@@ -1,14 +1,13 @@
-/** The thread of one session. */
+/** The process of one session. */
 import { readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { parentPort } from 'node:worker_threads'
-import type { MessagePort } from 'node:worker_threads'
 import type { Readable } from 'node:stream'
 import type { ForwardedRequest } from '../../controller/ports/simulation.ts'
 import { planOf } from '../../simulator/run.ts'
 import { loadExercise } from '../../simulator/exercise/load-exercise.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import { readRunInput } from '../run-input.ts'
+import { linkToParent } from '../worker-link.ts'
 import { givesWay, NICE_ASKED } from './low-priority.ts'
 import { LimitReached } from './run-job.ts'
 import { whyTooLarge } from './scenario-facts.ts'
@@ -16,20 +15,21 @@ import { SessionHost, type SessionHostOptions } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
 import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-stage.ts'
 
-/** How often the controller's thread hears how far it is. */
+/** How often the controller hears how far it is. */
 const PULSE_MS = 250
 
 const SAFE = new Set(['GET', 'HEAD'])
 
 givesWay(NICE_ASKED)
-const port = parentPort as MessagePort
-const post = (message: FromSession): void => port.postMessage(message)
+const parent = linkToParent()
+const post = (message: FromSession): void => parent.post(message)
 const readers = new Map<number, { more(): void; enough(): void }>()
 let host: SessionHost | null = null
-/** Where it was when the controller's thread last heard of it. */
+/** Where it was when the controller last heard of it. */
 let told = -1
 
-port.on('message', (message: ToSession) => {
+parent.listen((heard) => {
+  const message = heard as ToSession
   answer(message).catch((error: unknown) => {
     const { name, message: text, stack } = error instanceof Error ? error : new Error(String(error))
     post({ n: message.n, kind: 'failed', name, message: text, stack })

@@ -1,4 +1,4 @@
-/** The sessions that are open: a thread each, so many at a time, ended when nobody has asked for a while. */
+/** The sessions that are open: a process each, so many at a time, ended when nobody has asked for a while. */
 import { randomUUID } from 'node:crypto'
 import type {
   Debrief,
@@ -13,14 +13,14 @@ import type {
   SessionView,
   SimulationRecord,
 } from '../../controller/ports/simulation.ts'
+import { WorkerFault } from '../worker-process.ts'
 import type { SimulationBook } from './book.ts'
 import { LIMITS } from './limits.ts'
 import { REPORT, type RecordStore } from './records.ts'
 import { newRecord } from './new-record.ts'
 import { refused, type Found } from './scenario-gate.ts'
 import type { SessionJob } from './session-messages.ts'
-import { SessionThread } from './session-thread.ts'
-import { ThreadFault } from './thread.ts'
+import { SessionProcess } from './session-process.ts'
 
 /** What a session is begun with, for its record. */
 interface Begun {
@@ -29,7 +29,7 @@ interface Begun {
 }
 
 interface Open {
-  readonly thread: SessionThread
+  readonly process: SessionProcess
   readonly job: SessionJob
   readonly begun: Begun
   askedAt: number
@@ -69,39 +69,39 @@ export class Sessions {
   }
 
   exercise(id: string): Promise<Outcome<ExerciseView>> {
-    return this.#with(id, ({ thread }) => thread.exercise())
+    return this.#with(id, ({ process }) => process.exercise())
   }
 
   answer(id: string, question: string, value: string | number, by: string | null): Promise<Outcome<ExerciseView>> {
-    return this.#with(id, ({ thread }) => thread.answer(question, value, by))
+    return this.#with(id, ({ process }) => process.answer(question, value, by))
   }
 
   /** The session is over when this resolves. */
   async finish(id: string): Promise<Outcome<Debrief>> {
-    const debrief = await this.#with(id, ({ thread }) => thread.finish())
+    const debrief = await this.#with(id, ({ process }) => process.finish())
     if (!debrief.ok) return debrief
     await this.#store.writeFile(id, REPORT, JSON.stringify(debrief.value))
     const open = this.#open.get(id)
     this.#open.delete(id)
     this.#book.change(id, { state: 'done', endedAt: this.#now(), progress: 1 })
-    await open?.thread.end()
+    await open?.process.end()
     return debrief
   }
 
   async fork(id: string, snapshot: string | null, by: string | null): Promise<Outcome<SimulationRecord>> {
-    const branch = await this.#with(id, ({ thread }) => thread.branch(snapshot))
+    const branch = await this.#with(id, ({ process }) => process.branch(snapshot))
     if (!branch.ok) return branch
     const { job, begun } = this.#open.get(id) as Open
     return this.#start(begun, { ...job, branch: branch.value, isPaused: true }, by)
   }
 
   control(id: string, command: SessionCommand): Promise<Outcome<SessionView>> {
-    return this.#with(id, ({ thread }) => thread.control(command))
+    return this.#with(id, ({ process }) => process.control(command))
   }
 
   async injectFault(id: string, fault: object, isHidden: boolean, by: string | null): Promise<Outcome<readonly SessionFault[]>> {
     const entry = JSON.stringify([{ at: '0s', ...fault }], null, 2)
-    const answer = await this.#with(id, ({ thread }) => thread.breakIn(entry, isHidden, by))
+    const answer = await this.#with(id, ({ process }) => process.breakIn(entry, isHidden, by))
     if (!answer.ok) return answer
     return 'problems' in answer.value
       ? refused({ code: 'invalid_fault', problems: answer.value.problems })
@@ -109,18 +109,18 @@ export class Sessions {
   }
 
   faults(id: string): Promise<Outcome<readonly SessionFault[]>> {
-    return this.#with(id, ({ thread }) => thread.faults())
+    return this.#with(id, ({ process }) => process.faults())
   }
 
   ask(id: string, request: ForwardedRequest): Promise<Outcome<ForwardedAnswer>> {
-    return this.#with(id, ({ thread }) => thread.ask(request))
+    return this.#with(id, ({ process }) => process.ask(request))
   }
 
   async end(id: string, reason: string): Promise<void> {
     const open = this.#open.get(id)
     this.#open.delete(id)
     this.#book.change(id, { state: 'cancelled', endedAt: this.#now(), reason })
-    await open?.thread.end()
+    await open?.process.end()
   }
 
   async close(reason: string): Promise<void> {
@@ -136,17 +136,17 @@ export class Sessions {
     const now = this.#now()
     const record = newRecord({ id: randomUUID(), kind: 'session', ...begun, choices: job.choices, by, now })
     const { id } = record
-    const thread = new SessionThread(
+    const process = new SessionProcess(
       (virtualMs, endMs) => this.#book.advanced(id, endMs === null ? 0 : Math.min(1, virtualMs / endMs)),
       (fault) => this.#failed(id, fault),
     )
-    this.#open.set(id, { thread, job, begun, askedAt: now })
+    this.#open.set(id, { process, job, begun, askedAt: now })
     this.#book.add({ ...record, state: 'running', startedAt: now })
     try {
-      await thread.open(job)
+      await process.open(job)
     } catch (error) {
       this.#failed(id, error as Error)
-      await thread.end()
+      await process.end()
     }
     return { ok: true, value: this.#book.get(id) ?? record }
   }
@@ -163,7 +163,7 @@ export class Sessions {
     try {
       return { ok: true, value: await act(open) }
     } catch (error) {
-      if (error instanceof ThreadFault) return refused({ code: 'conflict', detail: error.message })
+      if (error instanceof WorkerFault) return refused({ code: 'conflict', detail: error.message })
       if (error instanceof Error && error.name === 'SessionConflict') return refused({ code: 'conflict', detail: error.message })
       throw error
     }

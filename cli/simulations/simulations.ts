@@ -1,4 +1,4 @@
-/** The simulator behind the controller's port: what is asked over REST, done in worker threads, kept in the data folder. */
+/** The simulator behind the controller's port: what is asked over REST, done in processes of their own, kept in the data folder. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,17 +9,18 @@ import { exercisesPort } from './exercises.ts'
 import { sweepWork } from './sweep-work.ts'
 import { DEFAULT_OBJECTIVES, OBJECTIVE_FORMAT, parseObjective, type Objective } from '../../simulator/plan/objective.ts'
 import { tracesPort } from './traces.ts'
+import { JobProcess } from '../job-process.ts'
 import { workerUrl } from '../worker-url.ts'
 import { SimulationBook } from './book.ts'
 import { ScenarioLibrary } from './library.ts'
 import { SimulationQueue, type Work } from './queue.ts'
 import { newRecord } from './new-record.ts'
+import { LIMITS } from './limits.ts'
 import { RecordStore, REPORT } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
 import { refused, scenarioGate, type ScenarioGate } from './scenario-gate.ts'
 import { ScenarioReader } from './scenario-reader.ts'
 import { Sessions } from './sessions.ts'
-import { SimulationThread } from './thread.ts'
 
 export interface SimulationsOptions {
   /** The controller's own: a folder below is taken. */
@@ -168,17 +169,17 @@ const SERIES = 'series.json'
 
 function runWork(job: RunJob, id: string, store: RecordStore): Work {
   return async ({ signal, onProgress }) => {
-    const thread = new SimulationThread<RunJob, RunAnswer>(workerUrl('simulations/run-worker'))
-    const end = (): void => void thread.end()
+    const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), { heapMib: LIMITS.heapMib })
+    const end = (): void => void process.end()
     signal.addEventListener('abort', end, { once: true })
     try {
-      const { series, ...report } = await thread.ask(job, onProgress)
+      const { series, ...report } = await process.ask(job, onProgress)
       const { result, timing, operatorFaults } = report
       await store.writeFile(id, SERIES, JSON.stringify(series))
       await store.writeFile(id, REPORT, JSON.stringify({ ...result, timing, operator_faults: operatorFaults }))
     } finally {
       signal.removeEventListener('abort', end)
-      await thread.end()
+      await process.end()
     }
   }
 }

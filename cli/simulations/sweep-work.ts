@@ -1,16 +1,17 @@
-/** A sweep over REST: the same scenario at several percentages with the same seeds, a few threads at a time. What was done is kept, however it ends. */
+/** A sweep over REST: the same scenario at several percentages with the same seeds, a few processes at a time. What was done is kept, however it ends. */
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import { advise } from '../../simulator/plan/advisor.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
 import { adviceNotes, adviceSentence } from '../../simulator/report/advice-text.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import { summarize, sweepJobs, sweepRunOf, type SweepJob, type SweepRun } from '../../simulator/sweep.ts'
+import { JobProcess } from '../job-process.ts'
+import { progressOf } from '../worker-pool.ts'
 import { workerUrl } from '../worker-url.ts'
-import { SWEEP_THREADS } from './limits.ts'
+import { LIMITS, SWEEP_PROCESSES } from './limits.ts'
 import type { Work } from './queue.ts'
 import { REPORT, type RecordStore } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
-import { SimulationThread } from './thread.ts'
 
 export interface SweepWork {
   readonly source: ScenarioSource
@@ -24,31 +25,27 @@ export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Wor
   return async ({ signal, onProgress }) => {
     const jobs = sweepJobs(sweep.percentages, sweep.seeds)
     const runs = new Array<SweepRun | undefined>(jobs.length)
-    const fractions = jobs.map(() => 0)
-    const tell = (index: number, fraction: number): void => {
-      fractions[index] = fraction
-      onProgress(fractions.reduce((sum, each) => sum + each, 0) / jobs.length)
-    }
+    const tell = progressOf(jobs.length, onProgress)
     let next = 0
     const takeJobs = async (): Promise<void> => {
-      const thread = new SimulationThread<RunJob, RunAnswer>(workerUrl('simulations/run-worker'))
-      const end = (): void => void thread.end()
+      const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), { heapMib: LIMITS.heapMib })
+      const end = (): void => void process.end()
       signal.addEventListener('abort', end, { once: true })
       try {
         while (next < jobs.length && !signal.aborted) {
           const index = next++
           const job = jobs[index] as SweepJob
-          const { result } = await thread.ask(jobOf(sweep, job), (fraction) => tell(index, fraction))
+          const { result } = await process.ask(jobOf(sweep, job), (fraction) => tell(index, fraction))
           runs[index] = sweepRunOf(job, result)
           tell(index, 1)
         }
       } finally {
         signal.removeEventListener('abort', end)
-        await thread.end()
+        await process.end()
       }
     }
     try {
-      await Promise.all(Array.from({ length: Math.min(SWEEP_THREADS, jobs.length) }, takeJobs))
+      await Promise.all(Array.from({ length: Math.min(SWEEP_PROCESSES, jobs.length) }, takeJobs))
     } finally {
       const done = runs.filter((run) => run !== undefined)
       if (done.length > 0) await store.writeFile(id, REPORT, JSON.stringify(reportOf(done, jobs.length, sweep.objectives)))

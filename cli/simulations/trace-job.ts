@@ -1,4 +1,4 @@
-/** What somebody sent as a trace, checked and turned into one, in a thread of its own. */
+/** What somebody sent as a trace, checked and turned into one, in a process of its own. */
 import { readSync, openSync, closeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ActivityModelName } from '../../simulator/fleet/activity.ts'

@@ -1,4 +1,4 @@
-/** The thread that checks a trace that somebody sent. */
+/** The process that checks a trace that somebody sent. */
 import { serveJobs } from '../serve-jobs.ts'
 import { givesWay, NICE_RUN } from './low-priority.ts'
 import { traceJob } from './trace-job.ts'

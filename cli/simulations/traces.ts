@@ -1,4 +1,4 @@
-/** Traces that people have sent: streamed to disk within a limit, checked in a thread, kept beside what is known of them. */
+/** Traces that people have sent: streamed to disk within a limit, checked in a process of its own, kept beside what is known of them. */
 import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import type { Outcome, Simulation, TraceEntry, TraceUpload } from '../../controller/ports/simulation.ts'
+import { JobProcess } from '../job-process.ts'
+import { WorkerFault } from '../worker-process.ts'
 import { workerUrl } from '../worker-url.ts'
 import { LIMITS } from './limits.ts'
 import { refused } from './scenario-gate.ts'
-import { SimulationThread, ThreadFault } from './thread.ts'
 import type { TraceAnswer, TraceJob } from './trace-job.ts'
 
 const SUFFIX = '.trace.jsonl'
@@ -84,16 +85,16 @@ async function receive(file: string, body: AsyncIterable<Uint8Array>): Promise<n
 }
 
 async function check(job: TraceJob): Promise<TraceAnswer> {
-  const thread = new SimulationThread<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'))
-  const timer = setTimeout(() => void thread.end(), LIMITS.traceWithinMs)
+  const process = new JobProcess<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'), { heapMib: LIMITS.heapMib })
+  const timer = setTimeout(() => void process.end(), LIMITS.traceWithinMs)
   try {
-    return await thread.ask(job)
+    return await process.ask(job)
   } catch (error) {
-    if (error instanceof ThreadFault) return { problem: `The trace was not read: ${error.message}.` }
+    if (error instanceof WorkerFault) return { problem: `The trace was not read: ${error.message}.` }
     throw error
   } finally {
     clearTimeout(timer)
-    await thread.end()
+    await process.end()
   }
 }
 

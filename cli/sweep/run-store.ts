@@ -6,7 +6,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { threadId } from 'node:worker_threads'
 import type { RunResult } from '../../simulator/report/result.ts'
 import type { RunIdentity } from '../../simulator/run.ts'
 import { settingsText } from '../../simulator/sweep.ts'
@@ -91,9 +90,9 @@ export function findRun(folder: string, key: RunKey): StoredRun | null {
   }
 }
 
-/** Where a run is written until it is done; no two threads or processes have the same. */
+/** Where a run is written until it is done; no two processes have the same. */
 export function partialFolder(folder: string, job: SweepJob): string {
-  const partial = join(folder, RUNS, `${PARTIAL}${runName(job)}-${process.pid}-${threadId}`)
+  const partial = join(folder, RUNS, `${PARTIAL}${runName(job)}-${process.pid}`)
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial, { recursive: true })
   return partial

@@ -1,4 +1,4 @@
-/** What the twin's thread does: the live state, run on, within a time. */
+/** What the twin's process does: the live state, run on, within a time. */
 import { performance } from 'node:perf_hooks'
 import type { ChangeForecast, ClusterImage, NoForecast, RecentPast, SettingsChange, StartForecast } from '../../controller/ports/twin.ts'
 import type { DurationMs } from '../../protocol/units.ts'

@@ -1,4 +1,4 @@
-/** The thread of the twin. */
+/** The process of the twin. */
 import { serveJobs } from '../serve-jobs.ts'
 import { givesWay, NICE_ASKED } from '../simulations/low-priority.ts'
 import { twinJob } from './twin-job.ts'

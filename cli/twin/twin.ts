@@ -1,4 +1,4 @@
-/** The twin of `headroom serve`: the live state is copied, and run on in a thread of its own, one question at a time. */
+/** The twin of `headroom serve`: the live state is copied, and run on in a process of its own, one question at a time. */
 import type { EventSource } from '../../controller/engine/durable-events.ts'
 import type { Views } from '../../controller/engine/views.ts'
 import type {
@@ -13,7 +13,7 @@ import type {
 import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
 import { withheldBecause } from '../../simulator/twin/drift.ts'
 import { snapshotOfLive } from '../../simulator/twin/live-snapshot.ts'
-import { SimulationThread } from '../simulations/thread.ts'
+import { JobProcess } from '../job-process.ts'
 import { workerUrl } from '../worker-url.ts'
 import { DriftWatch } from './drift-watch.ts'
 import { LatestStarts } from './latest-starts.ts'
@@ -28,9 +28,9 @@ const STARTS_WITHIN_MS = 2_000
 const CHANGE_WITHIN_MS = 2_000
 const MAX_START_RUNS = 40
 const MAX_CHANGE_PAIRS = 20
-/** Questions that wait for the thread; a further one is told so. */
+/** Questions that wait for the process; a further one is told so. */
 const MAX_WAITING = 4
-/** Larger clusters are not copied for the thread: the copy alone would hold the controller up. */
+/** Larger clusters are not copied for it: the copy alone would hold the controller up. */
 const MAX_OPEN_TASKS = 20_000
 
 export interface LiveTwin extends Twin {
@@ -45,12 +45,12 @@ export interface TwinOptions {
 
 export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   const past = new RecentPastReader(views)
-  const thread = new TwinThread(log)
+  const process = new TwinProcess(log)
   const ask = async (job: (image: ClusterImage) => Omit<TwinJob, 'past'>): Promise<TwinAnswer> => {
     const { pending, running, assigned, unreachable } = views.counts()
     if (pending + running + assigned + unreachable > MAX_OPEN_TASKS) return TOO_MANY
     const recent = await past.read()
-    return thread.ask({ ...job(views.image()), past: recent } as TwinJob)
+    return process.ask({ ...job(views.image()), past: recent } as TwinJob)
   }
   const drift = new DriftWatch({ views, foretell: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })) })
   const unsubscribe = events.subscribe((list) => drift.record(list))
@@ -79,7 +79,7 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     async close() {
       clearInterval(timer)
       unsubscribe()
-      await thread.close()
+      await process.close()
     },
   }
 }
@@ -89,9 +89,9 @@ const DRIFT_BOUNDS = { withinMs: 10_000, horizonMs: HORIZON_MS, maxRuns: 0 }
 const TOO_MANY: NoForecast = { reason: 'TOO_LARGE', detail: `more than ${MAX_OPEN_TASKS} tasks are open` }
 
 /** Begins with the first question, and again after it has failed. */
-class TwinThread {
+class TwinProcess {
   readonly #log: (line: string) => void
-  #thread: SimulationThread<TwinJob, TwinAnswer> | null = null
+  #process: JobProcess<TwinJob, TwinAnswer> | null = null
   #last: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #isClosed = false
@@ -110,14 +110,15 @@ class TwinThread {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await this.#thread?.end()
+    await this.#process?.end()
   }
 
   async #run(job: TwinJob): Promise<TwinAnswer> {
     if (this.#isClosed) return { reason: 'FAILED', detail: 'the controller is stopping' }
-    if (this.#thread === null || this.#thread.isEnded) this.#thread = new SimulationThread(workerUrl('twin/twin-worker'), HEAP_MIB)
+    if (this.#process === null || this.#process.isEnded)
+      this.#process = new JobProcess(workerUrl('twin/twin-worker'), { heapMib: HEAP_MIB })
     try {
-      return await this.#thread.ask(job)
+      return await this.#process.ask(job)
     } catch (fault) {
       const detail = fault instanceof Error ? fault.message : String(fault)
       if (!this.#isClosed) this.#log(`the twin failed: ${detail}`)

@@ -34,7 +34,7 @@ describe('the build', { timeout: 120_000 }, () => {
     expect(await served.ended).toBe(0)
   })
 
-  it('finds its scenarios, and the modules of its worker threads', async () => {
+  it('finds its scenarios, and the modules of its worker processes', async () => {
     const sweep = [
       'sim',
       'sweep',

@@ -1,4 +1,4 @@
-/** Simulations over REST: real threads, real files, the real library. */
+/** Simulations over REST: real processes, real files, the real library. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -211,7 +211,7 @@ describe('a hostile scenario', () => {
   let world: SimulationsWorld
   beforeAll(async () => {
     world = await simulationsWorld()
-    // The first one waits for the thread to start.
+    // The first one waits for the process to start.
     await world.api.send('POST', '/scenarios/validate', { scenario: 'thrash-guard' })
   })
   afterAll(() => world.close())

@@ -1,4 +1,4 @@
-/** A sweep's folder: the same bytes however many threads, and nothing that is done is lost or run again, whatever happens to the process or the files. */
+/** A sweep's folder: the same bytes however many workers, and nothing that is done is lost or run again, whatever happens to the process or the files. */
 import { appendFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -23,7 +23,7 @@ describe('the folder of a sweep', () => {
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('already')])
   })
 
-  it('is the same to the last byte with one thread and with two, run by run and as a whole', async () => {
+  it('is the same to the last byte with one worker and with two, run by run and as a whole', async () => {
     const { code } = await headroom(sweep('two', '--jobs', '2'))
     expect(code).toBe(0)
     expect(digestsIn(path('two'), TIMINGS)).toEqual(digestsIn(path('one'), TIMINGS))

@@ -1,5 +1,4 @@
-/** A session as the controller's thread sees it: conversations with its worker thread. */
-import { Worker } from 'node:worker_threads'
+/** A session as the controller sees it: conversations with its process. */
 import type {
   Debrief,
   ExerciseView,
@@ -14,31 +13,34 @@ import { workerUrl } from '../worker-url.ts'
 import { LIMITS } from './limits.ts'
 import type { Branch } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
-import { faultOf, ThreadFault } from './thread.ts'
+import { WorkerFault, WorkerProcess } from '../worker-process.ts'
 
 type Heard = (message: FromSession) => void
 type Unnumbered<T> = T extends unknown ? Omit<T, 'n'> : never
 
-export class SessionThread {
-  readonly #worker: Worker
+export class SessionProcess {
+  readonly #worker: WorkerProcess
   readonly #heard = new Map<number, Heard>()
-  readonly #onOver: (fault: ThreadFault) => void
+  readonly #onOver: (fault: WorkerFault) => void
   #n = 0
-  #fault: ThreadFault | null = null
+  #isEnded = false
+  #fault: WorkerFault | null = null
 
-  /** @param onOver the thread has ended, by itself or by `end` */
-  constructor(onPulse: (virtualMs: number, endMs: number | null) => void, onOver: (fault: ThreadFault) => void) {
+  /** @param onOver the process has ended, by itself or by `end` */
+  constructor(onPulse: (virtualMs: number, endMs: number | null) => void, onOver: (fault: WorkerFault) => void) {
     this.#onOver = onOver
-    this.#worker = new Worker(workerUrl('simulations/session-worker'), { resourceLimits: { maxOldGenerationSizeMb: LIMITS.heapMib } })
-    this.#worker.on('message', (message: FromSession) => {
+    this.#worker = new WorkerProcess(workerUrl('simulations/session-worker'), { heapMib: LIMITS.heapMib })
+    const heard = (message: FromSession): void => {
       if (message.kind === 'pulse') onPulse(message.virtualMs, message.endMs)
       else this.#heard.get(message.n)?.(message)
+    }
+    this.#worker.listen({
+      heard: (message) => heard(message as FromSession),
+      over: (fault) => this.#over(this.#isEnded ? new WorkerFault('The session has ended.') : fault),
     })
-    this.#worker.once('error', (error) => this.#over(faultOf(error)))
-    this.#worker.once('exit', () => this.#over(new ThreadFault('The session has ended.')))
   }
 
-  /** Rejects with what the session threw, by its name, or with ThreadFault. */
+  /** Rejects with what the session threw, by its name, or with WorkerFault. */
   open(job: SessionJob): Promise<SessionView> {
     return this.#view({ kind: 'open', job })
   }
@@ -103,7 +105,8 @@ export class SessionThread {
   }
 
   async end(): Promise<void> {
-    await this.#worker.terminate()
+    this.#isEnded = true
+    await this.#worker.dismiss()
   }
 
   async #view(message: Unnumbered<ToSession>): Promise<SessionView> {
@@ -130,11 +133,11 @@ export class SessionThread {
   }
 
   #post(message: ToSession): void {
-    if (this.#fault === null) this.#worker.postMessage(message)
+    if (this.#fault === null) this.#worker.post(message)
   }
 
   /** Whoever waits for an answer is told that there will be none. */
-  #over(fault: ThreadFault): void {
+  #over(fault: WorkerFault): void {
     if (this.#fault !== null) return
     this.#fault = fault
     const { name, message, stack } = fault
@@ -189,7 +192,7 @@ class Pieces implements AsyncIterable<Uint8Array> {
 }
 
 function errorOf({ name, message, stack }: { readonly name: string; readonly message: string; readonly stack: string | undefined }): Error {
-  if (name === 'ThreadFault') return new ThreadFault(message)
+  if (name === 'WorkerFault') return new WorkerFault(message)
   const error = new Error(message)
   error.name = name
   if (stack !== undefined) error.stack = stack
