@@ -26,7 +26,13 @@ export function serveNode(c: Cluster, node: LiveNode, now: Instant): void {
     const inOrder = inReturnOrder(node.queue, c.policy, now)
     let isChanged = false
     for (const entry of inOrder) if (entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
-    for (const entry of inOrder) if (!entry.owns && isQueued(entry)) isChanged = serve(c, entry, now) || isChanged
+    for (const entry of inOrder) {
+      if (entry.owns || !isQueued(entry)) continue
+      const { collector } = node
+      isChanged = serve(c, entry, now) || isChanged
+      // The collector has let go for it: what is left over is for whoever comes first, and that may be somebody who was asked already.
+      if (collector !== null && node.collector === null) break
+    }
     if (!isChanged && !appointCollector(c, node, now)) break
   }
   planNextLook(c, node, now)

@@ -21,6 +21,11 @@ interface NodeView {
   /** The longest that may hold, and until when. */
   longestMs: DurationMs
   longestOverAt: Instant
+  /** It was told to begin anew: whatever starts before it has is in doubt, and the leases of a later boot are not its own (R6). */
+  isReset: boolean
+  /** When a boot after that was welcome, and by when what began before it is over for sure. */
+  anewAt: Instant
+  doubtEndedAt: Instant
   /** The highest boot that was welcome, and its latest snapshot that was answered. */
   boot: Boot | null
   snapshotSeq: number
@@ -39,6 +44,8 @@ export class WireRules {
   readonly #nodes = new Map<string, NodeView>()
   /** The highest attempt of a task that a node has accepted, refused or never seen. */
   readonly #attempts = new Map<string, number>()
+  /** Of each task's latest attempt. */
+  readonly #placedAt = new Map<string, Instant>()
   /** Swap orders that were obeyed: a repeat is accepted again. */
   readonly #obeyed = new Set<string>()
   /** Some node may lose its disk: it forgets what it has answered, and what it ran is in doubt from then on. */
@@ -62,7 +69,7 @@ export class WireRules {
     else if ((body.op === 'lease' || body.op === 'welcome') && 'node_id' in asked.body) {
       this.#notReplaced(answer.epoch)
       this.#leases(asked, asked.body.node_id ?? '', body.settings.run_lease_ms, answer.epoch)
-    }
+    } else if (body.op === 'state_reset' && 'node_id' in asked.body) this.#viewOf(asked.body.node_id ?? '').isReset = true
   }
 
   // ── servers ─────────────────────────────────────────────────────────────────
@@ -133,6 +140,7 @@ export class WireRules {
     const isSame = view.boot !== null && keyOf(view.boot) === keyOf(boot) && view.snapshotEpoch === epoch
     view.snapshotEpoch = epoch
     if (isSame && seq <= view.snapshotSeq) tell(`to message ${seq}, after message ${view.snapshotSeq} (R6)`)
+    const isLater = view.boot !== null && boot.counter > view.boot.counter
     if (view.boot === null || boot.counter >= view.boot.counter) {
       view.boot = boot
       view.snapshotSeq = isSame ? Math.max(seq, view.snapshotSeq) : seq
@@ -145,6 +153,7 @@ export class WireRules {
     // Who was replaced may answer until he finds out; whoever has heard of his successor does not listen.
     if (epoch < this.#epoch) return
     const now = this.#world.clock.now()
+    if (view.isReset && isLater) [view.isReset, view.anewAt, view.doubtEndedAt] = [false, now, view.endedAt]
     view.answeredAt = now
     if (leaseMs >= view.longestMs || now >= view.longestOverAt) {
       view.longestMs = leaseMs
@@ -168,13 +177,15 @@ export class WireRules {
   }
 
   #heard({ kind, nodeId, taskId, at, data }: Event): void {
+    if (kind === 'task_placed' && taskId !== null) this.#placedAt.set(taskId, at)
     const view = this.#nodes.get(nodeId ?? '')
     // What was answered after the decision, while it became durable, does not speak against it.
     if (view === undefined || this.#mayForget || view.answeredAt > at) return
     const isLost = kind === 'node_status' && data['status'] === 'unreachable'
     const isUnconfirmed = kind === 'task_returned' && data['reason'] === 'start_unconfirmed'
     const leases = isUnconfirmed ? 2 : isLost ? 1 : 0
-    const earlyMs = (isUnconfirmed ? view.endedAt : view.overAt) - at
+    const isInDoubt = (this.#placedAt.get(taskId ?? '') ?? at) < view.anewAt
+    const earlyMs = (isLost ? view.overAt : isInDoubt ? view.doubtEndedAt : view.endedAt) - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
     if (leases > 0 && earlyMs > 0) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
   }
@@ -196,6 +207,9 @@ export class WireRules {
         answeredAt: 0,
         overAt: 0,
         endedAt: 0,
+        isReset: false,
+        anewAt: 0,
+        doubtEndedAt: 0,
         longestMs: 0,
         longestOverAt: 0,
         boot: null,

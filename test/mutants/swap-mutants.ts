@@ -304,6 +304,13 @@ const RETURN: readonly Mutant[] = [
     directed: { scenario: 'collector-makes-room-for-p0' },
   },
   {
+    name: 's-what-is-left-over-goes-on',
+    rule: 'return',
+    says: 'what a collector leaves over that lets go is for those behind the P0 entry alone',
+    edits: [edit(`${ENGINE}/node-queue.ts`, '      if (collector !== null && node.collector === null) break\n', '      void collector\n')],
+    directed: { test: 'test/unit/collector.test.ts' },
+  },
+  {
     name: 's-no-holds-of-old-entries',
     rule: 'return',
     says: 'later placements use the bytes an old entry misses',

@@ -105,3 +105,35 @@ it('a head that held GPUs before a higher percentage gave it room collects there
   b.cycle()
   expect(b.node('n').collector?.task).toBe(head)
 })
+
+it('what a collector leaves over that lets go is for whoever comes first, also before the P0 entry that it let go for', () => {
+  const b = new ClusterBuilder({
+    safety_reserve_mib: 0,
+    default_vram_overcommit_percent: 300,
+    swap_in_aging_seconds: 100,
+    idle_swap_out_seconds: 86_400,
+  })
+  b.addNode({ id: 'n', gpus: [1000] })
+  const away = [{ vramMib: 300 }, { vramMib: 40 }, { vramMib: 60, priority: 0 as const }, { vramMib: 40 }].map((fields) => {
+    const task = b.submit(fields)
+    b.settle()
+    b.byHand(task, 'swap-out')
+    b.cycle()
+    b.swapped(task)
+    return task
+  })
+  const [collects, aged, urgent, late] = away as [LiveTask, LiveTask, LiveTask, LiveTask]
+  b.submit({ vramMib: 895 })
+  b.settle()
+  b.wants(collects, true)
+  b.cycle()
+  b.advance(101 * SECOND)
+  b.wants(aged, true)
+  b.cycle()
+  b.advance(101 * SECOND)
+  expect(b.node('n').collector?.task).toBe(collects)
+  b.wants(urgent, true)
+  b.wants(late, true)
+  b.cycle()
+  expect(away.map((task) => placementOf(task).residency)).toEqual(['swapped_out', 'swapping_in', 'swapping_in', 'swapped_out'])
+})
