@@ -43,10 +43,15 @@ const putConfig = operation(
 
 /** GET and PUT /config (specification 4). */
 export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
+  // A configuration is never changed in place: while it is the same object, its text is the same.
+  let written: { readonly config: Config; readonly etag: string; readonly text: string } | null = null
   app.get('/config', { schema: getConfig }, (_request, reply) => {
     const config = views.config()
-    reply.header('etag', configEtag(config))
-    return presentConfig(config)
+    if (written?.config !== config) {
+      written = { config, etag: configEtag(config), text: reply.serialize(presentConfig(config)) as string }
+    }
+    void reply.header('etag', written.etag).type('application/json; charset=utf-8')
+    return written.text as never
   })
 
   app.put('/config', { schema: putConfig }, async (request, reply) => {
