@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { ROLES } from '../controller/domain/role.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../controller/domain/config.ts'
 import { OIDC_VARIABLES } from './env-oidc.ts'
-import { aPath, integerIn, ONE_LINE, trueOrFalse, WORD, type EnvironmentVariable } from './env-variable.ts'
+import { aPath, decimalIn, integerIn, ONE_LINE, trueOrFalse, WORD, type EnvironmentVariable } from './env-variable.ts'
 
 export type { EnvironmentVariable } from './env-variable.ts'
 
@@ -122,10 +122,10 @@ export const ENVIRONMENT = {
   },
   recordingFileMib: {
     name: 'CONTROLLER_RECORDING_FILE_MIB',
-    range: 'an integer from 1 to 4096',
+    range: 'a number from 0.05 to 4096',
     byDefault: '16',
     meaning: 'How large a file of the recording grows, MiB, about',
-    read: (text) => integerIn(text, 1, 4_096),
+    read: (text) => decimalIn(text, 0.05, 4_096),
   },
   recordingFiles: {
     name: 'CONTROLLER_RECORDING_FILES',

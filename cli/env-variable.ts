@@ -25,6 +25,12 @@ export function integerIn(text: string, min: number, max: number): number | unde
   return value >= min && value <= max ? value : undefined
 }
 
+/** With two digits after the point at most. */
+export function decimalIn(text: string, min: number, max: number): number | undefined {
+  const value = /^(?:0|[1-9]\d{0,8})(?:\.\d{1,2})?$/.test(text) ? Number(text) : NaN
+  return value >= min && value <= max ? value : undefined
+}
+
 export function trueOrFalse(text: string): boolean | undefined {
   return text === 'true' ? true : text === 'false' ? false : undefined
 }

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { RECORDING_FOLDER } from '../controller/adapters/recording/format.ts'
 import { createRecordingFiles, type RecordingFiles } from '../controller/adapters/recording/write-recording.ts'
 import { InputRecorder } from '../controller/recording/input-recorder.ts'
+import { foldInThread } from './recording-fold.ts'
 import { packageVersion } from './package-info.ts'
 import type { Settings } from './settings.ts'
 
@@ -20,15 +21,12 @@ export function startRecording({ dataDir, recording }: Pick<Settings, 'dataDir' 
   const dir = join(dataDir, RECORDING_FOLDER)
   const files = createRecordingFiles({
     dir,
-    fileBytes: recording.fileMib * MIB_BYTES,
+    fileBytes: Math.ceil(recording.fileMib * MIB_BYTES),
     maxFiles: recording.files,
     version: packageVersion(),
     now: Date.now,
-    onHeadless: () =>
-      log.warn(
-        { dir },
-        'the recording of this run has lost its beginning and cannot be decided again: CONTROLLER_RECORDING_FILES keeps more',
-      ),
+    fold: foldInThread,
+    onHeadless: (reason) => log.warn({ dir, reason }, 'the recording of this run has lost its beginning and cannot be decided again'),
     onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller goes on'),
   })
   // A process that breaks down takes its last inputs along otherwise.

@@ -8,6 +8,8 @@ import type { Commands } from './engine/commands.ts'
 import { DurableEvents, type EventSource } from './engine/durable-events.ts'
 import { Engine } from './engine/engine.ts'
 import { createViews } from './engine/live-views.ts'
+import type { EngineMemory } from './engine/memory/engine-memory.ts'
+import type { Marks, Rearm } from './engine/memory/marks.ts'
 import { TASK_LEASE_MS } from './engine/leases.ts'
 import { isWanted } from './engine/orders.ts'
 import type { Views } from './engine/views.ts'
@@ -25,8 +27,8 @@ import { listenToNodes } from './wire/inbound.ts'
 import { MessageTally } from './wire/message-counts.ts'
 import type { MessageCounts, RefusedReason } from './wire/message-counts.ts'
 import { Outbound } from './wire/outbound.ts'
-import type { OutboundDepth } from './wire/outbound.ts'
-import { watchSilence } from './wire/silence.ts'
+import type { OutboundDepth, OutboundMemory } from './wire/outbound.ts'
+import { SilenceWatch, type SilenceMemory } from './wire/silence.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
 
 export type { TaskRequest } from './engine/commands.ts'
@@ -57,6 +59,14 @@ export interface ControllerOptions {
   readonly onFault?: (fault: unknown) => void
 }
 
+/** What a controller remembers between two inputs, as JSON values: one that recalls it decides as this one would have. */
+export interface ControllerMemory {
+  readonly engine: EngineMemory
+  readonly outbound: OutboundMemory
+  readonly freshness: ReturnType<Freshness['note']>
+  readonly silence: SilenceMemory | null
+}
+
 export interface Controller {
   readonly engine: Engine
   readonly commands: Commands
@@ -70,6 +80,10 @@ export interface Controller {
   outboundDepth(): OutboundDepth
   /** Loads what is durable and begins to listen. Rejects with StoreFault. */
   start(): Promise<void>
+  /** What it remembers now, between two inputs, after its start. Changes nothing. */
+  note(marks: Marks): ControllerMemory
+  /** Instead of `start`: goes on from a memory, and listens. Nothing is read, written or said meanwhile. */
+  recall(memory: ControllerMemory, rearm: Rearm): void
   /** Listens no more and closes the store; what was acknowledged is durable. */
   stop(): Promise<void>
 }
@@ -79,7 +93,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, watch } = options
   watch?.begins(given.clock, { initialConfig, ownerLimits, areHeartbeatsElided: isElided })
   const ports = watch?.ports(given) ?? given
-  const { clock, bus, store } = ports
+  const { clock, bus } = ports
   const freshness = new Freshness(isElided)
   const boot = { counter: 0, random: 'controller' }
   const envelope = numbered((seq, body) => {
@@ -96,11 +110,9 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     onEvents: (list) => events.publish(list),
     onFault: options.onFault ?? (() => {}),
   })
+  const wire = { bus, clock, freshness, envelope }
   const outbound = new Outbound({
-    bus,
-    clock,
-    freshness,
-    envelope,
+    ...wire,
     random: ports.random.stream('outbound'),
     runLeaseMs: () => engine.cluster.policy.runLeaseMs,
     isWanted: (effect) => isWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
@@ -108,40 +120,71 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   })
   const commands = watch?.commands(engine) ?? engine
   // Whoever looks decides nothing: that is not watched.
-  const views = createViews(engine, given.clock, store.reads)
+  const views = createViews(engine, given.clock, ports.store.reads)
   const series = new Series(views)
-  const tally = new MessageTally()
-  const onRefused = (senderId: string | null, reason: RefusedReason): void => {
-    tally.refused[reason] += 1
-    options.onRefused?.(senderId, reason)
-  }
+  const messages = new MessageTally()
+  const silence = new SilenceWatch(engine, clock)
   let stops: readonly (() => void)[] = []
+  const listen = (): void => {
+    boot.counter = engine.epoch
+    const onRefused = counted(messages, options.onRefused)
+    const nodes = { ...wire, engine, onRefused, onLate: () => (messages.late += 1) }
+    stops = [
+      listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
+      listenToClients({ commands, views, bus: given.bus, ownerLimits, envelope, onRefused }),
+      () => silence.stop(),
+      () => series.stop(),
+    ]
+  }
   return {
     engine,
-    commands,
-    views,
-    series,
-    events,
+    ...{ commands, views, series, events, messages },
     logs: createTaskLogs(given.bus, envelope),
-    messages: tally,
     outboundDepth: () => outbound.depth(),
     start: () =>
       engine.start(() => {
-        boot.counter = engine.epoch
-        const nodes = { engine, bus, clock, freshness, envelope, onRefused, onLate: () => (tally.late += 1) }
-        stops = [
-          listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
-          listenToClients({ commands, views, bus: given.bus, ownerLimits, envelope, onRefused }),
-          isElided ? () => {} : watchSilence(engine, clock),
-          () => series.stop(),
-        ]
+        listen()
+        if (!isElided) silence.begin()
         if (options.series !== undefined) series.start(given.clock, options.series.archive)
       }),
+    ...remembering({ engine, outbound, freshness, silence }, listen),
     async stop() {
       for (const stop of stops) stop()
       outbound.close()
       await options.series?.archive?.close()
-      await store.close()
+      await ports.store.close()
+    },
+  }
+}
+
+function counted(tally: MessageTally, onRefused: ControllerOptions['onRefused']): (senderId: string | null, reason: RefusedReason) => void {
+  return (senderId, reason) => {
+    tally.refused[reason] += 1
+    onRefused?.(senderId, reason)
+  }
+}
+
+interface Remembering {
+  readonly engine: Engine
+  readonly outbound: Outbound
+  readonly freshness: Freshness
+  readonly silence: SilenceWatch
+}
+
+function remembering({ engine, outbound, freshness, silence }: Remembering, listen: () => void): Pick<Controller, 'note' | 'recall'> {
+  return {
+    note: (marks) => ({
+      engine: engine.note(marks),
+      outbound: outbound.note(marks),
+      freshness: freshness.note(),
+      silence: silence.note(marks),
+    }),
+    recall(memory, rearm) {
+      freshness.recall(memory.freshness)
+      engine.recall(memory.engine, rearm)
+      outbound.recall(memory.outbound, rearm)
+      silence.recall(memory.silence, rearm)
+      listen()
     },
   }
 }

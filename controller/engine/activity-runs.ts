@@ -21,6 +21,12 @@ export class RecentRuns {
   all(): ActivityRuns {
     return { wantingMs: this.#wanting.all(), idleMs: this.#idle.all() }
   }
+
+  /** Those of before, into a book that has none yet. */
+  recall({ wantingMs, idleMs }: ActivityRuns): void {
+    for (const ms of wantingMs) this.#wanting.add(ms)
+    for (const ms of idleMs) this.#idle.add(ms)
+  }
 }
 
 class RunRing {

@@ -21,6 +21,13 @@ export class ChangeLog<T> {
     return reader
   }
 
+  /** Of a log that is new: its items, and readers that have not seen so many of the last of them. */
+  recall(items: readonly T[], unseenCounts: readonly number[]): readonly LogReader[] {
+    this.#items = [...items]
+    this.#readers = unseenCounts.map((count) => ({ seen: items.length - count }))
+    return this.#readers
+  }
+
   push(item: T): void {
     if (this.#readers.length === 0) return
     this.#items.push(item)
@@ -29,6 +36,11 @@ export class ChangeLog<T> {
 
   isNews(reader: LogReader): boolean {
     return reader.seen < this.#items.length
+  }
+
+  /** What this reader has not seen; it stays so. */
+  unseen(reader: LogReader): readonly T[] {
+    return this.#items.slice(reader.seen)
   }
 
   /** What this reader has not seen; one that looks rarely finds each item once. It counts as seen from now on. */

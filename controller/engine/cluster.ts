@@ -32,6 +32,7 @@ import { SubmissionLog } from './submission-log.ts'
 import type { RuntimeLimits } from './runtime-limits.ts'
 import { SubmissionKeys } from './submission-keys.ts'
 import type { PoolHold } from './holds.ts'
+import type { Probe } from './probes.ts'
 
 export class Cluster implements SchedulingView {
   readonly nodes = new Map<string, LiveNode>()
@@ -67,6 +68,7 @@ export class Cluster implements SchedulingView {
   owners: OwnerBook | null = null
   /** Of attempts with `max_runtime_seconds`. */
   readonly runtimeLimits: RuntimeLimits = new Map()
+  readonly probes = new Set<Probe>()
   config: Config
   policy: Policy
   nextTaskSeq = 1
@@ -278,7 +280,7 @@ export class Cluster implements SchedulingView {
     let queue = this.#queueByShape.get(key)
     if (queue === undefined) {
       const room = owner === null ? null : () => this.owners?.roomOf(owner) ?? Infinity
-      queue = new PendingQueue(shape, this.poolFor(shape.poolKey), room)
+      queue = new PendingQueue(shape, this.poolFor(shape.poolKey), owner, room)
       this.#queueByShape.set(key, queue)
       this.#queues.push(queue)
     }
@@ -391,6 +393,29 @@ export class Cluster implements SchedulingView {
     }
   }
 
+  // ── for `memory/` ───────────────────────────────────────────────────────────
+
+  /** What only the cluster itself knows. */
+  get upkeep(): Upkeep {
+    return {
+      queueSettledAt: this.#queueSettledAt,
+      isBetter: this.#isBetter,
+      isFeasibilityStale: this.#isFeasibilityStale,
+      touchedNodes: this.#touchedNodes,
+      staleGpus: this.#staleGpus,
+    }
+  }
+
+  /** The same, taken up again. */
+  recallUpkeep({ queueSettledAt, isBetter, isFeasibilityStale, touchedNodes, staleGpus }: Upkeep): void {
+    this.#queueSettledAt = queueSettledAt
+    this.#isBetter = isBetter
+    this.#isFeasibilityStale = isFeasibilityStale
+    this.#touchedNodes = [...touchedNodes]
+    for (const node of touchedNodes) node.isTouched = true
+    for (const gpu of staleGpus) this.#markStale(gpu)
+  }
+
   #markStale(gpu: LiveGpu): void {
     if (gpu.isStale) return
     gpu.isStale = true
@@ -404,6 +429,15 @@ export class Cluster implements SchedulingView {
 }
 
 const NO_NODES: readonly LiveNode[] = []
+
+/** Flags of a cluster, and which of its nodes and GPUs are to be looked at. */
+export interface Upkeep {
+  readonly queueSettledAt: Instant
+  readonly isBetter: boolean
+  readonly isFeasibilityStale: boolean
+  readonly touchedNodes: readonly LiveNode[]
+  readonly staleGpus: readonly LiveGpu[]
+}
 
 /** The common pool holds nodes of no group; a pool of groups holds the members of any of them. */
 export function belongsTo(groups: readonly string[], poolKey: string): boolean {

@@ -57,10 +57,13 @@ export function resumeDrain(c: Cluster, node: LiveNode): void {
   node.cancelDrain = null
   const movesAt = node.drain?.movesAt ?? null
   if (movesAt === null) return
-  node.cancelDrain = c.wake(movesAt, (now) => {
-    node.cancelDrain = null
-    moveTasks(c, node, now)
-  })
+  node.cancelDrain = c.wake(movesAt, (now) => beginMoving(c, node, now))
+}
+
+/** Its time has come. */
+export function beginMoving(c: Cluster, node: LiveNode, now: Instant): void {
+  node.cancelDrain = null
+  moveTasks(c, node, now)
 }
 
 function moveTasks(c: Cluster, node: LiveNode, now: Instant): void {

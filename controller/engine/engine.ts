@@ -6,17 +6,13 @@ import type { AttemptRef, Boot, CommandResult, Heartbeat, Hello, NodeEvent } fro
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Config, ConfigFields } from '../domain/config.ts'
 import { DEFAULT_CONFIG } from '../domain/config.ts'
-import type { Effect } from '../domain/effect.ts'
-import type { Event } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import type { Node } from '../domain/node.ts'
-import type { OwnerLimits } from '../domain/owner-limits.ts'
 import { NO_OWNER_LIMITS } from '../domain/owner-limits.ts'
 import type { Task } from '../domain/task.ts'
-import type { Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
-import type { Random, RandomStream } from '../ports/random.ts'
-import type { Batch, Store, StoredState } from '../ports/store.ts'
+import type { RandomStream } from '../ports/random.ts'
+import type { StoredState } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
 import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
 import { AccessBook } from './access-book.ts'
@@ -24,13 +20,19 @@ import { Cluster } from './cluster.ts'
 import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
 import { isSettled, runCycle } from './cycle.ts'
 import { drainNode, setCordon } from './drain.ts'
+import type { EngineOptions } from './engine-options.ts'
 import { holdTask, releaseTask } from './holding.ts'
 import { endExpiredLeases, keepalive } from './leases.ts'
 import type { LiveNode } from './live.ts'
 import { forgiveSilence, lookAtSilence } from './liveness.ts'
 import { applyCommandResult, applyNodeEvent } from './node-events.ts'
+import type { EngineMemory } from './memory/engine-memory.ts'
+import type { Marks, Rearm } from './memory/marks.ts'
+import { noteCluster } from './memory/note-cluster.ts'
+import { recallCluster } from './memory/recall-cluster.ts'
+import { noteTurn, recallTurn } from './memory/turn-memory.ts'
 import { applyHello, applySnapshot, heard, noteReset } from './node-registry.ts'
-import { recordOfNode, recordOfTask } from './records.ts'
+import { grantLease } from './node-word.ts'
 import { restore } from './recovery.ts'
 import type { RequeueFreeze } from './requeue-freeze.ts'
 import { releaseFreeze } from './requeue-freeze.ts'
@@ -38,28 +40,9 @@ import { swapInTask, swapOutTask } from './swap-commands.ts'
 import type { SubmissionKey } from './submission-keys.ts'
 import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
 import { Turn } from './turn.ts'
+import { batchOf } from './turn-batch.ts'
 import type { EngineWatch } from './watch.ts'
 import { NOBODY_WATCHES } from './watch.ts'
-
-export interface EngineOptions {
-  readonly clock: Clock
-  readonly random: Random
-  readonly store: Store
-  /** The configuration while nothing is persisted. */
-  readonly initialConfig: Partial<ConfigFields>
-  /** How long a task without a command lives unless it is kept alive; null: for ever. */
-  readonly taskLeaseMs: DurationMs | null
-  /** Default: none. */
-  readonly ownerLimits?: OwnerLimits
-  /** Called with effects once they are durable. */
-  readonly send: (effect: Effect) => void
-  /** Called with every event once it is durable, in order. */
-  readonly onEvents: (events: readonly Event[]) => void
-  /** The store failed: nothing is acknowledged any more, the process must end (R10). */
-  readonly onFault: (fault: unknown) => void
-  /** Default: nobody. */
-  readonly watch?: EngineWatch
-}
 
 export class Engine implements Commands {
   readonly cluster: Cluster
@@ -70,7 +53,8 @@ export class Engine implements Commands {
   #epoch = 0
   #commits = 0
   #isCyclePlanned = false
-  #isCommitting = false
+  /** On its way to the store. */
+  #committing: Turn | null = null
   #fault: unknown = null
   /** When the last commit that is durable began: every one of them writes the epoch, and nobody had taken over before. */
   #renewedAt: Instant = 0
@@ -80,6 +64,10 @@ export class Engine implements Commands {
   #cancelWake: (() => void) | null = null
   #spareTurn: Turn | null = null
   readonly #cycle = (): void => this.#runCycle()
+  readonly #wake = (): void => {
+    this.#wakeAt = null
+    this.#planCycle()
+  }
   /** Milliseconds spent deciding and committing, for `timing`; measured only when a stopwatch is given. */
   stopwatch: { start(): void; stop(): void } | null = null
 
@@ -90,14 +78,7 @@ export class Engine implements Commands {
     const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
     const now = options.clock.now()
     this.cluster = new Cluster({ fields, source: 'environment', revision: 0 }, now, (at, fn) =>
-      options.clock.at(
-        at,
-        () => {
-          fn(options.clock.now())
-          this.#planCycle()
-        },
-        RANK_DECISION,
-      ),
+      options.clock.at(at, this.#woken(fn), RANK_DECISION),
     )
     this.access = new AccessBook(
       this.#watch.access({
@@ -119,7 +100,7 @@ export class Engine implements Commands {
 
   /** A turn is on its way to the store. */
   get isCommitting(): boolean {
-    return this.#isCommitting
+    return this.#committing !== null
   }
 
   get isFaulty(): boolean {
@@ -145,12 +126,13 @@ export class Engine implements Commands {
       done()
     }
     // Nothing is said, and nothing else written, with an epoch that another start could take as well.
-    const committed = this.#store(new Turn())
+    const turn = new Turn()
+    const committed = this.#store(turn)
     const n = this.#commits
     if (committed === undefined) return act()
-    this.#isCommitting = true
+    this.#committing = turn
     const begun = (): void => {
-      this.#isCommitting = false
+      this.#committing = null
       act()
     }
     committed.then(() => this.#watch.storeAnswered({ k: 'durable', n }, begun)).catch(failed)
@@ -160,14 +142,54 @@ export class Engine implements Commands {
   renewEpoch(): void {
     if (this.#fault !== null) return
     const now = this.#now()
-    if (this.#isCommitting && now - this.#committedAt > COMMIT_WITHIN_MS) {
+    if (this.isCommitting && now - this.#committedAt > COMMIT_WITHIN_MS) {
       const seconds = Math.round((now - this.#committedAt) / 1000)
       this.#fail(new Turn(), new StoreFault(`the store has not answered for ${seconds} s: it may have another owner by now`))
     }
     const { turn } = this.cluster.recorder
-    if (this.#isCommitting || this.#isCyclePlanned || !turn.isEmpty() || now - this.#renewedAt < EPOCH_RENEW_MS) return
+    if (this.isCommitting || this.#isCyclePlanned || !turn.isEmpty() || now - this.#renewedAt < EPOCH_RENEW_MS) return
     turn.renewsEpoch = true
     this.#flush()
+  }
+
+  // ── its memory ──────────────────────────────────────────────────────────────
+
+  /** What it remembers now, between two inputs. */
+  note(marks: Marks): EngineMemory {
+    return {
+      epoch: this.#epoch,
+      commits: this.#commits,
+      renewedAt: this.#renewedAt,
+      committedAt: this.#committedAt,
+      nextEventSeq: this.cluster.recorder.nextEventSeq,
+      nextDecision: this.cluster.recorder.nextDecision,
+      cycle: this.#isCyclePlanned ? marks.soon(this.#cycle) : null,
+      wake: this.#wakeAt === null || this.#cancelWake === null ? null : { at: this.#wakeAt, timer: marks.timer(this.#cancelWake) },
+      turn: noteTurn(this.cluster.recorder.turn),
+      committing: this.#committing === null ? null : noteTurn(this.#committing),
+      fault: this.#fault === null ? null : messageOf(this.#fault),
+      cluster: noteCluster(this.cluster, marks),
+    }
+  }
+
+  /** Goes on from that instead of from a start: nothing is read, committed or said. */
+  recall(memory: EngineMemory, rearm: Rearm): void {
+    const { recorder } = this.cluster
+    this.#epoch = memory.epoch
+    this.#commits = memory.commits
+    this.#renewedAt = memory.renewedAt
+    this.#committedAt = memory.committedAt
+    recallCluster(this.cluster, memory.cluster, (mark, fn) => rearm.timer(mark, this.#woken(fn)))
+    recorder.nextEventSeq = memory.nextEventSeq
+    recorder.nextDecision = memory.nextDecision
+    const giveLease = (nodeId: string): void => this.#giveLease(nodeId)
+    recorder.turn = recallTurn(this.cluster, memory.turn, giveLease)
+    if (memory.cycle !== null) rearm.timer(memory.cycle, this.#cycle)
+    this.#isCyclePlanned = memory.cycle !== null
+    this.#wakeAt = memory.wake?.at ?? null
+    this.#cancelWake = memory.wake === null ? null : rearm.timer(memory.wake.timer, this.#wake)
+    this.#fault = memory.fault === null ? null : new StoreFault(memory.fault)
+    if (memory.committing !== null) this.#await(recallTurn(this.cluster, memory.committing, giveLease), rearm.commit(memory.commits))
   }
 
   // ── commands ────────────────────────────────────────────────────────────────
@@ -248,12 +270,12 @@ export class Engine implements Commands {
 
   hello(hello: Hello, boot: Boot, seq: number, done: (stop: readonly AttemptRef[]) => void): void {
     const stop = applyHello(this.cluster, hello, boot, seq, this.#now())
-    this.#whenDurable(() => done(stop))
+    this.#whenLeaseIsDurable(hello.node_id, () => done(stop))
   }
 
   heartbeat(node: LiveNode, heartbeat: Heartbeat, seq: number, done: (stop: readonly AttemptRef[]) => void): void {
     const stop = applySnapshot(this.cluster, node, heartbeat.gpus, heartbeat.tasks, heartbeat.finished_unacked, seq, this.#now())
-    this.#whenDurable(() => done(stop))
+    this.#whenLeaseIsDurable(node.id, () => done(stop))
   }
 
   /** A message that was overtaken by a later one was answered before, or will be as part of it: it changes nothing (R8). */
@@ -325,16 +347,30 @@ export class Engine implements Commands {
     else answer(result)
   }
 
-  #whenDurable(done: () => void, failed: (detail: string) => void = NOBODY): void {
+  /** The node is answered with a lease, which counts from then on (R5). */
+  #whenLeaseIsDurable(nodeId: string, done: () => void): void {
+    const answer = (): void => {
+      this.#giveLease(nodeId)
+      done()
+    }
+    this.#whenDurable(answer, NOBODY, nodeId)
+  }
+
+  #giveLease(nodeId: string): void {
+    const node = this.cluster.nodes.get(nodeId)
+    if (node !== undefined) grantLease(node.word, this.cluster.policy.runLeaseMs, this.#now())
+  }
+
+  #whenDurable(done: () => void, failed: (detail: string) => void = NOBODY, leaseTo?: string): void {
     const { recorder } = this.cluster
     const isDecided = !this.#isCyclePlanned && !this.cluster.hasWork()
     if (isDecided) this.#watchRipening()
-    if (isDecided && !this.#isCommitting && recorder.turn.isEmpty() && !this.#mayBeReplaced()) {
+    if (isDecided && !this.isCommitting && recorder.turn.isEmpty() && !this.#mayBeReplaced()) {
       // Nothing to write and nothing to wait for.
       done()
       return
     }
-    recorder.turn.answers.push({ done, failed })
+    recorder.turn.answers.push(leaseTo === undefined ? { done, failed } : { done, failed, leaseTo })
     if (isDecided) this.#flush()
     else this.#planCycle()
   }
@@ -344,6 +380,14 @@ export class Engine implements Commands {
     if (!this.cluster.isAnybodyWaiting()) return
     const at = this.cluster.ripening.nextAt()
     if (at !== null && (this.#wakeAt === null || at < this.#wakeAt)) this.#planWake(at, this.#now())
+  }
+
+  /** What a timer of the cluster's runs: what it is for, then a cycle. */
+  #woken(fn: (now: Instant) => void): () => void {
+    return () => {
+      fn(this.#now())
+      this.#planCycle()
+    }
   }
 
   #planCycle(): void {
@@ -367,17 +411,7 @@ export class Engine implements Commands {
     if (at === this.#wakeAt) return
     this.#cancelWake?.()
     this.#wakeAt = at
-    this.#cancelWake =
-      at === null
-        ? null
-        : this.#options.clock.at(
-            Math.max(at, now),
-            () => {
-              this.#wakeAt = null
-              this.#planCycle()
-            },
-            RANK_DECISION,
-          )
+    this.#cancelWake = at === null ? null : this.#options.clock.at(Math.max(at, now), this.#wake, RANK_DECISION)
   }
 
   /** Nothing that is being decided now is torn apart: a planned cycle takes the turn along. */
@@ -388,7 +422,7 @@ export class Engine implements Commands {
   #flush(): void {
     const { recorder } = this.cluster
     const turn = recorder.turn
-    if (this.#isCommitting || turn.isEmpty()) return
+    if (this.isCommitting || turn.isEmpty()) return
     if (!turn.hasRecords() && this.#mayBeReplaced()) turn.renewsEpoch = true
     recorder.turn = this.#spareTurn ?? new Turn()
     this.#spareTurn = null
@@ -400,7 +434,11 @@ export class Engine implements Commands {
       this.#spareTurn = turn
       return
     }
-    this.#isCommitting = true
+    this.#await(turn, committed)
+  }
+
+  #await(turn: Turn, committed: Promise<void>): void {
+    this.#committing = turn
     const n = this.#commits
     committed.then(
       () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(turn)),
@@ -410,7 +448,7 @@ export class Engine implements Commands {
 
   #committed(turn: Turn): void {
     if (this.#fault !== null) return
-    this.#isCommitting = false
+    this.#committing = null
     this.#complete(turn)
     this.#flush()
   }
@@ -429,29 +467,7 @@ export class Engine implements Commands {
   #store(turn: Turn): Promise<void> | undefined {
     this.#commits += 1
     this.#committedAt = this.#now()
-    return this.#options.store.commit(this.#batchOf(turn))
-  }
-
-  #batchOf(turn: Turn): Batch {
-    const { recorder } = this.cluster
-    return {
-      tasks: turn.dirtyTasks.map(recordOfTask),
-      nodes: turn.dirtyNodes.map(recordOfNode),
-      forgottenNodeIds: turn.forgottenNodeIds,
-      groups: turn.groups,
-      deletedGroupIds: turn.deletedGroupIds,
-      config: turn.config,
-      events: turn.events,
-      decisions: turn.decisions,
-      access: turn.access,
-      submissionKeys: turn.submissionKeys,
-      marks: {
-        epoch: this.#epoch,
-        nextTaskSeq: this.cluster.nextTaskSeq,
-        nextEventSeq: recorder.nextEventSeq,
-        nextDecision: recorder.nextDecision,
-      },
-    }
+    return this.#options.store.commit(batchOf(this.cluster, turn, this.#epoch))
   }
 
   #complete(turn: Turn): void {

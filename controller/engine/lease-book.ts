@@ -13,6 +13,11 @@ export class LeaseBook {
     this.#renewedAt.set(task, now)
   }
 
+  /** Who was renewed when, the oldest first. */
+  renewals(): Iterable<readonly [LiveTask, Instant]> {
+    return this.#renewedAt
+  }
+
   expiresAt(task: LiveTask): Instant | null {
     const renewedAt = this.#renewedAt.get(task)
     return renewedAt === undefined || this.lengthMs === null ? null : renewedAt + this.lengthMs

@@ -9,24 +9,27 @@ import type { LiveGpu, LiveNode } from './live.ts'
 import type { NodeSeat } from './seats.ts'
 import { sortDescending } from './seats.ts'
 
+/** A node as it was when it was taken in last. */
+export type NearPlace = readonly [node: LiveNode, minusRoomMib: Mib, everMib: Mib]
+
 export class NearIndex {
   readonly nodes = new OrderedIndex<LiveNode>(byNodeId)
   readonly reader: LogReader
-  readonly #isExclusive: boolean
-  readonly #gpuCount: number
+  readonly isExclusive: boolean
+  readonly gpuCount: number
   readonly #entries: (IndexEntry<LiveNode> | undefined)[] = []
   readonly #scratchMib: Mib[] = []
 
   constructor(isExclusive: boolean, gpuCount: number, reader: LogReader) {
-    this.#isExclusive = isExclusive
-    this.#gpuCount = gpuCount
+    this.isExclusive = isExclusive
+    this.gpuCount = gpuCount
     this.reader = reader
   }
 
   /** Says whether the node's place in the order changed. */
   takeIn({ node, number }: NodeSeat): boolean {
     const ever = isPlaceable(node) ? this.#kthLargest(node, largestEverMib) : NOTHING
-    const room = this.#kthLargest(node, this.#isExclusive ? minusPlacedMib : commitRoomMib)
+    const room = this.#kthLargest(node, this.isExclusive ? minusPlacedMib : commitRoomMib)
     let entry = this.#entries[number]
     if (entry === undefined) {
       entry = newIndexEntry(node)
@@ -35,6 +38,17 @@ export class NearIndex {
     const isMoved = entry.chunk === null || entry.key1 !== -room || entry.value !== ever
     if (isMoved) this.nodes.set(entry, -room, 0, ever)
     return isMoved
+  }
+
+  /** Where each node stands. */
+  *places(): Generator<NearPlace> {
+    for (const { item, key1, value } of this.nodes.entries()) yield [item, key1, value]
+  }
+
+  recall({ node, number }: NodeSeat, minusRoomMib: Mib, everMib: Mib): void {
+    const entry = newIndexEntry(node)
+    this.#entries[number] = entry
+    this.nodes.set(entry, minusRoomMib, 0, everMib)
   }
 
   drop({ number }: NodeSeat): void {
@@ -48,9 +62,9 @@ export class NearIndex {
     const mibs = this.#scratchMib
     mibs.length = 0
     for (const gpu of node.gpus) mibs.push(mibOf(gpu))
-    if (mibs.length < this.#gpuCount) return NOTHING
+    if (mibs.length < this.gpuCount) return NOTHING
     sortDescending(mibs)
-    return mibs[this.#gpuCount - 1] as Mib
+    return mibs[this.gpuCount - 1] as Mib
   }
 }
 

@@ -294,13 +294,13 @@ function planNextLook(c: Cluster, node: LiveNode, now: Instant): void {
   if (wakeAt === node.wakeAt) return
   node.cancelWake?.()
   node.wakeAt = wakeAt
-  node.cancelWake =
-    wakeAt === null
-      ? null
-      : c.wake(wakeAt, () => {
-          node.wakeAt = null
-          c.touchNode(node)
-        })
+  node.cancelWake = wakeAt === null ? null : c.wake(wakeAt, () => lookAgain(c, node))
+}
+
+/** The instant of `planNextLook` has come. */
+export function lookAgain(c: Cluster, node: LiveNode): void {
+  node.wakeAt = null
+  c.touchNode(node)
 }
 
 function sooner(next: Instant, at: Instant, now: Instant): Instant {

@@ -12,6 +12,8 @@ import type { Pool } from './pool.ts'
 export class PendingQueue implements ShapeQueue {
   readonly shape: Shape
   readonly pool: Pool
+  /** Whose limit holds for all its tasks; null: none has one. */
+  readonly owner: string | null
   readonly #index = new OrderedIndex<LiveTask>((a, b) => byCodeUnits(a.spec.id, b.spec.id))
   readonly #aside = new Set<LiveTask>()
   readonly #room: (() => number) | null
@@ -19,9 +21,10 @@ export class PendingQueue implements ShapeQueue {
   #isChanged = true
 
   /** @param room GPUs that the owner of all its tasks may still take; null: they have no limit. */
-  constructor(shape: Shape, pool: Pool, room: (() => number) | null = null) {
+  constructor(shape: Shape, pool: Pool, owner: string | null = null, room: (() => number) | null = null) {
     this.shape = shape
     this.pool = pool
+    this.owner = owner
     this.#room = room
   }
 

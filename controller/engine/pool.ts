@@ -8,14 +8,28 @@ import type { When } from '../scheduler/score.ts'
 import type { Shape } from '../scheduler/shape.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import type { Queued } from '../scheduler/queue.ts'
+import type { LogReader } from './change-log.ts'
 import { ChangeLog } from './change-log.ts'
 import { Facet } from './facet.ts'
 import { AFTER_SWAP, deriveFigures, NEAR, newFigures, NOW } from './figures.ts'
 import type { HoldIndex } from './hold-index.ts'
 import type { LiveGpu, LiveNode } from './live.ts'
+import type { NearPlace } from './near-index.ts'
 import { NearIndex } from './near-index.ts'
 import type { NodeSeat, Seat, Unit } from './seats.ts'
 import { sortDescending } from './seats.ts'
+
+/** Indexes of nearness, each as far as it was brought up to date. */
+export interface Nearness {
+  readonly nearVersion: number
+  readonly indexes: readonly {
+    readonly isExclusive: boolean
+    readonly gpuCount: number
+    readonly places: readonly NearPlace[]
+    /** Oldest first. */
+    readonly unseen: readonly LiveNode[]
+  }[]
+}
 
 export class Pool implements PoolView {
   readonly key: string
@@ -162,6 +176,38 @@ export class Pool implements PoolView {
       this.#everByShape.set(key, ever)
     }
     return ever
+  }
+
+  /** How near nodes were when somebody looked last, for `memory/`. Nobody looks here: what has changed since stays unseen. */
+  get nearness(): Nearness {
+    const log = this.#logs.near
+    return {
+      nearVersion: this.#nearVersion,
+      indexes: [...this.#nearIndexes.values()].map((index) => ({
+        isExclusive: index.isExclusive,
+        gpuCount: index.gpuCount,
+        places: [...index.places()],
+        unseen: log.unseen(index.reader).flatMap(({ node }) => (node.isMember ? [node.node] : [])),
+      })),
+    }
+  }
+
+  /** The same, taken up again by a pool whose members are known. */
+  recallNearness({ nearVersion, indexes }: Nearness): void {
+    this.#nearVersion = nearVersion
+    const counts = indexes.map(({ unseen }) => unseen.length)
+    // All have read one log, each to some point: what one has not seen ends like what another has not.
+    const longest = indexes[counts.indexOf(Math.max(...counts))]?.unseen ?? []
+    const seats = longest.flatMap((node) => this.nodes.get(node)?.unit.seats[0] ?? [])
+    const readers = this.#logs.near.recall(seats, counts)
+    indexes.forEach(({ isExclusive, gpuCount, places }, i) => {
+      const index = new NearIndex(isExclusive, gpuCount, readers[i] as LogReader)
+      this.#nearIndexes.set(`${String(isExclusive)} ${gpuCount}`, index)
+      for (const [node, minusRoomMib, everMib] of places) {
+        const seat = this.nodes.get(node)
+        if (seat !== undefined) index.recall(seat, minusRoomMib, everMib)
+      }
+    })
   }
 
   #facetFor(shape: Shape, when: When): Facet {

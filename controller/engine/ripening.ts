@@ -35,6 +35,16 @@ export class RipeningHeap {
     }
   }
 
+  /** In the order of the heap. */
+  entries(): readonly (readonly [at: Instant, placement: LivePlacement])[] {
+    return this.#placements.map((placement, place) => [this.#ats[place] as Instant, placement])
+  }
+
+  /** The same, into a heap that is empty. */
+  recall(entries: readonly (readonly [at: Instant, placement: LivePlacement])[]): void {
+    entries.forEach(([at, placement], place) => this.#put(placement, at, place))
+  }
+
   /** The idle period or max_residency changed. */
   rebuild(cluster: Cluster, now: Instant): void {
     for (const placement of this.#placements) placement.ripeningPosition = NOT_THERE

@@ -18,11 +18,15 @@ export function watchRuntime(c: Cluster, placement: LivePlacement): void {
   if (maxRuntimeMs === null || startedAt === null) return
   c.runtimeLimits.set(
     placement,
-    c.wake(startedAt + maxRuntimeMs, (now) => {
-      c.runtimeLimits.delete(placement)
-      endOverrun(c, placement, maxRuntimeMs, now)
-    }),
+    c.wake(startedAt + maxRuntimeMs, (now) => overrun(c, placement, now)),
   )
+}
+
+/** Its time has come. */
+export function overrun(c: Cluster, placement: LivePlacement, now: Instant): void {
+  c.runtimeLimits.delete(placement)
+  const { maxRuntimeMs } = placement.task.spec
+  if (maxRuntimeMs !== null) endOverrun(c, placement, maxRuntimeMs, now)
 }
 
 /** The attempt is over. */

@@ -30,6 +30,11 @@ export class SubmissionKeys {
     return this.#byKey.size
   }
 
+  /** Oldest first. */
+  records(): Iterable<SubmissionKeyRecord> {
+    return this.#byKey.values()
+  }
+
   restore(records: readonly SubmissionKeyRecord[]): void {
     for (const record of records) this.#byKey.set(record.key, record)
   }

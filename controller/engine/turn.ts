@@ -25,7 +25,12 @@ export class Turn {
   /** The epoch is written again although nothing else is (R9). */
   renewsEpoch = false
   /** Answers to clients and acknowledgements to nodes. */
-  readonly answers: { readonly done: () => void; readonly failed: (detail: string) => void }[] = []
+  readonly answers: {
+    readonly done: () => void
+    readonly failed: (detail: string) => void
+    /** The node that is given a lease with it. */
+    readonly leaseTo?: string
+  }[] = []
 
   isEmpty(): boolean {
     return (

@@ -16,6 +16,13 @@ export interface Clock {
   soon(fn: () => void, rank: TimerRank): void
 }
 
+/** A timer that waits, as who keeps the clock knows it: of those for the same instant and rank the one with the lower number runs first. */
+export interface TimerMark {
+  readonly due: Instant
+  readonly rank: TimerRank
+  readonly number: number
+}
+
 /**
  * The order of work inside one instant.
  * 0. Devices: phases that end, completions, copies done.

@@ -59,6 +59,26 @@ export interface CommitEntry {
 
 export type RecordedEntry = StartEntry | InputEntry | CommitEntry
 
+/** Of checkpoints: one of another number is not understood. Grows with every change of what a controller remembers. */
+export const CHECKPOINT_FORMAT = 1
+
+/** Where a recording goes on whose earlier files have made room: all that the controller remembered there. */
+export interface Checkpoint {
+  readonly k: 'checkpoint'
+  readonly format: number
+  /** Of the input before it. */
+  readonly at: Instant
+  readonly start: StartEntry
+  /** ControllerMemory (controller.ts), as JSON values; null: it had not begun. */
+  readonly memory: object | null
+  /** What it had been told since its start while it had not begun; empty once it has. */
+  readonly sinceStart: readonly InputEntry[]
+  /** Requests to nodes so far: the next one has the number after it. */
+  readonly requests: number
+  /** What became of the input that comes next, as far as it stands before. */
+  readonly pending: readonly CommitEntry[]
+}
+
 /** Where entries go. Never throws and never waits: one that cannot keep up or fails says so elsewhere, and takes nothing more. */
 export interface RecordingLog {
   /** It takes entries; once false it stays so. */

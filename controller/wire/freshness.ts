@@ -20,6 +20,15 @@ export class Freshness {
     this.#isElided = isElided
   }
 
+  /** The last word of each node, for a written memory. */
+  note(): readonly (readonly [nodeId: string, word: Readonly<LastWord>])[] {
+    return [...this.#words].map(([nodeId, word]) => [nodeId, { ...word }])
+  }
+
+  recall(words: ReturnType<Freshness['note']>): void {
+    for (const [nodeId, word] of words) this.#words.set(nodeId, { ...word })
+  }
+
   /** Of messages of one boot the one that was sent last counts, in whatever order they arrive. */
   heard(nodeId: string, boot: Boot, sentMono: number, now: Instant): void {
     const word = this.#words.get(nodeId)

@@ -4,7 +4,6 @@ import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { LiveNode } from '../engine/live.ts'
 import { bootStanding } from '../engine/node-registry.ts'
-import { grantLease } from '../engine/node-word.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Freshness } from './freshness.ts'
@@ -80,11 +79,10 @@ function speaksFor(subject: string, nodeId: string): boolean {
 
 const DOT = 46
 
-/** The lease counts from when the node sent what this answers: before now (R5). */
+/** The lease counts from when the node sent what this answers: before now (R5). The engine has noted it. */
 function leaseFor(o: InboundOptions, op: 'welcome' | 'lease', nodeId: string, stop: readonly AttemptRef[]): ControllerBody {
   const { policy, nodes } = o.engine.cluster
   const node = nodes.get(nodeId)
-  if (node !== undefined) grantLease(node.word, policy.runLeaseMs, o.clock.now())
   const settings: NodeSettings = {
     heartbeat_ms: policy.heartbeatMs,
     run_lease_ms: policy.runLeaseMs,

@@ -6,8 +6,9 @@ import type { Command, CommandResult, ControllerBody, Envelope, RefusalReason } 
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Effect } from '../domain/effect.ts'
-import type { Bus } from '../ports/bus.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Marks, Rearm } from '../engine/memory/marks.ts'
+import type { Bus, RequestOutcome } from '../ports/bus.ts'
+import type { CancelTimer, Clock, TimerMark } from '../ports/clock.ts'
 import { RANK_MESSAGE } from '../ports/clock.ts'
 import type { RandomStream } from '../ports/random.ts'
 import type { Freshness } from './freshness.ts'
@@ -45,6 +46,34 @@ interface Line {
   taken: number
 }
 
+/** A command that is under way, or is about to be repeated. */
+interface UnderWay {
+  readonly line: Line
+  readonly effect: Effect
+  /** Of the request that was sent, or of the next one; null: that is a new message. */
+  messageId: string | null
+  retryMs: DurationMs
+  /** It waits for an answer, */
+  done: ((outcome: RequestOutcome) => void) | null
+  /** or for its next turn. */
+  cancel: CancelTimer | null
+}
+
+/** What it remembers between two inputs, as JSON values. */
+export interface OutboundMemory {
+  readonly lines: readonly { readonly nodeId: string; readonly inFlight: number; readonly waiting: readonly Effect[] }[]
+  readonly behind: readonly (readonly [taskId: string, effects: readonly Effect[]])[]
+  readonly underWay: readonly {
+    readonly effect: Effect
+    readonly messageId: string | null
+    readonly retryMs: DurationMs
+    /** Number of the request that waits for an answer, */
+    readonly request: number | null
+    /** or the timer of the next one. */
+    readonly timer: TimerMark | null
+  }[]
+}
+
 export interface OutboundDepth {
   readonly inFlight: number
   readonly waiting: number
@@ -55,6 +84,7 @@ export class Outbound {
   readonly #lines = new Map<string, Line>()
   /** Commands of a task that wait for the one before, by task id; present while one is under way or waits for its turn. */
   readonly #behind = new Map<string, Effect[]>()
+  readonly #underWay = new Set<UnderWay>()
   /** Commands of all lines that wait for their turn. */
   #waitingCount = 0
   #isClosed = false
@@ -96,6 +126,38 @@ export class Outbound {
     if (line !== undefined && line.taken < line.waiting.length) this.#serve(line)
   }
 
+  /** What it remembers now, between two inputs. */
+  note(marks: Marks): OutboundMemory {
+    return {
+      lines: [...this.#lines.values()].map(({ nodeId, inFlight, waiting, taken }) => ({ nodeId, inFlight, waiting: waiting.slice(taken) })),
+      behind: [...this.#behind],
+      underWay: [...this.#underWay].map(({ effect, messageId, retryMs, done, cancel }) => ({
+        effect,
+        messageId,
+        retryMs,
+        request: done === null ? null : marks.request(done),
+        timer: cancel === null ? null : marks.timer(cancel),
+      })),
+    }
+  }
+
+  /** Goes on from that; nothing is sent. */
+  recall({ lines, behind, underWay }: OutboundMemory, rearm: Rearm): void {
+    for (const { nodeId, inFlight, waiting } of lines) {
+      const line = this.#lineOf(nodeId)
+      line.inFlight = inFlight
+      line.waiting.push(...waiting)
+      this.#waitingCount += waiting.length
+    }
+    for (const [taskId, effects] of behind) this.#behind.set(taskId, [...effects])
+    for (const { effect, messageId, retryMs, request, timer } of underWay) {
+      const command: UnderWay = { line: this.#lineOf(effect.nodeId), effect, messageId, retryMs, done: null, cancel: null }
+      this.#underWay.add(command)
+      if (request !== null) rearm.request(request, (command.done = (outcome) => this.#answered(command, outcome)))
+      if (timer !== null) command.cancel = rearm.timer(timer, () => this.#again(command))
+    }
+  }
+
   /** Nothing is sent any more. */
   close(): void {
     this.#isClosed = true
@@ -104,8 +166,7 @@ export class Outbound {
   #join(effect: Effect): void {
     const line = this.#lineOf(effect.nodeId)
     if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#limitsOf(line) !== null) {
-      line.inFlight += 1
-      this.#request(line, effect, null, RETRY_FIRST_MS)
+      this.#begin(line, effect)
     } else {
       line.waiting.push(effect)
       this.#waitingCount += 1
@@ -118,10 +179,8 @@ export class Outbound {
       if (this.#limitsOf(line) === null) return
       const effect = takeFirst(line)
       this.#waitingCount -= 1
-      if (this.#o.isWanted(effect)) {
-        line.inFlight += 1
-        this.#request(line, effect, null, RETRY_FIRST_MS)
-      } else this.#letNext(effect)
+      if (this.#o.isWanted(effect)) this.#begin(line, effect)
+      else this.#letNext(effect)
     }
   }
 
@@ -129,35 +188,54 @@ export class Outbound {
     return this.#o.freshness.commandLimits(line.nodeId, this.#o.runLeaseMs(), this.#o.clock.now())
   }
 
-  #request(line: Line, effect: Effect, messageId: string | null, retryMs: DurationMs): void {
+  #begin(line: Line, effect: Effect): void {
+    line.inFlight += 1
+    const command: UnderWay = { line, effect, messageId: null, retryMs: RETRY_FIRST_MS, done: null, cancel: null }
+    this.#underWay.add(command)
+    this.#request(command)
+  }
+
+  #request(command: UnderWay): void {
+    const { line, effect, messageId } = command
     const limits = this.#limitsOf(line)
     if (limits === null) throw new Error(`broken invariant: a command for ${line.nodeId}, which never spoke`)
     const fresh = this.#o.envelope(commandOf(effect, limits.validUntilMono, limits.boot))
     const message = messageId === null ? fresh : { ...fresh, id: messageId }
-    this.#o.bus.request(line.subject, message, ANSWER_WITHIN_MS, (outcome) => {
-      if (this.#isClosed) return
-      if (!outcome.answered) return this.#later(line, effect, message.id, retryMs)
-      const { body: answer, seq } = outcome.answer
-      if (answer.op !== 'result' || answer.task_id !== effect.taskId || answer.attempt !== effect.attempt) {
-        return this.#later(line, effect, null, retryMs)
-      }
-      if (answer.outcome === 'refused' && isTransient(effect.kind, answer.reason)) return this.#later(line, effect, null, retryMs)
-      this.#o.onResult(effect.nodeId, effect.kind, answer, seq)
-      this.#done(line, effect)
-    })
+    command.messageId = message.id
+    command.cancel = null
+    command.done = (outcome) => this.#answered(command, outcome)
+    this.#o.bus.request(line.subject, message, ANSWER_WITHIN_MS, command.done)
   }
 
-  #later(line: Line, effect: Effect, messageId: string | null, retryMs: DurationMs): void {
+  #answered(command: UnderWay, outcome: RequestOutcome): void {
+    if (this.#isClosed) return
+    const { effect, messageId } = command
+    if (!outcome.answered) return this.#later(command, messageId)
+    const { body: answer, seq } = outcome.answer
+    if (answer.op !== 'result' || answer.task_id !== effect.taskId || answer.attempt !== effect.attempt) return this.#later(command, null)
+    if (answer.outcome === 'refused' && isTransient(effect.kind, answer.reason)) return this.#later(command, null)
+    this.#o.onResult(effect.nodeId, effect.kind, answer, seq)
+    this.#done(command)
+  }
+
+  #later(command: UnderWay, messageId: string | null): void {
     const { clock, random } = this.#o
-    const again = (): void => {
-      if (this.#isClosed) return
-      if (this.#o.isWanted(effect)) this.#request(line, effect, messageId, Math.min(2 * retryMs, RETRY_MAX_MS))
-      else this.#done(line, effect)
-    }
-    clock.at(clock.now() + Math.ceil(retryMs * (0.8 + 0.4 * random())), again, RANK_MESSAGE)
+    command.messageId = messageId
+    command.done = null
+    const dueAt = clock.now() + Math.ceil(command.retryMs * (0.8 + 0.4 * random()))
+    command.cancel = clock.at(dueAt, () => this.#again(command), RANK_MESSAGE)
   }
 
-  #done(line: Line, effect: Effect): void {
+  #again(command: UnderWay): void {
+    if (this.#isClosed) return
+    if (!this.#o.isWanted(command.effect)) return this.#done(command)
+    command.retryMs = Math.min(2 * command.retryMs, RETRY_MAX_MS)
+    this.#request(command)
+  }
+
+  #done(command: UnderWay): void {
+    const { line, effect } = command
+    this.#underWay.delete(command)
     line.inFlight -= 1
     this.#letNext(effect)
     this.#serve(line)

@@ -1,26 +1,57 @@
 /** The timer behind liveness: once a second the engine looks who has fallen silent, which leases have ended, and renews its epoch (R5, R9). */
-import type { DurationMs } from '../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Marks, Rearm } from '../engine/memory/marks.ts'
+import type { CancelTimer, Clock, TimerMark } from '../ports/clock.ts'
 import { RANK_ARRIVAL } from '../ports/clock.ts'
 
 const LOOK_EVERY_MS: DurationMs = 1_000
 /** A look that comes later than this was held up, and with it every message: silence meanwhile is nobody's fault. */
 const DEAF_FROM_MS: DurationMs = 5_000
 
-/** @returns a function that stops watching. */
-export function watchSilence(engine: Engine, clock: Clock): () => void {
-  let cancel: () => void = () => {}
-  const plan = (): void => {
-    const due = clock.now() + LOOK_EVERY_MS
-    const look = (): void => {
-      const lateMs = clock.now() - due
-      engine.look(lateMs >= DEAF_FROM_MS ? lateMs : 0)
-      engine.renewEpoch()
-      plan()
-    }
-    cancel = clock.at(due, look, RANK_ARRIVAL)
+/** When the next look is due. */
+export interface SilenceMemory {
+  readonly due: Instant
+  readonly timer: TimerMark
+}
+
+export class SilenceWatch {
+  readonly #engine: Engine
+  readonly #clock: Clock
+  #due: Instant = 0
+  #cancel: CancelTimer | null = null
+
+  constructor(engine: Engine, clock: Clock) {
+    this.#engine = engine
+    this.#clock = clock
   }
-  plan()
-  return () => cancel()
+
+  /** Looks from now on. */
+  begin(): void {
+    this.#due = this.#clock.now() + LOOK_EVERY_MS
+    this.#cancel = this.#clock.at(this.#due, this.#look, RANK_ARRIVAL)
+  }
+
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = null
+  }
+
+  /** Null: it does not look. */
+  note(marks: Marks): SilenceMemory | null {
+    return this.#cancel === null ? null : { due: this.#due, timer: marks.timer(this.#cancel) }
+  }
+
+  recall(memory: SilenceMemory | null, rearm: Rearm): void {
+    if (memory === null) return
+    this.#due = memory.due
+    this.#cancel = rearm.timer(memory.timer, this.#look)
+  }
+
+  readonly #look = (): void => {
+    const lateMs = this.#clock.now() - this.#due
+    this.#engine.look(lateMs >= DEAF_FROM_MS ? lateMs : 0)
+    this.#engine.renewEpoch()
+    this.begin()
+  }
 }

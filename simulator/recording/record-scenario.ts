@@ -4,7 +4,7 @@
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Task } from '../../controller/domain/task.ts'
-import type { CommitEntry, InputEntry, RecordedEntry, StartEntry } from '../../controller/ports/recording-log.ts'
+import type { Checkpoint, InputEntry } from '../../controller/ports/recording-log.ts'
 import type { ClusterImage, ImageNode } from '../../controller/ports/twin.ts'
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
 import { SWAP_PROFILES, type SwapProfile } from '../fleet/swap-profiles.ts'
@@ -16,7 +16,10 @@ import { ObservedFaults } from './observed-faults.ts'
 import { ObservedSwaps } from './observed-swaps.ts'
 import { ObservedWork } from './observed-work.ts'
 import { operatorEntry } from './operator-entries.ts'
-import { ReplayedController } from './replayed-controller.ts'
+import type { Recorded } from './redecide.ts'
+import { OtherCourse } from './replayed-ports.ts'
+import type { ReplayedController } from './replayed-controller.ts'
+import { ReplayedRun } from './replayed-run.ts'
 
 export interface RecordOptions {
   /** Null: when the first node is up. */
@@ -41,7 +44,7 @@ export interface RecordedScenario {
 
 /** Null: the recording has nothing in that range, or no node is up in it. */
 export async function recordScenario(
-  entries: AsyncIterable<RecordedEntry> | Iterable<RecordedEntry>,
+  entries: AsyncIterable<Recorded> | Iterable<Recorded>,
   options: RecordOptions,
 ): Promise<RecordedScenario | null> {
   const taker = new RangeTaker(options)
@@ -60,11 +63,7 @@ interface SeenTask {
 
 class RangeTaker {
   readonly #o: RecordOptions
-  #start: StartEntry | null = null
-  #controller: ReplayedController | null = null
-  #commits: CommitEntry[] = []
-  /** How many of them the input that is being taken has led to here. */
-  #committed = 0
+  readonly #run = new ReplayedRun()
   /** The cluster as the range began; null before. */
   #image: ClusterImage | null = null
   /** Nodes that came up later, each as it was then. */
@@ -80,31 +79,34 @@ class RangeTaker {
   }
 
   /** False: the range is over. */
-  async next(entry: RecordedEntry): Promise<boolean> {
-    if (entry.k === 'commit') this.#commits.push(entry)
-    else if (entry.k === 'start') {
-      this.#start = entry
-      this.#commits = []
-    } else {
-      if (this.#o.to !== null && entry.at > this.#o.to) return false
-      await this.#take(entry)
-    }
+  async next(entry: Recorded): Promise<boolean> {
+    if (entry.k === 'checkpoint') await this.#recall(entry)
+    else if (entry.k === 'start' || entry.k === 'commit') await this.#run.next(entry)
+    else if (this.#o.to !== null && entry.at > this.#o.to) return false
+    else await this.#take(entry)
     return true
+  }
+
+  /** Nodes that are up there have been so before. */
+  async #recall(checkpoint: Checkpoint): Promise<void> {
+    await this.#run.recall(checkpoint)
+    this.#lastAt = checkpoint.at
+    if (this.#o.from === null && [...(this.#views?.nodes() ?? [])].some(({ status }) => status === 'up')) this.#takeImage(checkpoint.at)
+  }
+
+  get #views(): ReplayedController['controller']['views'] | undefined {
+    return this.#run.controller?.controller.views
   }
 
   async #take(entry: InputEntry): Promise<void> {
     const isRestart = entry.k === 'loaded' && this.#image !== null
     this.#beginRange(entry.at)
     if (isRestart) this.#faults?.restarted(this.#lastAt, entry.at)
-    this.#committed = 0
-    if (entry.k === 'loaded' && this.#start !== null) {
-      const onCommit = (): { readonly isDurable: boolean } => ({ isDurable: this.#commits[this.#committed++]?.isDurable ?? false })
-      this.#controller = new ReplayedController(this.#start, entry.state, onCommit)
-    }
     if (this.#image !== null) this.#note(entry)
-    await this.#controller?.take(entry)
-    const events = this.#commits.flatMap((commit) => commit.events)
-    this.#commits = []
+    const taken = await this.#run.next(entry)
+    if (taken === null) return
+    if (taken.course !== null) throw new OtherCourse(taken.course)
+    const events = taken.recorded.flatMap((commit) => commit.events)
     this.#lastAt = entry.at
     if (this.#o.from === null && events.some(({ kind, data }) => kind === 'node_status' && data['status'] === 'up'))
       this.#takeImage(entry.at)
@@ -113,14 +115,15 @@ class RangeTaker {
 
   /** The state at `from` is the one before the first input that comes after it. */
   #beginRange(at: Instant): void {
-    if (this.#o.from !== null && at >= this.#o.from && this.#controller !== null) this.#takeImage(this.#o.from)
+    if (this.#o.from !== null && at >= this.#o.from) this.#takeImage(this.#o.from)
   }
 
   #takeImage(at: Instant): void {
-    if (this.#image !== null || this.#controller === null) return
-    this.#image = { ...this.#controller.controller.views.image(), at }
+    const views = this.#views
+    if (this.#image !== null || views === undefined) return
+    this.#image = { ...views.image(), at }
     this.#faults = new ObservedFaults(at)
-    for (const task of this.#controller.controller.views.openTasks()) this.#tasks.set(task.spec.id, seenTask(task, null))
+    for (const task of views.openTasks()) this.#tasks.set(task.spec.id, seenTask(task, null))
   }
 
   #note(entry: InputEntry): void {
@@ -135,7 +138,7 @@ class RangeTaker {
   }
 
   #look(at: Instant, events: readonly Event[]): void {
-    const views = this.#controller?.controller.views
+    const views = this.#views
     if (views === undefined) return
     for (const event of events) {
       const { kind, taskId, nodeId, data } = event

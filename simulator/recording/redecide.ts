@@ -4,11 +4,12 @@
  */
 import type { Decision } from '../../controller/domain/decision.ts'
 import type { Event } from '../../controller/domain/event.ts'
-import type { CommitEntry, InputEntry, RecordedEntry, StartEntry } from '../../controller/ports/recording-log.ts'
-import type { Batch, StoredState } from '../../controller/ports/store.ts'
+import type { Checkpoint, CommitEntry, RecordedEntry } from '../../controller/ports/recording-log.ts'
 import type { Instant } from '../../protocol/units.ts'
-import { ReplayedController } from './replayed-controller.ts'
-import { OtherCourse } from './replayed-ports.ts'
+import { ReplayedRun, type TakenInput } from './replayed-run.ts'
+
+/** A checkpoint stands before all else. */
+export type Recorded = RecordedEntry | Checkpoint
 
 /** `recorded` and `redecided` are never equal; null: nothing there, while the other side has something. */
 export type Difference = { readonly at: Instant; readonly input: number } & (
@@ -30,7 +31,7 @@ export interface Redecided {
   readonly difference: Difference | null
 }
 
-export async function redecide(entries: AsyncIterable<RecordedEntry> | Iterable<RecordedEntry>): Promise<Redecided> {
+export async function redecide(entries: AsyncIterable<Recorded> | Iterable<Recorded>): Promise<Redecided> {
   const run = new Redecision()
   for await (const entry of entries) {
     await run.next(entry)
@@ -39,64 +40,37 @@ export async function redecide(entries: AsyncIterable<RecordedEntry> | Iterable<
   return run.result()
 }
 
-class Redecision {
+/** May be asked for a checkpoint between two entries. */
+export class Redecision {
   difference: Difference | null = null
   readonly #counts = { starts: 0, inputs: 0, decisions: 0, events: 0 }
   #firstAt: Instant | null = null
   #lastAt: Instant | null = null
-  #start: StartEntry | null = null
-  #controller: ReplayedController | null = null
-  /** Recorded of the input that comes next, and what has come of it here. */
-  #recorded: CommitEntry[] = []
-  #committed: Batch[] = []
+  readonly #run = new ReplayedRun()
 
-  async next(entry: RecordedEntry): Promise<void> {
-    if (entry.k === 'start') {
-      // What was committed last is part of an input that was never written down to its end.
-      this.#recorded = []
-      this.#start = entry
-      this.#controller = null
-      this.#counts.starts += 1
-    } else if (entry.k === 'commit') this.#recorded.push(entry)
-    else await this.#take(entry)
+  async next(entry: Recorded): Promise<void> {
+    if (entry.k === 'checkpoint') return this.#run.recall(entry)
+    if (entry.k === 'start') this.#counts.starts += 1
+    const taken = await this.#run.next(entry)
+    if (taken === null) return
+    this.#firstAt ??= taken.input.at
+    this.#lastAt = taken.input.at
+    this.#counts.inputs += 1
+    this.#compare(taken)
   }
 
   result(): Redecided {
     return { ...this.#counts, firstAt: this.#firstAt, lastAt: this.#lastAt, difference: this.difference }
   }
 
-  async #take(entry: InputEntry): Promise<void> {
-    this.#firstAt ??= entry.at
-    this.#lastAt = entry.at
-    this.#counts.inputs += 1
-    let course: string | null = null
-    try {
-      if (entry.k === 'loaded') this.#begin(entry.state)
-      if (this.#controller === null) throw new OtherCourse('no start is recorded before it')
-      await this.#controller.take(entry)
-    } catch (error) {
-      if (!(error instanceof OtherCourse)) throw error
-      course = error.message
-    }
-    this.#compare(entry.at, course)
-    this.#recorded = []
-    this.#committed = []
-  }
-
-  #begin(state: StoredState): void {
-    if (this.#start === null) return
-    this.#controller = new ReplayedController(this.#start, state, (batch) => {
-      const recorded = this.#recorded[this.#committed.length]
-      // Lists of a turn that was durable at once are emptied afterwards.
-      this.#committed.push({ ...batch, events: [...batch.events], decisions: [...batch.decisions] })
-      return { isDurable: recorded?.isDurable ?? false }
-    })
+  checkpoint(): Checkpoint | null {
+    return this.#run.checkpoint()
   }
 
   /** Decisions first: they say more than the events that tell of them. */
-  #compare(at: Instant, course: string | null): void {
-    const sides = [this.#recorded, this.#committed] as const
-    const where = { at, input: this.#counts.inputs }
+  #compare({ input, recorded: then, committed, course }: TakenInput): void {
+    const sides = [then, committed] as const
+    const where = { at: input.at, input: this.#counts.inputs }
     const decision = firstDifferent(...bothSides(sides, ({ decisions }) => decisions))
     this.#counts.decisions += decision.equal
     if (decision.pair !== null) {
@@ -110,8 +84,8 @@ class Redecision {
       const [recorded, redecided] = event.pair
       this.difference = { ...where, what: 'event', recorded, redecided }
     } else if (course !== null) this.difference = { ...where, what: 'course', detail: course }
-    else if (this.#recorded.length !== this.#committed.length) {
-      const detail = `it writes to the store ${this.#committed.length} times at an input at which it did ${this.#recorded.length} times`
+    else if (then.length !== committed.length) {
+      const detail = `it writes to the store ${committed.length} times at an input at which it did ${then.length} times`
       this.difference = { ...where, what: 'course', detail }
     }
   }

@@ -1,11 +1,12 @@
 /** The production controller over a recording: it takes the recorded inputs one by one, as they were taken then. */
-import { createController, type Controller } from '../../controller/controller.ts'
-import type { InputEntry, StartEntry } from '../../controller/ports/recording-log.ts'
+import { createController, type Controller, type ControllerMemory } from '../../controller/controller.ts'
+import type { Checkpoint, InputEntry, StartEntry } from '../../controller/ports/recording-log.ts'
 import type { Batch, StoredState } from '../../controller/ports/store.ts'
 import type { ControllerWatch } from '../../controller/recording/input-recorder.ts'
 import { COMMAND_NAMES, type AnyCommand } from '../../controller/recording/recorded-commands.ts'
 import { OtherCourse, ReplayedBus, ReplayedClock, ReplayedRandom, ReplayedStore } from './replayed-ports.ts'
 
+type OnCommit = (batch: Batch, n: number) => { readonly isDurable: boolean }
 type AccessTurn = Parameters<ControllerWatch['access']>[0]
 
 /** What a store's answer leads to is there after so many turns of the microtask queue at most. */
@@ -22,7 +23,7 @@ export class ReplayedController {
   #waiting: (() => void)[] = []
   #fault: unknown = null
 
-  constructor(start: StartEntry, state: StoredState, onCommit: (batch: Batch, n: number) => { readonly isDurable: boolean }) {
+  private constructor(start: StartEntry, state: StoredState, onCommit: OnCommit) {
     this.#clock = new ReplayedClock(start.at)
     this.#store = new ReplayedStore(state, onCommit)
     const { initialConfig, ownerLimits, areHeartbeatsElided } = start
@@ -37,8 +38,40 @@ export class ReplayedController {
       { clock: this.#clock, random: this.#random, bus: this.#bus, store: this.#store },
       { initialConfig, ownerLimits, areHeartbeatsElided, watch },
     )
+  }
+
+  /** One that begins, with what the store said. */
+  static started(start: StartEntry, state: StoredState, onCommit: OnCommit): ReplayedController {
+    const replayed = new ReplayedController(start, state, onCommit)
     // A start that is refused by the store is recorded as such; nothing follows.
-    this.controller.start().catch((fault: unknown) => (this.#fault = fault))
+    replayed.controller.start().catch((fault: unknown) => (replayed.#fault = fault))
+    return replayed
+  }
+
+  /** One that goes on from a checkpoint with a memory. */
+  static recalled({ start, at, requests }: Checkpoint, memory: ControllerMemory, onCommit: OnCommit): ReplayedController {
+    const replayed = new ReplayedController(start, NOTHING_LOADED, onCommit)
+    const [clock, bus, store] = [replayed.#clock, replayed.#bus, replayed.#store]
+    clock.setNow(at)
+    bus.recall(requests)
+    store.recall(memory.engine.commits)
+    replayed.controller.recall(memory, {
+      timer: (mark, fn) => clock.again(mark, fn),
+      request: (number, done) => bus.again(number, done),
+      commit: (n) => store.again(n),
+    })
+    return replayed
+  }
+
+  /** What it remembers between two inputs, and how many requests it has sent. */
+  note(): Pick<Checkpoint, 'requests'> & { readonly memory: ControllerMemory } {
+    const [clock, bus] = [this.#clock, this.#bus]
+    const memory = this.controller.note({
+      timer: (cancel) => clock.mark(cancel),
+      soon: (fn) => clock.mark(fn),
+      request: (done) => bus.numberOf(done),
+    })
+    return { memory, requests: bus.requested }
   }
 
   /** @throws OtherCourse when the controller does not take it any more, or what the controller itself throws. */
@@ -96,4 +129,16 @@ export class ReplayedController {
         () => {},
       )
   }
+}
+
+const NOTHING_LOADED: StoredState = {
+  openTasks: [],
+  nodes: [],
+  groups: [],
+  config: null,
+  tokens: [],
+  lastAuditSeq: 0,
+  submissionKeys: [],
+  marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
+  finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
 }

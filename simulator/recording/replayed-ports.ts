@@ -1,6 +1,6 @@
 /** The ports of a controller whose inputs come from a recording: nothing happens but what is recorded, at the instants recorded. */
 import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts'
-import type { CancelTimer, Clock, TimerRank } from '../../controller/ports/clock.ts'
+import type { CancelTimer, Clock, TimerMark, TimerRank } from '../../controller/ports/clock.ts'
 import { RANK_DECISION } from '../../controller/ports/clock.ts'
 import type { Random, RandomStream } from '../../controller/ports/random.ts'
 import type { Draw } from '../../controller/ports/recording-log.ts'
@@ -13,7 +13,7 @@ export class OtherCourse extends Error {
   override readonly name = 'OtherCourse'
 }
 
-interface Timer {
+interface Timer extends TimerMark {
   fn: (() => void) | null
 }
 
@@ -22,6 +22,9 @@ export class ReplayedClock implements Clock {
   #now: Instant
   /** By instant and rank; of those that are alike the first that was asked for is the first. */
   readonly #timers = new Map<string, Timer[]>()
+  /** By what takes it back, and by what it runs. */
+  readonly #known = new WeakMap<() => void, Timer>()
+  #count = 0
 
   constructor(now: Instant) {
     this.#now = now
@@ -36,17 +39,35 @@ export class ReplayedClock implements Clock {
   }
 
   at(instant: Instant, fn: () => void, rank: TimerRank = RANK_DECISION): CancelTimer {
-    const due = Math.max(instant, this.#now)
-    const key = `${due}/${rank}`
-    const timer: Timer = { fn }
+    return this.#wait({ due: Math.max(instant, this.#now), rank, number: (this.#count += 1), fn })
+  }
+
+  /** One that waits still, by what takes it back or by what it runs. */
+  mark(known: () => void): TimerMark {
+    const timer = this.#known.get(known)
+    if (timer === undefined || timer.fn === null) throw new Error('broken invariant: a timer that does not wait')
+    return { due: timer.due, rank: timer.rank, number: timer.number }
+  }
+
+  /** A timer of a controller before this one, in the place that it had. */
+  again(mark: TimerMark, fn: () => void): CancelTimer {
+    this.#count = Math.max(this.#count, mark.number)
+    return this.#wait({ ...mark, fn })
+  }
+
+  #wait(timer: Timer): CancelTimer {
+    const key = `${timer.due}/${timer.rank}`
     const others = this.#timers.get(key)
     if (others === undefined) this.#timers.set(key, [timer])
-    else others.push(timer)
-    return () => {
+    else others.splice(others.findLastIndex(({ number }) => number < timer.number) + 1, 0, timer)
+    const cancel = (): void => {
       if (timer.fn === null) return
       timer.fn = null
       this.#forget(key, timer)
     }
+    if (timer.fn !== null) this.#known.set(timer.fn, timer)
+    this.#known.set(cancel, timer)
+    return cancel
   }
 
   soon(fn: () => void, rank: TimerRank): void {
@@ -110,6 +131,27 @@ export class ReplayedBus implements Bus {
   readonly #requests = new Map<number, (outcome: RequestOutcome) => void>()
   #requested = 0
 
+  /** How many requests there were. */
+  get requested(): number {
+    return this.#requested
+  }
+
+  /** @param requested how many there had been before. */
+  recall(requested: number): void {
+    this.#requested = requested
+  }
+
+  /** Of one that waits for its answer. */
+  numberOf(done: (outcome: RequestOutcome) => void): number {
+    for (const [number, waiting] of this.#requests) if (waiting === done) return number
+    throw new Error('broken invariant: a request that waits for no answer')
+  }
+
+  /** One of a controller before this one. */
+  again(number: number, done: (outcome: RequestOutcome) => void): void {
+    this.#requests.set(number, done)
+  }
+
   publish(): void {}
 
   request(_subject: string, _message: unknown, _timeoutMs: number, done: (outcome: RequestOutcome) => void): void {
@@ -161,6 +203,16 @@ export class ReplayedStore implements Store {
   commit(batch: Batch): Promise<void> | undefined {
     const n = (this.#commits += 1)
     if (this.#onCommit(batch, n).isDurable) return undefined
+    return this.again(n)
+  }
+
+  /** @param commits how many there had been before. */
+  recall(commits: number): void {
+    this.#commits = commits
+  }
+
+  /** Commit `n` is under way. */
+  again(n: number): Promise<void> {
     const committed = Promise.withResolvers<void>()
     this.#underWay.set(n, committed)
     return committed.promise

@@ -12,8 +12,11 @@ export interface SortRecord {
 
 /** Text of one run: what is held in memory while records come in. */
 export const RUN_CHARACTERS = 16_777_216
-/** Read of each run at a time while they are merged: memory is this for each 16 MiB that was sorted, 0.4 %. */
-const CHUNK_BYTES = 65_536
+/** Read of all runs together while they are merged: memory does not grow with what is sorted as long as each gets more than the least. */
+export const MERGE_BYTES = 16_777_216
+/** Read of one run at a time. */
+const MAX_CHUNK_BYTES = 65_536
+const MIN_CHUNK_BYTES = 4_096
 const BLOCK_CHARACTERS = 1_048_576
 const BATCH_RECORDS = 4096
 
@@ -95,8 +98,9 @@ function byKey(a: SortRecord, b: SortRecord): number {
 
 async function* merged(spill: SpillFile, runs: readonly Run[]): AsyncGenerator<readonly SortRecord[]> {
   const heap: RunCursor[] = []
+  const chunkBytes = Math.max(MIN_CHUNK_BYTES, Math.min(MAX_CHUNK_BYTES, Math.floor(MERGE_BYTES / runs.length)))
   for (const run of runs) {
-    const cursor = new RunCursor(spill, run)
+    const cursor = new RunCursor(spill, run, chunkBytes)
     await cursor.load()
     heap.push(cursor)
   }
@@ -140,11 +144,13 @@ class RunCursor {
   readonly #spill: SpillFile
   #offset: number
   readonly #end: number
+  readonly #chunkBytes: number
   #lines: readonly string[] = []
   #next = 0
 
-  constructor(spill: SpillFile, { offset, bytes }: Run) {
+  constructor(spill: SpillFile, { offset, bytes }: Run, chunkBytes: number) {
     this.#spill = spill
+    this.#chunkBytes = chunkBytes
     this.#offset = offset
     this.#end = offset + bytes
   }
@@ -160,7 +166,7 @@ class RunCursor {
   async load(): Promise<void> {
     this.head = undefined
     if (this.#offset === this.#end) return
-    let bytes = Math.min(CHUNK_BYTES, this.#end - this.#offset)
+    let bytes = Math.min(this.#chunkBytes, this.#end - this.#offset)
     let chunk = await this.#spill.read(this.#offset, bytes)
     // A record that is longer than a chunk.
     while (chunk.lastIndexOf(NEWLINE) === -1) {

@@ -35,7 +35,8 @@ afterAll(() => cluster?.end(), 60_000)
 it.skipIf(whyNoNatsServer() !== null)(
   `${SECONDS} s of kills and partitions are decided again as they were`,
   async () => {
-    const live = (cluster = await LiveCluster.start())
+    // Small files, few of them: those that go leave a checkpoint.
+    const live = (cluster = await LiveCluster.start({ CONTROLLER_RECORDING_FILE_MIB: '0.05', CONTROLLER_RECORDING_FILES: '3' }))
     await live.send('PUT', '/config', CONFIG)
     const fleets: Member[] = []
     for (const scenario of FLEETS) fleets.push(await live.startFleet(scenario))
@@ -57,8 +58,9 @@ it.skipIf(whyNoNatsServer() !== null)(
     expect(live.controller.output).not.toContain('broken invariant')
     expect(again.difference).toBeNull()
     expect(code).toBe(0)
-    expect(again.starts).toBe(1 + (faults['controller kill'] ?? 0))
-    expect(again.decisions).toBeGreaterThan(50)
+    expect(again.starts).toBeLessThanOrEqual(1 + (faults['controller kill'] ?? 0))
+    expect(again.decisions).toBeGreaterThan(10)
+    expect(live.controller.output).not.toContain('lost its beginning')
   },
   SECONDS * 1000 + 90_000,
 )

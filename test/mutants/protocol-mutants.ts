@@ -444,7 +444,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r9-writes-before-its-epoch',
     rule: 'R9',
     says: 'a controller that begins writes decisions before its epoch is durable',
-    edits: [edit(`${ENGINE}/engine.ts`, '    this.#isCommitting = true\n    const begun', '    const begun')],
+    edits: [edit(`${ENGINE}/engine.ts`, '    this.#committing = turn\n    const begun', '    const begun')],
     likes: ['second_controller', 'slow_disk'],
     directed: { scenario: 'regressions/regression-epoch-before-all' },
   },

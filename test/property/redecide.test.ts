@@ -18,7 +18,8 @@ describe('any schedule of faults', () => {
       const recording = new RecordingInMemory()
       await violationsOf(seed, { watch: recording.recorder })
       expect(recording.nested).toBe(0)
-      const again = await redecide(recording.entries())
+      const entries = recording.entries()
+      const again = await redecide(entries)
       const command = `HEADROOM_REDECIDE_SEED=${seed} vitest run test/property/redecide.test.ts`
       expect(again.difference, command).toBeNull()
       for (const key of ['starts', 'inputs', 'decisions', 'events'] as const) total[key] += again[key]

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { HEADER_BYTES } from '../../controller/adapters/recording/format.ts'
 import { newReadNotes, readRecording, type ReadNotes } from '../../controller/adapters/recording/read-recording.ts'
 import { createRecordingFiles, type RecordingFilesOptions } from '../../controller/adapters/recording/write-recording.ts'
-import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
+import type { Checkpoint, RecordedEntry } from '../../controller/ports/recording-log.ts'
 
 let dir = ''
 beforeEach(() => {
@@ -57,7 +57,7 @@ async function write(blocks: readonly (readonly RecordedEntry[])[], options: Par
   await written.close()
 }
 
-function read(path = dir, notes: ReadNotes = newReadNotes()): { entries: RecordedEntry[]; notes: ReadNotes } {
+function read(path = dir, notes: ReadNotes = newReadNotes()): { entries: (RecordedEntry | Checkpoint)[]; notes: ReadNotes } {
   return { entries: [...readRecording(path, notes)], notes }
 }
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { inArrivalOrder } from '../../simulator/trace/arrival-order.ts'
 import { type ImportedTask, plainTask } from '../../simulator/trace/importer.ts'
 import { NumberedBits } from '../../simulator/trace/numbered-bits.ts'
-import { RecordSorter, type SortRecord } from '../../simulator/trace/record-sorter.ts'
+import { MERGE_BYTES, RecordSorter, type SortRecord } from '../../simulator/trace/record-sorter.ts'
 import { openSpillFile, type SpillFile } from '../../simulator/trace/spill-file.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { collect } from '../support/imported.ts'
@@ -39,6 +39,17 @@ describe('a record sorter', () => {
   it('takes records that are longer than what it reads at a time', async () => {
     const records = ['a', 'ü', 'c'].map((letter, i) => ({ key: 3 - i, tie: i, text: letter.repeat(200_000) }))
     expect(await sorted(records, spill, 1000)).toEqual(records.toReversed())
+  })
+  it('reads less of each run the more there are', async () => {
+    const runs = 600
+    let largest = 0
+    const watched = async (): Promise<SpillFile> => {
+      const file = await spill()
+      return { ...file, read: (offset, bytes) => ((largest = Math.max(largest, bytes)), file.read(offset, bytes)) }
+    }
+    const records = Array.from({ length: 4 * runs }, (_, tie) => ({ key: tie % 7, tie, text: 'x'.repeat(10_000) }))
+    await sorted(records, watched, 40_000)
+    expect(largest).toBe(Math.floor(MERGE_BYTES / runs))
   })
   it('leaves no file behind, even while it is at work', async () => {
     const sorter = new RecordSorter(spill, 1)

@@ -7,6 +7,8 @@ import { crc32 } from 'node:zlib'
 
 export const RECORDING_FOLDER = 'recording'
 export const FILE_NAME = /^\d{10}\.recording$/
+/** What the file of the same number goes on from, when those before it have made room. */
+export const CHECKPOINT_NAME = /^\d{10}\.checkpoint$/
 export const FORMAT_VERSION = 1
 /** One sector: it is written in one go, also when the disk is full. */
 export const HEADER_BYTES = 512
@@ -34,6 +36,11 @@ const MAX_REASON_LENGTH = 120
 
 export function fileName(number: number): string {
   return `${String(number).padStart(10, '0')}.recording`
+}
+
+/** Of the checkpoint with which this file of a recording begins. */
+export function checkpointName(recording: string): string {
+  return recording.replace(/\.recording$/, '.checkpoint')
 }
 
 export function encodeHeader(header: FileHeader): Buffer {

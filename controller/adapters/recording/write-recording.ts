@@ -11,6 +11,8 @@ import { deflateRaw, deflateRawSync } from 'node:zlib'
 import type { RecordedEntry, RecordingLog } from '../../ports/recording-log.ts'
 import {
   chainStart,
+  CHECKPOINT_NAME,
+  checkpointName,
   encodeBlock,
   encodeHeader,
   FILE_NAME,
@@ -20,6 +22,7 @@ import {
   HEADER_BYTES,
   type FileHeader,
 } from './format.ts'
+import { headerOf } from './read-file.ts'
 
 export interface RecordingFilesOptions {
   /** Made with mode 0700 when it is missing. */
@@ -33,8 +36,13 @@ export interface RecordingFilesOptions {
   readonly now: () => number
   /** Recording has ended: why, in one line. */
   readonly onStopped: (reason: string) => void
-  /** The first file of this run has made room: what follows cannot be decided again until the next start. Told once. */
-  readonly onHeadless?: () => void
+  /**
+   * Writes the checkpoint that `next` goes on from; `first`, before it in the same run and written to its end, is removed once that is durable. When
+   * the signal says so it may give up: both files stay. Left out: no checkpoint is written.
+   */
+  readonly fold?: (first: string, next: string, signal: AbortSignal) => Promise<void>
+  /** A file has made room without a checkpoint, and why: the rest of its run cannot be decided again. Told once for each run. */
+  readonly onHeadless?: (reason: string) => void
   /** Free bytes on the disk of a folder; a test has its own. Default: what the file system says. */
   readonly freeBytes?: (dir: string) => Promise<number>
 }
@@ -50,12 +58,18 @@ export interface RecordingFiles extends RecordingLog {
   flushNow(): void
 }
 
+/** While checkpoints are being written so many files more than are kept may lie there; past it the oldest goes without one. */
+const MAX_FILES_BEHIND = 4
 const FLUSH_AFTER_MS = 200
 const FLUSH_FROM_CHARS = 262_144
 /** What may wait to be written, characters; past it the disk is too slow. */
 const MAX_WAITING_CHARS = 67_108_864
 /** Below this the disk is left to the store. */
 export const MIN_FREE_BYTES = 134_217_728
+
+/** Why there is no checkpoint: the files stay, and the next controller writes it. */
+const ENDED = 'the recording has ended'
+const TOO_SLOW = 'checkpoints take longer than files'
 
 const deflate = promisify(deflateRaw)
 const DEFLATE = { level: 1 } as const
@@ -82,13 +96,17 @@ class Files implements RecordingFiles {
   #timer: NodeJS.Timeout | null = null
   #file: OpenFile | null = null
   #number = 0
-  /** Of this run's first file, while it is there. */
-  #head: string | null = null
+  /** Files make room. */
+  #tidying: Promise<void> | null = null
+  /** The run that has lost its beginning, as was told. */
+  #headless: string | null = null
   #part = 0
   #hash = GENESIS
   /** Something is on its way to the disk. */
   #work: Promise<void> | null = null
   #isClosed = false
+  /** A checkpoint is being written. */
+  #folding: AbortController | null = null
 
   constructor(options: RecordingFilesOptions) {
     this.#o = options
@@ -120,6 +138,9 @@ class Files implements RecordingFiles {
     if (this.#timer !== null) clearTimeout(this.#timer)
     await this.#file?.handle.close()
     this.#file = null
+    // A checkpoint that is not finished is begun again by the next controller.
+    this.#folding?.abort(ENDED)
+    await this.#tidying
   }
 
   flushNow(): void {
@@ -172,18 +193,11 @@ class Files implements RecordingFiles {
     return dir
   }
 
-  /** The next file; the oldest make room for it. */
+  /** The next file. Beside it the oldest make room. */
   async #begin(): Promise<OpenFile> {
-    const { dir, maxFiles, version, now } = this.#o
-    const names = (await readdir(dir)).filter((name) => FILE_NAME.test(name)).sort((a, b) => (a < b ? -1 : 1))
-    for (const name of names.slice(0, Math.max(0, names.length - maxFiles + 1))) {
-      await rm(join(dir, name))
-      if (name !== this.#head) continue
-      this.#head = null
-      this.#o.onHeadless?.()
-    }
+    const { dir, version, now } = this.#o
+    const names = await this.#names()
     this.#number = Math.max(this.#number, Number.parseInt(names.at(-1) ?? '0', 10)) + 1
-    if (this.#part === 0) this.#head = fileName(this.#number)
     const header: FileHeader = {
       headroom_recording: FORMAT_VERSION,
       run: this.#run,
@@ -198,7 +212,61 @@ class Files implements RecordingFiles {
     await handle.write(bytes, 0, bytes.length, 0)
     this.#hash = chainStart(header)
     this.#file = { handle, header, size: bytes.length }
+    if (names.length >= this.#o.maxFiles + MAX_FILES_BEHIND) this.#folding?.abort(TOO_SLOW)
+    this.#tidying ??= this.#tidy().finally(() => (this.#tidying = null))
     return this.#file
+  }
+
+  async #names(): Promise<string[]> {
+    return (await readdir(this.#o.dir)).filter((name) => FILE_NAME.test(name)).sort((a, b) => (a < b ? -1 : 1))
+  }
+
+  /** The oldest files go; the one that comes first then has its checkpoint before. What cannot be removed stays for the next time. */
+  async #tidy(): Promise<void> {
+    const { dir, maxFiles } = this.#o
+    try {
+      await this.#sweep()
+      for (let names = await this.#names(); names.length > maxFiles; names = await this.#names()) {
+        const [first, next] = names.map((name) => join(dir, name)) as [string, string]
+        const run = runOf(first, next)
+        const why = run === null ? null : await this.#fold(first, next, names.length)
+        if (why === ENDED) return
+        await rm(first)
+        await rm(checkpointName(first), { force: true })
+        if (run === null || why === null || run === this.#headless) continue
+        this.#headless = run
+        this.#o.onHeadless?.(why)
+      }
+    } catch {
+      // The folder says so itself as soon as something is to be written.
+    }
+  }
+
+  /** Why there is no checkpoint; null: there is. */
+  async #fold(first: string, next: string, files: number): Promise<string | null> {
+    const { fold, maxFiles } = this.#o
+    if (fold === undefined) return 'checkpoints are off'
+    if (this.#isClosed) return ENDED
+    if (files > maxFiles + MAX_FILES_BEHIND + 1) return TOO_SLOW
+    const { signal } = (this.#folding = new AbortController())
+    try {
+      await fold(first, next, signal)
+      return null
+    } catch (error) {
+      if (signal.aborted) return String(signal.reason)
+      return error instanceof Error ? error.message : String(error)
+    } finally {
+      this.#folding = null
+    }
+  }
+
+  /** What a crash left: a checkpoint that was not finished, or whose file is gone. */
+  async #sweep(): Promise<void> {
+    const { dir } = this.#o
+    const names = await readdir(dir)
+    const kept = new Set(names.filter((name) => FILE_NAME.test(name)).map(checkpointName))
+    const lost = names.filter((name) => name.endsWith('.checkpoint.new') || (CHECKPOINT_NAME.test(name) && !kept.has(name)))
+    for (const name of lost) await rm(join(dir, name))
   }
 
   /** The mark goes into the header, for which there is room also on a full disk. */
@@ -215,6 +283,12 @@ class Files implements RecordingFiles {
     await file.handle.write(marked, 0, marked.length, 0).catch(() => {})
     await file.handle.close().catch(() => {})
   }
+}
+
+/** The run of two files, of which the second follows the first; null: it does not, and needs nothing of it. */
+function runOf(first: string, next: string): string | null {
+  const [a, b] = [headerOf(first), headerOf(next)]
+  return a.run === b.run && b.part === a.part + 1 ? a.run : null
 }
 
 async function freeBytes(dir: string): Promise<number> {

@@ -1,0 +1,163 @@
+/**
+ * What a cluster remembers between two inputs, as JSON values: enough to go on from it and to decide the same. Objects are numbered: nodes in the
+ * order in which they are known, GPUs by their index, entries by their place in their node's queue, tasks in the order of `tasks`. Indexes are
+ * derived again; only what says whether they are looked at is kept.
+ */
+import type { Instant, Mib, Microseconds } from '../../../protocol/units.ts'
+import type { TimerMark } from '../../ports/clock.ts'
+import type { Config } from '../../domain/config.ts'
+import type { Group } from '../../domain/group.ts'
+import type { FinalState, TaskSpec } from '../../domain/task.ts'
+import type { SubmissionKeyRecord } from '../../ports/store.ts'
+import type { ActivityRuns } from '../../ports/twin.ts'
+import type { Figures } from '../figures.ts'
+import type { SwapTotals } from '../live.ts'
+import type { RequeueFreeze } from '../requeue-freeze.ts'
+import type { SwapMark } from '../../swap/rounds.ts'
+import type { EntryFields, GpuFields, NodeFields, PlacementFields, TaskFields } from './live-fields.ts'
+
+export type TaskNumber = number
+export type NodeNumber = number
+/** Place in the node's queue. */
+export type EntryNumber = number
+export type GpuNumber = readonly [node: NodeNumber, gpu: number]
+
+export interface TaskMemory extends TaskFields {
+  readonly placement: PlacementMemory | null
+  /** On its claim's node. */
+  readonly claim: readonly [NodeNumber, EntryNumber] | null
+  readonly isQueued: boolean
+  /** The cycle has set it aside in its queue. */
+  readonly isAside: boolean
+  readonly refusedBy: readonly (readonly [nodeId: string, seq: number])[] | null
+  readonly avoidedNow: readonly NodeNumber[] | null
+}
+
+export interface PlacementMemory extends PlacementFields {
+  readonly node: NodeNumber
+  readonly gpus: readonly number[]
+  readonly leavesFor: EntryNumber | null
+  readonly entry: EntryNumber | null
+}
+
+export interface EntryMemory extends EntryFields {
+  readonly task: TaskNumber
+  readonly gpus: readonly number[]
+  readonly vainLook: { readonly bookChanges: number; readonly hostUsedMib: Mib; readonly collector: EntryNumber | null } | null
+}
+
+export interface NodeMemory extends NodeFields {
+  readonly gpus: readonly GpuMemory[]
+  readonly queue: readonly EntryMemory[]
+  readonly collector: EntryNumber | null
+  readonly wake: TimerMark | null
+  readonly drainTimer: TimerMark | null
+}
+
+export interface GpuMemory extends GpuFields {
+  readonly placements: readonly TaskNumber[]
+  readonly claims: readonly EntryNumber[]
+  readonly owners: readonly EntryNumber[]
+  readonly holds: readonly HoldMemory[]
+  readonly exclusiveTask: TaskNumber | null
+  readonly rounds: Readonly<Record<'p0' | 'non_p0', RoundMemory>>
+  readonly meter: MeterMemory
+  readonly figures: Omit<Figures, 'holds'>
+  /** Its figures were derived with the holds that it has. */
+  readonly isOfTheseHolds: boolean
+}
+
+export interface RoundMemory {
+  readonly round: number
+  readonly marks: readonly (readonly [taskId: string, mark: SwapMark])[]
+}
+
+export interface MeterMemory {
+  readonly settledAt: Instant
+  readonly sharers: readonly TaskNumber[]
+  readonly awayCount: number
+  readonly servedUs: Microseconds
+  readonly swapUs: Microseconds
+  readonly computeUs: Microseconds
+  readonly busyUs: Microseconds
+}
+
+export interface HoldMemory {
+  readonly by: 'head' | 'entry'
+  readonly task: TaskNumber
+  readonly queueClass: number
+  readonly mib: Mib
+  readonly isExclusive: boolean
+  /** The pool whose head's it is: one object there and here. */
+  readonly pool: string | null
+}
+
+export interface PoolMemory {
+  readonly key: string
+  readonly version: number
+  readonly membershipVersion: number
+  readonly nearVersion: number
+  /** Its indexes of nearness, each as it was when somebody looked last, with the changes that it has not taken in. */
+  readonly near: readonly NearMemory[]
+  readonly hold: {
+    readonly task: TaskNumber
+    readonly hold: HoldMemory
+    readonly gpus: readonly GpuNumber[]
+    readonly missingMib: Mib
+    readonly nearVersion: number
+  } | null
+}
+
+export interface NearMemory {
+  readonly isExclusive: boolean
+  readonly gpuCount: number
+  readonly nodes: readonly (readonly [node: NodeNumber, minusRoomMib: Mib, everMib: Mib])[]
+  readonly unseen: readonly NodeNumber[]
+}
+
+/** What only the cluster itself knows. */
+export interface UpkeepMemory {
+  readonly queueSettledAt: Instant
+  readonly isBetter: boolean
+  readonly isFeasibilityStale: boolean
+  readonly touchedNodes: readonly NodeNumber[]
+  readonly staleGpus: readonly GpuNumber[]
+}
+
+export interface ClusterMemory {
+  readonly config: Config
+  readonly groups: readonly Group[]
+  readonly nodes: readonly NodeMemory[]
+  /** The first `openCount` are open; others have ended, and somebody still points at them. */
+  readonly tasks: readonly TaskMemory[]
+  readonly openCount: number
+  readonly pools: readonly PoolMemory[]
+  /** One task of each queue, in the order of queues: what its shape and owner are. */
+  readonly queues: readonly Pick<TaskSpec, 'gpuMode' | 'noswap' | 'gpuCount' | 'groups' | 'priority' | 'owner'>[]
+  readonly avoiders: readonly TaskNumber[]
+  readonly refusedTasks: readonly TaskNumber[]
+  /** In the order of the heap; a placement that has ended has no task. */
+  readonly ripening: readonly (readonly [at: Instant, task: TaskNumber | null, submissionNumber: number])[]
+  readonly leases: readonly (readonly [task: TaskNumber, renewedAt: Instant])[]
+  readonly submissionKeys: readonly SubmissionKeyRecord[]
+  readonly probes: readonly {
+    /** Null: that placement has ended. */
+    readonly task: TaskNumber | null
+    readonly generation: number
+    readonly plannedAt: Instant
+    readonly timer: TimerMark
+  }[]
+  readonly runtimeLimits: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
+  readonly finished: Readonly<Record<FinalState, number>>
+  readonly activity: ActivityRuns
+  readonly swapTotals: SwapTotals
+  readonly changes: number
+  readonly queueChanges: number
+  readonly queueChangesSeen: number
+  readonly holdsLook: { readonly changes: number; readonly nextAt: Instant | null }
+  readonly freeze: Omit<RequeueFreeze, 'released'> & { readonly released: readonly string[] }
+  readonly nextTaskSeq: number
+  readonly nextNodeOrdinal: number
+  readonly queueUs: Microseconds
+  readonly upkeep: UpkeepMemory
+}

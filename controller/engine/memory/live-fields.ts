@@ -1,0 +1,143 @@
+/**
+ * Which fields of the live objects are plain values, and which point at other objects: what has a written form as it is, and what is numbered.
+ * A field that is in neither list does not compile, so that none is forgotten.
+ */
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
+
+export const TASK_FIELDS = [
+  'spec',
+  'state',
+  'isHeld',
+  'attempt',
+  'pendingSince',
+  'firstStartedAt',
+  'finishedAt',
+  'exitCode',
+  'endReason',
+  'swapOuts',
+  'queueClass',
+  'isFeasible',
+  'waitCountedFrom',
+  'queueUs',
+  'swapUs',
+  'servedUs',
+  'computeUs',
+  'awayFrom',
+  'clientWants',
+  'lastNodeId',
+  'lastEventSeq',
+  'isDirty',
+] as const satisfies readonly (keyof LiveTask)[]
+type TaskReference = 'placement' | 'claim' | 'queue' | 'queueEntry' | 'refusedBy' | 'avoidedNow'
+
+export const PLACEMENT_FIELDS = [
+  'attempt',
+  'demandMib',
+  'noswap',
+  'residency',
+  'generation',
+  'assignedAt',
+  'startedAt',
+  'wantsGpu',
+  'wantsSince',
+  'idleSince',
+  'residentSince',
+  'isRipe',
+  'isOver',
+  'backOffUntil',
+  'submissionNumber',
+  'servedUs',
+  'computeUs',
+  'isSharing',
+  'isProbed',
+  'isCalledBack',
+  'stopping',
+  'confirmed',
+  'isInDoubt',
+  'isNoswapUntold',
+  'heldGrowth',
+] as const satisfies readonly (keyof LivePlacement)[]
+type PlacementReference = 'task' | 'node' | 'gpus' | 'leavesFor' | 'entry' | 'ripeningPosition'
+
+export const ENTRY_FIELDS = ['kind', 'needMib', 'askedAt', 'owns', 'isCollector'] as const satisfies readonly (keyof LiveEntry)[]
+type EntryReference = 'task' | 'node' | 'gpus' | 'vainLook'
+
+export const GPU_FIELDS = [
+  'index',
+  'model',
+  'physicalMib',
+  'foreignMib',
+  'reserveMib',
+  'capacityMib',
+  'limitMib',
+  'noswapMib',
+  'swappableMib',
+  'freeMib',
+  'largestSwappableMib',
+  'noswapResidentMib',
+  'swappableResidentMib',
+  'movingOutMib',
+  'ripeMib',
+  'ripeP0Mib',
+  'swaps',
+  'bookChanges',
+] as const satisfies readonly (keyof LiveGpu)[]
+type GpuReference =
+  | 'node'
+  | 'placements'
+  | 'claims'
+  | 'owners'
+  | 'holds'
+  | 'exclusiveTask'
+  | 'rounds'
+  | 'meter'
+  | 'fairnessScopes'
+  | 'isStale'
+  | 'figures'
+  | 'seats'
+
+export const NODE_FIELDS = [
+  'id',
+  'name',
+  'address',
+  'status',
+  'isCordoned',
+  'drain',
+  'groups',
+  'overcommitOverride',
+  'reserveOverrideMib',
+  'device',
+  'signalsWanted',
+  'allowExec',
+  'hostSwapMib',
+  'hostUsedMib',
+  'hostPromisedMib',
+  'registeredAt',
+  'lastSeenAt',
+  'ordinal',
+  'boot',
+  'snapshotSeq',
+  'word',
+  'swaps',
+  'isHostTight',
+  'hasEntryHolds',
+  'wakeAt',
+  'isDirty',
+] as const satisfies readonly (keyof LiveNode)[]
+type NodeReference = 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'cancelDrain' | 'cancelWake'
+
+type Plain<T, Names extends readonly (keyof T)[], References extends keyof T> =
+  Exclude<keyof T, Names[number] | References> extends never ? Pick<T, Names[number]> : never
+
+export type TaskFields = Plain<LiveTask, typeof TASK_FIELDS, TaskReference>
+export type PlacementFields = Plain<LivePlacement, typeof PLACEMENT_FIELDS, PlacementReference>
+export type EntryFields = Plain<LiveEntry, typeof ENTRY_FIELDS, EntryReference>
+export type GpuFields = Plain<LiveGpu, typeof GPU_FIELDS, GpuReference>
+export type NodeFields = Plain<LiveNode, typeof NODE_FIELDS, NodeReference>
+
+/** The named fields alone. What they hold is not copied. */
+export function fieldsOf<T extends object, K extends keyof T>(of: T, names: readonly K[]): Pick<T, K> {
+  const fields: Partial<Pick<T, K>> = {}
+  for (const name of names) fields[name] = of[name]
+  return fields as Pick<T, K>
+}

@@ -1,0 +1,20 @@
+/** What a controller has asked of its ports and waits for, as who holds the other end knows it: how it is written down, and taken up again. */
+import type { CancelTimer, TimerMark } from '../../ports/clock.ts'
+import type { RequestOutcome } from '../../ports/bus.ts'
+
+/** Names what waits. Throws for what does not wait any more. */
+export interface Marks {
+  timer(cancel: CancelTimer): TimerMark
+  /** One that was asked for with `soon`. */
+  soon(fn: () => void): TimerMark
+  /** Number of a request to a node, by its callback. */
+  request(done: (outcome: RequestOutcome) => void): number
+}
+
+/** Asks for it again, in the place that it had. */
+export interface Rearm {
+  timer(mark: TimerMark, fn: () => void): CancelTimer
+  request(number: number, done: (outcome: RequestOutcome) => void): void
+  /** Commit `n` is on its way to the store. */
+  commit(n: number): Promise<void>
+}

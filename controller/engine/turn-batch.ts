@@ -1,0 +1,21 @@
+import type { Batch } from '../ports/store.ts'
+import type { Cluster } from './cluster.ts'
+import { recordOfNode, recordOfTask } from './records.ts'
+import type { Turn } from './turn.ts'
+
+/** A turn as the store takes it: records as they are now. */
+export function batchOf({ recorder, nextTaskSeq }: Cluster, turn: Turn, epoch: number): Batch {
+  return {
+    tasks: turn.dirtyTasks.map(recordOfTask),
+    nodes: turn.dirtyNodes.map(recordOfNode),
+    forgottenNodeIds: turn.forgottenNodeIds,
+    groups: turn.groups,
+    deletedGroupIds: turn.deletedGroupIds,
+    config: turn.config,
+    events: turn.events,
+    decisions: turn.decisions,
+    access: turn.access,
+    submissionKeys: turn.submissionKeys,
+    marks: { epoch, nextTaskSeq, nextEventSeq: recorder.nextEventSeq, nextDecision: recorder.nextDecision },
+  }
+}

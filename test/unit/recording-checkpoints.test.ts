@@ -1,0 +1,192 @@
+/** Files of a recording make room, and what is left is decided again from a checkpoint: after any crash, and in any range. */
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readCheckpoint, writeCheckpoint } from '../../controller/adapters/recording/checkpoint-file.ts'
+import { newReadNotes, readRecording, type ReadNotes } from '../../controller/adapters/recording/read-recording.ts'
+import { createRecordingFiles, type RecordingFilesOptions } from '../../controller/adapters/recording/write-recording.ts'
+import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
+import { foldInThread, foldRecording } from '../../cli/recording-fold.ts'
+import { recordScenario } from '../../simulator/recording/record-scenario.ts'
+import { redecide } from '../../simulator/recording/redecide.ts'
+import { violationsOf } from '../support/fault-schedule.ts'
+import { RecordingInMemory } from '../support/recording-in-memory.ts'
+
+const FILES = 7
+const KEPT = 3
+let folder = ''
+/** All that was recorded: several controllers, each ended by a kill. */
+let entries: RecordedEntry[] = []
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'headroom-checkpoints-'))
+  const recording = new RecordingInMemory()
+  await violationsOf(5, { watch: recording.recorder })
+  const all = recording.entries()
+  // The longest life of a controller: all its files are of one run.
+  const starts = all.flatMap((entry, i) => (entry.k === 'start' ? [i] : []))
+  const lives = starts.map((from, i) => all.slice(from, starts[i + 1]))
+  entries = lives.reduce((longest, life) => (life.length > longest.length ? life : longest))
+  await write(join(folder, 'kept'), { fold: foldRecording })
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** Each part is a file of its own. What was told when a file made room without a checkpoint. */
+async function write(dir: string, options: Partial<RecordingFilesOptions>): Promise<readonly string[]> {
+  const told: string[] = []
+  const files = createRecordingFiles({
+    dir,
+    fileBytes: 1,
+    maxFiles: KEPT,
+    version: 'test',
+    now: () => 0,
+    onStopped: (reason) => told.push(reason),
+    onHeadless: (reason) => told.push(reason),
+    freeBytes: () => Promise.resolve(Infinity),
+    ...options,
+  })
+  const size = Math.ceil(entries.length / FILES)
+  for (let part = 0; part < FILES; part++) {
+    const before = files.writtenBytes
+    for (const entry of entries.slice(part * size, (part + 1) * size)) files.append(entry)
+    while (files.writtenBytes === before) await new Promise((done) => setTimeout(done, 5))
+    // As long as a file of a live controller lasts at the least.
+    if (options.fold === foldRecording) await until(() => names(dir).length <= KEPT)
+  }
+  await files.close()
+  return told
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((done) => setTimeout(done, 5))
+}
+
+const names = (dir: string, end = '.recording'): string[] =>
+  readdirSync(dir)
+    .filter((name) => name.endsWith(end))
+    .sort((a, b) => (a < b ? -1 : 1))
+const fileOf = (dir: string, place: number): string => join(dir, names(dir)[place] as string)
+
+function copy(): string {
+  const to = mkdtempSync(join(folder, 'copy-'))
+  cpSync(join(folder, 'kept'), to, { recursive: true })
+  return to
+}
+
+async function decided(path: string): Promise<{ decisions: number; events: number; notes: ReadNotes }> {
+  const notes = newReadNotes()
+  const { difference, decisions, events } = await redecide(readRecording(path, notes))
+  expect(difference).toBeNull()
+  return { decisions, events, notes }
+}
+
+/** Events of what was recorded after the first so many files. */
+function eventsFrom(part: number): number {
+  return entries.slice(part * Math.ceil(entries.length / FILES)).flatMap((entry) => (entry.k === 'commit' ? entry.events : [])).length
+}
+
+describe('a recording whose first files have made room', () => {
+  it('is decided again from the checkpoint of the first that is kept', async () => {
+    const dir = join(folder, 'kept')
+    expect(names(dir)).toHaveLength(KEPT)
+    expect(names(dir, '.checkpoint')).toEqual([names(dir)[0]?.replace('recording', 'checkpoint')])
+    const { events, notes } = await decided(dir)
+    expect(events).toBe(eventsFrom(FILES - KEPT))
+    expect(events).toBeGreaterThan(20)
+    expect(notes.notes.join()).toContain('goes on from its checkpoint of')
+  })
+
+  it('is decided from any file on: what is before it comes first', async () => {
+    const { events, notes } = await decided(fileOf(join(folder, 'kept'), 2))
+    expect(events).toBe(eventsFrom(FILES - KEPT))
+    expect(notes.notes.join()).toContain('what is before it')
+  })
+
+  it('gives a scenario of a range inside a later file', async () => {
+    const inputs = entries.filter((entry) => entry.k !== 'start' && entry.k !== 'commit')
+    const [from, to] = [inputs.at(Math.floor(inputs.length * 0.8))?.at ?? 0, inputs.at(-1)?.at ?? 0]
+    const options = { from, to, name: 'range' }
+    const late = await recordScenario(readRecording(join(folder, 'kept'), newReadNotes()), options)
+    expect(late).toEqual(await recordScenario(entries, options))
+    expect(late?.nodes).toBeGreaterThan(0)
+    const whole = await recordScenario(readRecording(join(folder, 'kept'), newReadNotes()), { from: null, to: null, name: 'whole' })
+    // When the first node is up there.
+    expect(whole?.from).toBeGreaterThanOrEqual(readCheckpoint(fileOf(join(folder, 'kept'), 0))?.at ?? Infinity)
+  })
+
+  it('loses nothing when it ends while a checkpoint is written, and goes on with it at the next start', async () => {
+    const dir = mkdtempSync(join(folder, 'crash-'))
+    const stuck = (_: string, next: string, signal: AbortSignal): Promise<void> => {
+      writeFileSync(`${next.replace('recording', 'checkpoint')}.new`, 'half of it')
+      return new Promise((_done, failed) => signal.addEventListener('abort', () => failed(new Error('ended'))))
+    }
+    expect(await write(dir, { fold: stuck })).toEqual([])
+    expect(names(dir)).toHaveLength(FILES)
+    expect((await decided(dir)).events).toBe(eventsFrom(0))
+
+    const next = createRecordingFiles({
+      dir,
+      fileBytes: 1,
+      maxFiles: KEPT,
+      version: 'test',
+      now: () => 0,
+      onStopped: () => {},
+      fold: foldRecording,
+    })
+    next.append(entries[0] as RecordedEntry)
+    await until(() => names(dir).length === KEPT)
+    await next.close()
+    expect(names(dir, '.new')).toEqual([])
+    expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
+  })
+
+  it('goes on from the file that is still there when it ended between checkpoint and removal', async () => {
+    const dir = copy()
+    await foldRecording(fileOf(dir, 0), fileOf(dir, 1))
+    expect(names(dir, '.checkpoint')).toHaveLength(2)
+    expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT))
+    rmSync(fileOf(dir, 0))
+    expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
+  })
+
+  it('keeps no more than a few files for checkpoints that take too long', async () => {
+    const dir = mkdtempSync(join(folder, 'slow-'))
+    const stuck = (_first: string, _next: string, signal: AbortSignal): Promise<void> =>
+      new Promise((_done, failed) => signal.addEventListener('abort', () => failed(new Error('given up'))))
+    expect(await write(dir, { fold: stuck, maxFiles: 2 })).toEqual(['checkpoints take longer than files'])
+    expect(names(dir).length).toBeLessThan(FILES)
+  })
+
+  it('says once why there is no checkpoint', async () => {
+    const dir = mkdtempSync(join(folder, 'headless-'))
+    const told = await write(dir, { fold: () => Promise.reject(new Error('no room')) })
+    expect(told).toEqual(['no room'])
+    await expect(decided(dir)).rejects.toThrow('with a checkpoint')
+  })
+
+  it('is refused when its checkpoint is damaged, of another file, or of another format', async () => {
+    const dir = copy()
+    const path = fileOf(dir, 0).replace('recording', 'checkpoint')
+    const bytes = readFileSync(path)
+    const flipped = Buffer.from(bytes)
+    flipped[bytes.length - 9] = (flipped[bytes.length - 9] as number) ^ 1
+    writeFileSync(path, flipped)
+    await expect(decided(dir)).rejects.toThrow(path)
+    writeFileSync(path, bytes)
+    cpSync(path, fileOf(dir, 1).replace('recording', 'checkpoint'))
+    expect(() => readCheckpoint(fileOf(dir, 1))).toThrow('of another file')
+    const checkpoint = readCheckpoint(fileOf(dir, 0))
+    if (checkpoint === null) throw new Error('no checkpoint')
+    await writeCheckpoint(fileOf(dir, 0), { ...checkpoint, format: 99 })
+    await expect(decided(dir)).rejects.toThrow('format 99')
+  })
+
+  it('is folded by a thread, which ends when it is told to', async () => {
+    const dir = copy()
+    await foldInThread(fileOf(dir, 0), fileOf(dir, 1), new AbortController().signal)
+    rmSync(fileOf(dir, 0))
+    expect((await decided(dir)).events).toBe(eventsFrom(FILES - KEPT + 1))
+    await expect(foldInThread(fileOf(dir, 0), fileOf(dir, 1), AbortSignal.abort())).rejects.toThrow('ended with')
+    await expect(foldInThread(join(dir, 'none'), fileOf(dir, 0), new AbortController().signal)).rejects.toThrow('none')
+  })
+})
