@@ -50,7 +50,9 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
     const { pending, running, assigned, unreachable } = views.counts()
     if (pending + running + assigned + unreachable > MAX_OPEN_TASKS) return TOO_MANY
     const recent = await past.read()
-    return process.ask({ ...job(views.image()), past: recent } as TwinJob)
+    const asked = job(views.image())
+    await othersFirst()
+    return process.ask({ ...asked, past: recent } as TwinJob)
   }
   const drift = new DriftWatch({ views, foretell: () => ask((image) => ({ kind: 'foretell', image, ...DRIFT_BOUNDS })) })
   const unsubscribe = events.subscribe((list) => drift.record(list))
@@ -64,7 +66,10 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
   return {
     async snapshot() {
       const recent = await past.read()
-      const { snapshot, description } = snapshotOfLive(views.image(), recent)
+      // One copy at one instant; what is made of it comes piece by piece.
+      const image = views.image()
+      await othersFirst()
+      const { snapshot, description } = snapshotOfLive(image, recent)
       return snapshotText(snapshot, { name: 'snapshot', description })
     },
     starts: async (isAnew = false) => withheldBecause(drift.report()) ?? starts.get(isAnew),
@@ -82,6 +87,11 @@ export function createTwin({ views, events, log }: TwinOptions): LiveTwin {
       await process.close()
     },
   }
+}
+
+/** Whoever waits meanwhile has his turn. */
+function othersFirst(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 const DRIFT_BOUNDS = { withinMs: 10_000, horizonMs: HORIZON_MS, maxRuns: 0 }

@@ -8,14 +8,17 @@ import { recordOfNode, recordOfTask } from './records.ts'
 
 export function imageOf(c: Cluster, now: Instant): ClusterImage {
   const placed: LiveTask[] = []
-  const pending: LiveTask[] = []
-  for (const task of c.tasks.values()) (task.placement === null ? pending : placed).push(task)
-  pending.sort((a, b) => byQueueOrder({ task: a, queueClass: a.queueClass }, { task: b, queueClass: b.queueClass }))
+  const pending: { readonly task: LiveTask; readonly queueClass: number }[] = []
+  for (const task of c.tasks.values()) {
+    if (task.placement === null) pending.push({ task, queueClass: task.queueClass })
+    else placed.push(task)
+  }
+  pending.sort(byQueueOrder)
   return {
     at: now,
     config: c.config.fields,
     nodes: [...c.nodes.values()].map((node) => ({ ...recordOfNode(node), status: node.status })),
     groups: [...c.groups.values()],
-    tasks: [...placed, ...pending].map(recordOfTask),
+    tasks: [...placed.map(recordOfTask), ...pending.map(({ task }) => recordOfTask(task))],
   }
 }

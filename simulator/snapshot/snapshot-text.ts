@@ -26,7 +26,7 @@ export interface SnapshotTextOptions {
 }
 
 /** A line for each node and task. Ends with a line break. */
-export function* snapshotText(snapshot: Snapshot, options: SnapshotTextOptions): Generator<string, void> {
+export function* snapshotText(snapshot: Snapshot<Iterable<TaskItem>>, options: SnapshotTextOptions): Generator<string, void> {
   const { name, description, seed = 1, untilMs = null, later = [], isCutOff = false } = options
   const until = untilMs === null ? {} : { until: time(untilMs), ...(isCutOff ? { drain: false } : {}) }
   const clock = { start: new Date(snapshot.startMs).toISOString(), ...until }

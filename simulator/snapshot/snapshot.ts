@@ -22,12 +22,12 @@ export interface SnapshotModel {
   gpuModelOf?(node: ImageNode): Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'>
 }
 
-export interface Snapshot {
+export interface Snapshot<Tasks extends Iterable<TaskItem> = readonly TaskItem[]> {
   readonly startMs: Instant
   readonly config: ConfigFields
   readonly nodes: readonly ScenarioNode[]
   /** All have a `state`: placed ones by submission, then pending ones in the order of the queue. */
-  readonly tasks: readonly TaskItem[]
+  readonly tasks: Tasks
   readonly leftOut: LeftOut
 }
 
@@ -40,27 +40,36 @@ export interface LeftOut {
 }
 
 export function snapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot {
+  const snapshot = lazySnapshotOf(image, model)
+  return { ...snapshot, tasks: [...snapshot.tasks] }
+}
+
+/** The same; each task is made when somebody takes it, so that a large snapshot need not be made in one go. */
+export function lazySnapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot<Iterable<TaskItem>> {
   const up = image.nodes.filter(({ status }) => status === 'up')
   const names = nodeNames(up)
-  const rounds = new Map(up.map((node) => [node.id, node.gpus]))
-  const tasks: TaskItem[] = []
-  const settled = { tasks: 0, swaps: 0 }
+  const place = { at: image.at, names, rounds: new Map(up.map((node) => [node.id, node.gpus])) }
+  const leftOut = { nodes: image.nodes.length - up.length, tasks: 0, swapsSettled: 0 }
   for (const task of image.tasks) {
-    const { placement } = task
-    if (placement !== null && (!names.has(placement.nodeId) || placement.stopping !== null || task.state === 'unreachable')) {
-      settled.tasks += 1
-      continue
-    }
-    if (placement?.residency === 'swapping_in' || placement?.residency === 'swapping_out') settled.swaps += 1
-    tasks.push(itemOf(task, model, { at: image.at, names, rounds }))
+    const residency = task.placement?.residency
+    if (!isIn(task, names)) leftOut.tasks += 1
+    else if (residency === 'swapping_in' || residency === 'swapping_out') leftOut.swapsSettled += 1
   }
   return {
     startMs: image.at,
     config: image.config,
     nodes: up.map((node) => nodeOf(node, image, names.get(node.id) as string, model)),
-    tasks,
-    leftOut: { nodes: image.nodes.length - up.length, tasks: settled.tasks, swapsSettled: settled.swaps },
+    tasks: itemsOf(image, model, place),
+    leftOut,
   }
+}
+
+function* itemsOf({ tasks }: ClusterImage, model: SnapshotModel, place: Place): Generator<TaskItem, void> {
+  for (const task of tasks) if (isIn(task, place.names)) yield itemOf(task, model, place)
+}
+
+function isIn({ placement, state }: TaskRecord, names: ReadonlyMap<string, string>): boolean {
+  return placement === null || (names.has(placement.nodeId) && placement.stopping === null && state !== 'unreachable')
 }
 
 interface Place {

@@ -2,8 +2,9 @@
 import type { ClusterImage, RecentPast } from '../../controller/ports/twin.ts'
 import type { TaskRecord } from '../../controller/ports/store.ts'
 import { seededStream } from '../seeded-random.ts'
+import type { TaskItem } from '../scenario/scenario.ts'
 import type { Snapshot } from '../snapshot/snapshot.ts'
-import { snapshotOf } from '../snapshot/snapshot.ts'
+import { lazySnapshotOf } from '../snapshot/snapshot.ts'
 import type { Work } from '../trace/trace-format.ts'
 import { guessWorkLeft } from './draw-work.ts'
 import { aloneMsSoFar, isModel, workloadModelOf } from './workload-model.ts'
@@ -13,7 +14,8 @@ const MAX_STRETCHES = 12
 const HOUR_MS = 3_600_000
 
 export interface LiveSnapshot {
-  readonly snapshot: Snapshot
+  /** Its tasks can be gone through once. */
+  readonly snapshot: Snapshot<Iterable<TaskItem>>
   readonly description: string
 }
 
@@ -21,7 +23,7 @@ export function snapshotOfLive(image: ClusterImage, past: RecentPast): LiveSnaps
   const model = workloadModelOf(image, past)
   const workOf = (task: TaskRecord): Work =>
     isModel(model) ? guessWorkLeft(model, task, image.at, seededStream(1, `twin/work/${task.id}`), MAX_STRETCHES) : asLongAgain(task, image)
-  const snapshot = snapshotOf(image, { workLeftOf: (task) => ({ work: workOf(task), doneUs: 0 }) })
+  const snapshot = lazySnapshotOf(image, { workLeftOf: (task) => ({ work: workOf(task), doneUs: 0 }) })
   const { leftOut } = snapshot
   const words = [
     `The live cluster as of ${new Date(image.at).toISOString()}. What each task has left to do is a guess: `,

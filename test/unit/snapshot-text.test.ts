@@ -6,7 +6,7 @@ import type { PlacementRecord, TaskRecord } from '../../controller/ports/store.t
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
 import { nodeNames } from '../../simulator/snapshot/node-names.ts'
-import { snapshotOf, type Snapshot } from '../../simulator/snapshot/snapshot.ts'
+import { lazySnapshotOf, snapshotOf, type Snapshot } from '../../simulator/snapshot/snapshot.ts'
 import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
 import { aNode, aRunningTask, aTask } from '../support/store-builders.ts'
 
@@ -73,6 +73,24 @@ describe('a snapshot', () => {
       { id: '5', name: 'x'.repeat(70) },
     ])
     expect([...names.values()]).toEqual(['gpu-1-example-com', 'gpu-1-example-com-2', 'node', 'x'.repeat(63), `${'x'.repeat(61)}-2`])
+  })
+
+  it('makes each task when its part is taken, and not before', () => {
+    let made = 0
+    const workLeftOf = (): typeof WORK => {
+      made += 1
+      return WORK
+    }
+    const lazy = lazySnapshotOf(imageOf(), { workLeftOf })
+    expect(lazy.leftOut).toEqual(snapshotOf(imageOf(), { workLeftOf: () => WORK }).leftOut)
+    const parts = snapshotText(lazy, { name: 'lazy', description: 'x' })
+    const taken: string[] = []
+    for (let part = parts.next(); part.done !== true; part = parts.next()) {
+      taken.push(part.value)
+      expect(made).toBe(taken.filter((each) => each.includes('{"task":')).length)
+    }
+    expect(made).toBe(5)
+    expect(taken.join('')).toBe([...snapshotText(snapshotOf(imageOf(), { workLeftOf }), { name: 'lazy', description: 'x' })].join(''))
   })
 
   it('of a large cluster is read as JSON, with errors that name the field', () => {

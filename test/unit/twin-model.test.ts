@@ -113,7 +113,7 @@ describe('a workload model', () => {
     const waits = aTask({ id: 'w', gpuCount: 1, submittedAt: AT, pendingSince: AT })
     const { description, snapshot } = snapshotOfLive(imageOf([waits]), pastOf([]))
     expect(description).toContain('it stays as long again as it has been there, an hour at least')
-    expect(snapshot.tasks[0]?.work).toEqual({ kind: 'duration', ms: HOUR_MS })
+    expect([...snapshot.tasks][0]?.work).toEqual({ kind: 'duration', ms: HOUR_MS })
     expect(snapshotOfLive(imageOf([waits]), pastOf(endedTasks(20))).description).toContain('tasks stay as the 20 did')
   })
 })

@@ -19,7 +19,7 @@ const getSnapshot = operation(
 )
 
 /** Parts of a file that are written before others are heard. */
-const PARTS_A_CHUNK = 500
+const PARTS_A_CHUNK = 250
 
 /** GET /snapshot. */
 export function snapshotRoutes(app: ApiApp, { twin }: ApiContext): void {
