@@ -36,7 +36,7 @@ it.skipIf(whyNoNatsServer() !== null)(
   `${SECONDS} s of kills and partitions are decided again as they were`,
   async () => {
     // Small files, few of them: those that go leave a checkpoint.
-    const live = (cluster = await LiveCluster.start({ CONTROLLER_RECORDING_FILE_MIB: '0.05', CONTROLLER_RECORDING_FILES: '3' }))
+    const live = (cluster = await LiveCluster.start({ CONTROLLER_RECORDING_FILE_MIB: '0.05', CONTROLLER_RECORDING_FILES: '2' }))
     await live.send('PUT', '/config', CONFIG)
     const fleets: Member[] = []
     for (const scenario of FLEETS) fleets.push(await live.startFleet(scenario))

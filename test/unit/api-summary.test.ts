@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
+import { createPendingReasons, PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
 import { Series } from '../../controller/series/series.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
@@ -105,14 +105,19 @@ describe('GET /summary', () => {
     for (let i = 0; i < PENDING_LOOKED_AT + 5; i += 1) {
       world.commands.submitTask({ ...request, owner: null, command: null, maxRuntimeSeconds: null, onNodeLoss: 'wait' }, () => {})
     }
-    const { body } = await api.send('GET', '/summary')
+    let elapsedMs = 0
+    const reasonsOf = createPendingReasons(world.views, () => elapsedMs)
     const reasons = [{ reason: 'WAITING_VRAM', tasks: PENDING_LOOKED_AT }]
-    expect(body.pending_by_reason).toEqual({ counted: PENDING_LOOKED_AT, of: PENDING_LOOKED_AT + 5, reasons })
-    await api.send('GET', '/summary')
+    expect(reasonsOf()).toEqual({ counted: PENDING_LOOKED_AT, of: PENDING_LOOKED_AT + 5, reasons })
+    reasonsOf()
     expect(world.explained).toBe(PENDING_LOOKED_AT)
     world.now += 1_000
-    await api.send('GET', '/summary')
+    reasonsOf()
     expect(world.explained).toBe(2 * PENDING_LOOKED_AT)
+
+    // Each look at the clock 3 ms after the one before: the budget is 20 ms.
+    const slowly = createPendingReasons(world.views, () => (elapsedMs += 3))
+    expect(slowly()).toEqual({ counted: 7, of: PENDING_LOOKED_AT + 5, reasons: [{ reason: 'WAITING_VRAM', tasks: 7 }] })
     await api.app.close()
   })
 })

@@ -21,10 +21,11 @@ const QUIET: DriftReport = { state: 'unknown', scores: NO_SCORES(), threshold: 1
 type Served = Awaited<ReturnType<typeof open>>
 
 /** What the fake says at present. */
-const says: { starts: MakeStarts; noChange: NoForecast | null; drift: DriftReport } = {
+const says: { starts: MakeStarts; noChange: NoForecast | null; drift: DriftReport; change: ChangeForecast['metrics'] | null } = {
   starts: () => NOTHING,
   noChange: null,
   drift: QUIET,
+  change: null,
 }
 const apps: FastifyInstance[] = []
 let one: Served
@@ -35,8 +36,13 @@ beforeAll(async () => {
 afterAll(() => Promise.all(apps.map((app) => app.close())))
 
 /** The same server for all tests: only what the twin says differs. */
-function served(starts: MakeStarts, noChange: NoForecast | null = null, drift = QUIET): Served {
-  Object.assign(says, { starts, noChange, drift })
+function served(
+  starts: MakeStarts,
+  noChange: NoForecast | null = null,
+  drift = QUIET,
+  change: ChangeForecast['metrics'] | null = null,
+): Served {
+  Object.assign(says, { starts, noChange, drift, change })
   one.asked.length = 0
   return one
 }
@@ -99,6 +105,14 @@ describe('explain', () => {
 })
 
 describe('a dry run', () => {
+  it('says of swap-outs what it says of the others: their rate rises', async () => {
+    const { put } = served(() => NOTHING, null, QUIET, { ...CHANGE, swap_outs_per_hour: changeOf('rises', 3, 5) })
+    const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
+    expect(impact).toMatchObject({
+      forecast: { sentence: expect.stringContaining('; the rate of swap-outs rises from 3.0 to 5.0 an hour.') as string },
+    })
+  })
+
   it('says what the change would do, of the cluster and of a node, unless it is told not to', async () => {
     const { get, put, asked, nodeId } = served(() => NOTHING)
     const { impact } = await put('/config?dry_run=true', { default_vram_overcommit_percent: 40 })
@@ -220,7 +234,7 @@ async function open(hasTwin: boolean) {
     latestStarts: () => says.starts({ at: views.now(), isAnew: false }),
     tryChange: async (change) => {
       asked.push(change)
-      return says.noChange ?? { ...BASIS, at: views.now(), metrics: CHANGE }
+      return says.noChange ?? { ...BASIS, at: views.now(), metrics: says.change ?? CHANGE }
     },
     drift: () => says.drift,
   }

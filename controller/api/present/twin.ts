@@ -45,11 +45,12 @@ export function presentChange(forecast: ChangeForecast): ChangeForecastBody {
   }
 }
 
+/** Each in the singular, as the verbs are. */
 const NAMES: Readonly<Record<TwinMetric, readonly [name: string, unit: string]>> = {
   queue_wait_s: ['queue wait', 's'],
   starvation_percent: ['starvation', '%'],
   utilization_percent: ['utilization', '%'],
-  swap_outs_per_hour: ['swap-outs', 'an hour'],
+  swap_outs_per_hour: ['the rate of swap-outs', 'an hour'],
 }
 
 function changeSentence({ metrics, horizonMs, runs }: ChangeForecast): string {
