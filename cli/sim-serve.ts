@@ -7,7 +7,7 @@ import { loadScenario } from '../simulator/scenario/load.ts'
 import { createServedFleet, type ServedFleet } from '../simulator/served-fleet.ts'
 import type { Work } from '../simulator/trace/trace-format.ts'
 import { connectBroker, type BrokerOptions } from './broker-connection.ts'
-import { EXIT_OK } from './exit-codes.ts'
+import { EXIT_OK, UsageError } from './exit-codes.ts'
 import { REAL_TIME } from './real-time.ts'
 import { untilSignal } from './until-signal.ts'
 
@@ -15,6 +15,8 @@ export interface SimServeOptions extends BrokerOptions {
   readonly speed: number
   /** How long tasks are busy whose command says nothing of it; undefined: until they are stopped. */
   readonly taskTime?: number
+  /** False: what the scenario says of faults is left out. */
+  readonly faults: boolean
 }
 
 /** So many servers are listed with their ids. */
@@ -22,6 +24,11 @@ const LISTED = 8
 
 export async function simServe(file: string, options: SimServeOptions): Promise<number> {
   const { scenario } = loadScenario(file)
+  if (options.faults && scenario.faults.length > 0) {
+    throw new UsageError(
+      `${file}: faults: what breaks beside a real broker and controller is not the scenario's to say; --no-faults serves its servers without them, headroom sim run has them`,
+    )
+  }
   const bus = connectBroker(options, `headroom sim serve ${scenario.name}`, () => fleet.reconnected())
   const otherwise: Work = options.taskTime === undefined ? ENDLESS : { kind: 'duration', ms: options.taskTime }
   const fleet: ServedFleet = createServedFleet({

@@ -215,6 +215,7 @@ function addServe(sim: Command, setExit: (code: number) => void): void {
       'how long a task is busy whose command does not say (headroom work busy=10s idle=1m); else until stopped',
       time,
     )
+    .option('--no-faults', 'serve the servers of a scenario with faults, without them')
     .action(async (file: string, options: SimServeOptions) => {
       const { simServe } = await import('./sim-serve.ts')
       setExit(await simServe(file, options))

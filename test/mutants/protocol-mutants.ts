@@ -408,7 +408,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r9-idle-leader-never-renews',
     rule: 'R9',
     says: 'an idle controller does not write its epoch, and never learns that it was replaced',
-    edits: [edit(`${WIRE}/silence.ts`, '      engine.renewEpoch()\n', '')],
+    edits: [edit(`${WIRE}/silence.ts`, '    this.#engine.renewEpoch()\n', '')],
     likes: ['second_controller'],
     directed: { test: 'test/unit/leader.test.ts' },
   },
