@@ -21,6 +21,7 @@ import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './c
 import { isSettled, runCycle } from './cycle.ts'
 import { drainNode, setCordon } from './drain.ts'
 import type { EngineOptions } from './engine-options.ts'
+import { messageOf } from './message-of.ts'
 import { holdTask, releaseTask } from './holding.ts'
 import { endExpiredLeases, keepalive } from './leases.ts'
 import type { LiveNode } from './live.ts'
@@ -156,16 +157,13 @@ export class Engine implements Commands {
 
   /** What it remembers now, between two inputs. */
   note(marks: Marks): EngineMemory {
+    const { nextEventSeq, nextDecision, turn } = this.cluster.recorder
     return {
-      epoch: this.#epoch,
-      commits: this.#commits,
+      ...{ epoch: this.#epoch, commits: this.#commits, nextEventSeq, nextDecision, turn: noteTurn(turn) },
       renewedAt: this.#renewedAt,
       committedAt: this.#committedAt,
-      nextEventSeq: this.cluster.recorder.nextEventSeq,
-      nextDecision: this.cluster.recorder.nextDecision,
       cycle: this.#isCyclePlanned ? marks.soon(this.#cycle) : null,
       wake: this.#wakeAt === null || this.#cancelWake === null ? null : { at: this.#wakeAt, timer: marks.timer(this.#cancelWake) },
-      turn: noteTurn(this.cluster.recorder.turn),
       committing: this.#committing === null ? null : noteTurn(this.#committing),
       fault: this.#fault === null ? null : messageOf(this.#fault),
       cluster: noteCluster(this.cluster, marks),
@@ -180,8 +178,8 @@ export class Engine implements Commands {
     this.#renewedAt = memory.renewedAt
     this.#committedAt = memory.committedAt
     recallCluster(this.cluster, memory.cluster, (mark, fn) => rearm.timer(mark, this.#woken(fn)))
-    recorder.nextEventSeq = memory.nextEventSeq
-    recorder.nextDecision = memory.nextDecision
+    const { nextEventSeq, nextDecision } = memory
+    Object.assign(recorder, { nextEventSeq, nextDecision })
     const giveLease = (nodeId: string): void => this.#giveLease(nodeId)
     recorder.turn = recallTurn(this.cluster, memory.turn, giveLease)
     if (memory.cycle !== null) rearm.timer(memory.cycle, this.#cycle)
@@ -496,7 +494,3 @@ const LEADS_FOR_MS = 4_000
 const COMMIT_WITHIN_MS = 60_000
 
 const NOBODY = (): void => {}
-
-function messageOf(fault: unknown): string {
-  return fault instanceof Error ? fault.message : String(fault)
-}
