@@ -16,7 +16,6 @@ type Looked = readonly [path: string, heading: string | RegExp, prepare?: (page:
 const PAGES: readonly Looked[] = [
   ['/', 'Dashboard'],
   ['/tasks', 'Tasks'],
-  ['/tasks?tab=all', 'Tasks'],
   ['/tasks/:running', /./, (page) => page.locator('#sentence').waitFor()],
   ['/tasks/:pending', 'waits', (page) => page.locator('#sentence').waitFor()],
   ['/nodes', 'Nodes'],
