@@ -5,11 +5,12 @@
 import { isFinal, listOf, type Task, type TaskState } from '../domain/task.ts'
 import type { Views } from '../engine/views.ts'
 import type { FinishedQuery, TaskRecord } from '../ports/store.ts'
+import { PENDING_LOOKED_AT } from './pending-reasons.ts'
 import { presentTask, presentTaskRecord } from './present/task.ts'
 import { TASK_STATES, type TaskBody, type TaskQuery } from './schema/task.ts'
 import { TASK_ORDERS, type TaskPosition, type TaskSort } from './task-order.ts'
 
-export interface TaskFilter extends Pick<TaskQuery, 'priority' | 'node' | 'group' | 'owner' | 'q' | 'label'> {
+export interface TaskFilter extends Pick<TaskQuery, 'priority' | 'node' | 'group' | 'owner' | 'q' | 'label' | 'reason'> {
   readonly states: readonly TaskState[]
 }
 
@@ -33,6 +34,8 @@ const STORE_PAGES = 10
 const STORE_PAGE_SIZE = 200
 /** So many open tasks are looked at before others get their turn. */
 const SLICE_TASKS = 20_000
+/** So many tasks are explained before others get their turn. */
+const SLICE_EXPLAINED = 100
 /** Among more open tasks those that match a filter are not counted: a page is found without looking at all of them. */
 const COUNTED_TASKS = 20_000
 /** A page ends before its items take more than this as JSON; one item it always holds. */
@@ -48,13 +51,14 @@ export function statesOf(state: TaskQuery['state']): readonly TaskState[] {
 
 export async function listTasks(views: Views, filter: TaskFilter, page: PageRequest): Promise<TaskPage> {
   const order = TASK_ORDERS[page.sort]
-  const open = await firstOpen(views, filter, page)
+  const open = filter.reason === undefined ? await firstOpen(views, filter, page) : await firstWaiting(views, filter, page)
   // What ended while others had their turn is the store's to show.
   const shownOpen = presentWithinBytes(
     open.first.filter((task) => matches(task, filter)),
     views,
   )
-  const final = await firstFinal(views, filter, page)
+  // What is final waits for nothing.
+  const final = filter.reason === undefined ? await firstFinal(views, filter, page) : { first: [], reach: null }
   const shown = merged(shownOpen, final.first.map(presentTaskRecord), order)
   const reached = final.reach === null ? shown : shown.filter((task) => order(task, final.reach as TaskPosition) <= 0)
   const items = withinBytes(reached.slice(0, page.limit))
@@ -62,7 +66,7 @@ export async function listTasks(views: Views, filter: TaskFilter, page: PageRequ
   return {
     items,
     next: hasMore ? (items.at(-1) ?? null) : final.reach,
-    total: totalOf(views, filter, open.total),
+    total: filter.reason === undefined ? totalOf(views, filter, open.total) : open.total,
   }
 }
 
@@ -94,6 +98,27 @@ async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit 
     if (endsEarly && first.count > limit) break
   }
   return { first: first.inOrder(), total: known ?? (endsEarly ? null : total) }
+}
+
+/**
+ * Those whose first reason to wait is this one: among the first in order of submission, as many as the summary counts its reasons over, because to
+ * say why a task waits is a look at the cluster. So `state=pending` and a reason give the tasks that the summary has counted.
+ */
+async function firstWaiting(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<OpenTasks> {
+  const first = new FirstOf(sort, limit + 1)
+  const order = TASK_ORDERS[sort]
+  let looked = 0
+  let total = 0
+  for (const task of views.openTasks()) {
+    if (!matches(task, filter)) continue
+    if (looked === PENDING_LOOKED_AT) break
+    looked += 1
+    if (looked % SLICE_EXPLAINED === 0) await others()
+    if (views.explain(task)?.primary.reason !== filter.reason) continue
+    total += 1
+    if (after === null || order(task.spec, after) > 0) first.add(task)
+  }
+  return { first: first.inOrder(), total }
 }
 
 /** Those among which the page's are: only the placed ones, or all, newest first where the page is in that order. */

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
 import { listTasks, statesOf } from '../../controller/api/task-list.ts'
 import { readTaskCursor, writeTaskCursor, type TaskPosition, type TaskSort } from '../../controller/api/task-order.ts'
+import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { TaskPage } from '../../controller/api/schema/task.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
@@ -129,6 +132,32 @@ describe('lists of tasks', () => {
     expect(await found('team=a')).toEqual([6, 1])
     expect(await found('team=a=b')).toEqual([3])
     expect(await found('toString')).toEqual([])
+  })
+
+  test('by the reason to wait: the tasks that the summary has counted, in every order, page by page', async () => {
+    const world = worldOfTasks(PENDING_LOOKED_AT + 50, (seq) => seq === 7)
+    const reasons = ['WAITING_VRAM', 'NEVER_FITS'] as const
+    const explain = world.views.explain.bind(world.views)
+    world.views.explain = (task) => {
+      const explanation = explain(task)
+      const reason = reasons[task.spec.seq % 2] as (typeof reasons)[number]
+      return explanation === null ? null : { ...explanation, primary: { ...explanation.primary, reason } }
+    }
+    const api = await apiClient(world)
+    const { pending_by_reason: counted } = (await api.send('GET', '/summary')).body as SummaryBody
+    const tasks = counted.reasons.find(({ reason }) => reason === 'NEVER_FITS')?.tasks
+    const seqsCounted = newestFirst(PENDING_LOOKED_AT + 1, (seq) => seq % 2 === 1 && seq !== 7)
+    expect(tasks).toBe(seqsCounted.length)
+    for (const sort of ['newest', 'priority'] as const) {
+      const { seqs, total } = await allPages(world, { states: statesOf('pending'), reason: 'NEVER_FITS' }, 200, sort)
+      expect(sort === 'newest' ? seqs : seqs.toSorted((a, b) => b - a)).toEqual(seqsCounted)
+      expect(total).toBe(tasks)
+    }
+    const ofOne = (await api.send('GET', '/tasks?reason=WAITING_VRAM&priority=0&limit=2')).body as TaskPage
+    expect(ofOne.items.map(({ seq }) => seq)).toEqual([PENDING_LOOKED_AT + 50, PENDING_LOOKED_AT + 40])
+    expect((await api.send('GET', '/tasks?state=completed&reason=NEVER_FITS')).body).toMatchObject({ items: [], total: 0 })
+    expect(await api.send('GET', '/tasks?reason=TIRED')).toMatchObject({ status: 400, body: { errors: [{ pointer: '/reason' }] } })
+    await api.app.close()
   })
 
   test('a page ends before it takes 100 KB, and holds one task at least', async () => {

@@ -28,6 +28,9 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   QUEUED_BEHIND: 'behind others in the queue',
 }
 
+/** All of them, in the order in which they are looked for. */
+export const WAIT_REASONS = Object.keys(WORDS) as readonly WaitBody['reason'][]
+
 export function reasonWords(reason: string): string {
   return (WORDS as Readonly<Record<string, string>>)[reason] ?? reason.toLowerCase().replaceAll('_', ' ')
 }

@@ -217,6 +217,12 @@ export const TaskQuerySchema = closed({
     Type.String({ minLength: 1, maxLength: 321, description: 'A label, by its name (team) or with its value (team=vision)' }),
   ),
   q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
+  reason: Type.Optional(
+    oneOf(WAIT_REASONS, {
+      description:
+        'Waits for this first (wait.reason), among the first 1000 in order of submission that match the rest: with state=pending the tasks that pending_by_reason of GET /summary has counted',
+    }),
+  ),
   sort: Type.Optional(
     oneOf(TASK_SORTS, {
       default: 'newest',

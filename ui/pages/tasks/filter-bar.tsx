@@ -1,6 +1,7 @@
 /** Filters and order of the list of tasks, all of them in the address. */
 import { useSearchParams } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
+import { reasonWords, WAIT_REASONS } from '../../format/reasons.ts'
 import { isFiltered, sortsOf, TEXT_FILTERS, type TaskListQuery, type TextFilter } from './task-filter.ts'
 
 const NAMES: Readonly<Record<TextFilter, string>> = {
@@ -39,6 +40,15 @@ export function FilterBar(props: { readonly query: TaskListQuery }): JSX.Element
           <For each={['0', '1', '2', '3', '4']}>{(each) => <option value={each}>P{each}</option>}</For>
         </select>
       </label>
+      <Show when={props.query.state !== 'completed'}>
+        <label>
+          Waits because{' '}
+          <select value={props.query.reason ?? ''} onChange={(event) => set('reason', event.currentTarget.value)}>
+            <option value="">any reason</option>
+            <For each={WAIT_REASONS}>{(each) => <option value={each}>{reasonWords(each)}</option>}</For>
+          </select>
+        </label>
+      </Show>
       <label>
         Sort{' '}
         <select value={props.query.sort} onChange={(event) => set('sort', event.currentTarget.value)}>

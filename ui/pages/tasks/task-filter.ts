@@ -1,6 +1,7 @@
 /** What the address of the page asks of the list of tasks. Pure: a value that is none is as if it were not there. */
 import type { TaskQuery } from '../../../controller/api/schema/task.ts'
 import type { Query } from '../../api/query-text.ts'
+import { WAIT_REASONS } from '../../format/reasons.ts'
 
 /** The lists of the page, the first is shown when none is named. */
 export const LISTS = ['running', 'pending', 'completed', 'all'] as const
@@ -20,18 +21,17 @@ const PAGE_ROWS = 100
 
 type Search = Readonly<Record<string, string | readonly string[] | undefined>>
 
-export interface TaskListQuery extends Pick<TaskQuery, 'priority' | TextFilter> {
+export interface TaskListQuery extends Pick<TaskQuery, 'priority' | 'reason' | TextFilter> {
   readonly state: ListName
   readonly sort: (typeof SORTS)[number]['value']
   readonly cursor: string | null
-  /** Why it waits: looked for in the page that was answered, the server does not filter by it. */
-  readonly reason: string | null
 }
 
 export function taskQueryOf(search: Search): TaskListQuery {
   const state = LISTS.find((list) => list === search['tab']) ?? 'running'
   const sort = sortsOf(state).find(({ value }) => value === search['sort'])?.value ?? 'newest'
   const priority = ([0, 1, 2, 3, 4] as const).find((each) => String(each) === search['priority'])
+  const reason = WAIT_REASONS.find((each) => each === search['reason'])
   const texts = TEXT_FILTERS.flatMap((name) => {
     const value = textOf(search[name])
     return value === null ? [] : [[name, value] as const]
@@ -39,15 +39,16 @@ export function taskQueryOf(search: Search): TaskListQuery {
   return {
     ...Object.fromEntries(texts),
     ...(priority === undefined ? {} : { priority }),
+    // What has ended waits for nothing.
+    ...(reason === undefined || state === 'completed' ? {} : { reason }),
     state,
     sort,
     cursor: textOf(search['cursor']),
-    reason: textOf(search['reason']),
   }
 }
 
 /** What the controller is asked for: a page of the list. */
-export function taskListRequest({ reason: _reason, ...asked }: TaskListQuery): Query {
+export function taskListRequest(asked: TaskListQuery): Query {
   return { ...asked, limit: PAGE_ROWS }
 }
 
@@ -57,7 +58,7 @@ export function sortsOf(state: ListName): readonly (typeof SORTS)[number][] {
 }
 
 export function isFiltered(query: TaskListQuery): boolean {
-  return query.priority !== undefined || query.reason !== null || TEXT_FILTERS.some((name) => query[name] !== undefined)
+  return query.priority !== undefined || query.reason !== undefined || TEXT_FILTERS.some((name) => query[name] !== undefined)
 }
 
 function textOf(value: string | readonly string[] | undefined): string | null {

@@ -10,7 +10,7 @@ import { DataTable } from '../../components/data-table.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { TabLinks } from '../../components/tab-links.tsx'
-import { reasonWords } from '../../format/reasons.ts'
+import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { FilterBar } from './filter-bar.tsx'
 import { TASK_COLUMNS } from './task-columns.tsx'
@@ -28,13 +28,7 @@ export function Tasks(): JSX.Element {
     queryKey: ['tasks', 'list', of()],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
       const asked = query()
-      const { reason } = asked
-      const page = await api.get<TaskPage>('/tasks', taskListRequest(asked), signal)
-      return {
-        of: JSON.stringify(asked),
-        page,
-        rows: page.items.filter(({ wait }) => reason === null || wait?.reason === reason),
-      }
+      return { of: JSON.stringify(asked), page: await api.get<TaskPage>('/tasks', taskListRequest(asked), signal) }
     },
     staleTime: 2_000,
   }))
@@ -43,7 +37,7 @@ export function Tasks(): JSX.Element {
       const { cursor: _cursor, sort: _sort, state: _state, ...filters } = query()
       return {
         name: TAB_NAMES[list],
-        href: path(`/tasks${queryText({ ...filters, reason: null, tab: list })}`),
+        href: path(`/tasks${queryText({ ...filters, tab: list })}`),
         isCurrent: query().state === list,
         count: countOf(feed.summary(), list),
       }
@@ -60,18 +54,17 @@ export function Tasks(): JSX.Element {
       >
         {(answer) => (
           <section>
-            <Show when={query().reason}>
-              {(reason) => (
-                <p class="quiet">
-                  Those of this page that wait because: {reasonWords(reason())}. {answer().rows.length} of {answer().page.items.length}.
-                </p>
-              )}
+            <Show when={query().reason !== undefined && isPart(feed.summary())}>
+              <p class="quiet">
+                To say why a task waits is work: among the first {whole(feed.summary()?.pending_by_reason.counted)} pending ones, as counted
+                on the dashboard.
+              </p>
             </Show>
-            <DataTable name="Tasks" columns={TASK_COLUMNS} rows={answer().rows} idOf={({ id }) => id} of={answer().of} />
+            <DataTable name="Tasks" columns={TASK_COLUMNS} rows={answer().page.items} idOf={({ id }) => id} of={answer().of} />
             <Pager
               cursor={query().cursor}
               nextCursor={answer().page.next_cursor}
-              shown={answer().rows.length}
+              shown={answer().page.items.length}
               total={answer().page.total}
               onGo={(cursor) => setSearch({ cursor })}
             />
@@ -101,6 +94,11 @@ function Nothing(props: { readonly isFiltered: boolean }): JSX.Element {
       </p>
     </Show>
   )
+}
+
+/** Whether more wait than were looked at. */
+function isPart(summary: SummaryBody | null): boolean {
+  return summary !== null && summary.pending_by_reason.counted < summary.pending_by_reason.of
 }
 
 function countOf(summary: SummaryBody | null, list: ListName): number | null {
