@@ -77,6 +77,21 @@ export interface SettingsChange {
 /** The same draws with the settings as they are and as they would be. */
 export interface ChangeForecast extends ForecastBasis {
   readonly metrics: Readonly<Record<TwinMetric, MetricChange | null>>
+  readonly courses: ForecastCourses
+}
+
+/** How the figures go over the horizon: of each interval, over the runs. */
+export interface ForecastCourses {
+  /** Ends of the intervals since `at`, rising, the last is the horizon; the first begins at 0. */
+  readonly endsMs: readonly DurationMs[]
+  readonly metrics: Readonly<Record<TwinMetric, { readonly before: ForecastBand; readonly after: ForecastBand }>>
+}
+
+/** One for each interval; null: in no run there was anything to measure. */
+export interface ForecastBand {
+  readonly p10: readonly (number | null)[]
+  readonly p50: readonly (number | null)[]
+  readonly p90: readonly (number | null)[]
 }
 
 /** Differences are of pairs: with the change less without. */

@@ -5,6 +5,7 @@
 import type {
   ChangeForecast,
   ClusterImage,
+  ForecastBand,
   MetricChange,
   NoForecast,
   RecentPast,
@@ -14,7 +15,8 @@ import type {
 import { affordableHorizon } from './budget.ts'
 import type { Budget } from './budget.ts'
 import { drawFuture, runFork } from './fork.ts'
-import type { ForkFigures } from './fork.ts'
+import type { ForkResult } from './fork.ts'
+import type { ForkFigures } from './fork-course.ts'
 import { quantileOf, risingOf } from './quantile.ts'
 import { TOO_LARGE } from './start-forecast.ts'
 import { isModel, workloadModelOf } from './workload-model.ts'
@@ -22,6 +24,9 @@ import { isModel, workloadModelOf } from './workload-model.ts'
 const LEAST_PAIRS = 3
 /** With fewer pairs no sign is spoken of. */
 const LEAST_PAIRS_FOR_A_SIGN = 5
+/** A course has so many points at most, and none of less than this. */
+const MAX_INTERVALS = 24
+const LEAST_INTERVAL_MS = 60_000
 /** So many of them have to agree. */
 const AGREEMENT = 0.8
 
@@ -43,20 +48,53 @@ export async function forecastChange(
   if (!isModel(model)) return model
   const horizonMs = await affordableHorizon(image, model, budget)
   if (horizonMs === null) return TOO_LARGE
-  const pairs: (readonly [before: ForkFigures, after: ForkFigures])[] = []
+  const intervals = Math.min(MAX_INTERVALS, Math.floor(horizonMs / LEAST_INTERVAL_MS))
+  const pairs: (readonly [before: ForkResult, after: ForkResult])[] = []
   while (pairs.length < budget.maxRuns && (pairs.length < LEAST_PAIRS || budget.spent() < 1)) {
     const draw = drawFuture(image, model, pairs.length + 1, horizonMs)
-    const before = await runFork(draw, { untilMs: horizonMs })
-    const after = await runFork(draw, { untilMs: horizonMs, change })
-    pairs.push([before.figures, after.figures])
+    const before = await runFork(draw, { untilMs: horizonMs, intervals })
+    const after = await runFork(draw, { untilMs: horizonMs, intervals, change })
+    pairs.push([before, after])
   }
   return {
     at: image.at,
     horizonMs,
     runs: pairs.length,
     assumes: model.assumes,
-    metrics: mapMetrics((metric) => changeOf(pairs.map(([before, after]) => [before[FIGURE_OF[metric]], after[FIGURE_OF[metric]]]))),
+    metrics: mapMetrics((metric) =>
+      changeOf(pairs.map(([before, after]) => [figureOf(before.figures, metric), figureOf(after.figures, metric)])),
+    ),
+    courses: {
+      endsMs: Array.from({ length: intervals }, (_, part) => Math.round((horizonMs * (part + 1)) / intervals)),
+      metrics: mapMetrics((metric) => ({
+        before: bandOver(
+          pairs.map(([{ course }]) => course),
+          metric,
+          intervals,
+        ),
+        after: bandOver(
+          pairs.map(([, { course }]) => course),
+          metric,
+          intervals,
+        ),
+      })),
+    },
   }
+}
+
+/** Interval by interval, over the runs in which there was something to measure. */
+function bandOver(courses: readonly (readonly ForkFigures[])[], metric: TwinMetric, intervals: number): ForecastBand {
+  const rising = Array.from({ length: intervals }, (_, at) =>
+    risingOf(
+      courses.flatMap((course) => {
+        const figures = course[at]
+        const value = figures === undefined ? null : figureOf(figures, metric)
+        return value === null ? [] : [value]
+      }),
+    ),
+  )
+  const column = (percent: number) => rising.map((values) => quantileOf(values, percent))
+  return { p10: column(10), p50: column(50), p90: column(90) }
 }
 
 export function figureOf(figures: ForkFigures, metric: TwinMetric): number | null {

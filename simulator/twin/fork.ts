@@ -10,6 +10,7 @@ import { snapshotOf } from '../snapshot/snapshot.ts'
 import { World } from '../world.ts'
 import { drawArrivals, sourceOf } from './draw-arrivals.ts'
 import { drawWorkLeft } from './draw-work.ts'
+import { ForkCourse, meanWaitS, type ForkFigures } from './fork-course.ts'
 import type { WorkloadModel } from './workload-model.ts'
 
 /** What one seed made of the unknown: the same for every arm that is compared. */
@@ -33,17 +34,10 @@ export interface ForkResult {
   /** Since the start; of tasks that waited for their first start when it began, and had it. */
   readonly startedAfterMs: ReadonlyMap<string, DurationMs>
   readonly figures: ForkFigures
+  /** The same by equal intervals, as many as were asked for and reached. */
+  readonly course: readonly ForkFigures[]
   /** How far it came; less than asked when it was given up. */
   readonly reachedMs: DurationMs
-}
-
-/** Over the time that was run. Null: nothing to measure. */
-export interface ForkFigures {
-  /** Mean over tasks that waited for their first start at some time: until then, or so far. */
-  readonly queueWaitS: number | null
-  readonly starvationPercent: number
-  readonly utilizationPercent: number
-  readonly swapOutsPerHour: number
 }
 
 export function drawFuture(image: ClusterImage, model: WorkloadModel, seed: number, untilMs: DurationMs): Draw {
@@ -63,6 +57,8 @@ export function drawFuture(image: ClusterImage, model: WorkloadModel, seed: numb
 export interface ForkOptions {
   readonly change?: Change
   readonly untilMs: DurationMs
+  /** Into so many equal parts the time is cut for the course; 1 when left out. */
+  readonly intervals?: number
   /** Asked after every step: give up now. */
   readonly isGivenUp?: () => boolean
   /** Ends when all that waited have started. */
@@ -71,7 +67,7 @@ export interface ForkOptions {
 
 export async function runFork(
   draw: Draw,
-  { change = {}, untilMs, isGivenUp = () => false, endsWhenStarted = false }: ForkOptions,
+  { change = {}, untilMs, intervals = 1, isGivenUp = () => false, endsWhenStarted = false }: ForkOptions,
 ): Promise<ForkResult> {
   const waiting = new Set(
     draw.start.filter(({ state }) => state.firstStartedAgoMs === null && !state.isHeld).map(({ request }) => request.id),
@@ -90,8 +86,15 @@ export async function runFork(
   })
   await world.start()
   world.feed(sourceOf(draw.arrivals))
-  await world.runUntil(untilMs, () => isGivenUp() || (endsWhenStarted && waiting.size === 0))
-  return { startedAfterMs, figures: figuresOf(world), reachedMs: world.nowMs }
+  const course = new ForkCourse(world)
+  const isOver = (): boolean => isGivenUp() || (endsWhenStarted && waiting.size === 0)
+  for (let part = 1; part <= intervals; part++) {
+    const toMs = Math.round((untilMs * part) / intervals)
+    await world.runUntil(toMs, isOver)
+    if (world.nowMs < toMs) break
+    course.cut()
+  }
+  return { startedAfterMs, figures: figuresOf(world), course: course.intervals, reachedMs: world.nowMs }
 }
 
 function startTaskOf(item: TaskItem): StartTask {
@@ -110,13 +113,9 @@ function nodeAfter(node: ScenarioNode, { node: change }: Change): ScenarioNode {
 
 function figuresOf(world: World): ForkFigures {
   const { starvation_percent: starvation, utilization_percent: utilization, swaps_per_hour: swaps } = world.metrics()
-  const { collector } = world
-  let { count, sum: sumMs } = collector.queueWaitMs
-  for (const { submittedAt, startedAt } of collector.open()) {
-    if (startedAt === null) [count, sumMs] = [count + 1, sumMs + world.clock.now() - submittedAt]
-  }
+  const { count, sum } = world.collector.queueWaitMs
   return {
-    queueWaitS: count === 0 ? null : sumMs / count / 1000,
+    queueWaitS: meanWaitS(world, count, sum),
     starvationPercent: starvation.total,
     utilizationPercent: utilization ?? 0,
     swapOutsPerHour: swaps,

@@ -5,6 +5,7 @@ import { createApi } from '../../controller/api/server.ts'
 import { TASK_DEFAULTS } from '../../controller/engine/commands.ts'
 import type {
   ChangeForecast,
+  ForecastBand,
   DriftReport,
   MetricChange,
   NoForecast,
@@ -123,6 +124,10 @@ describe('a dry run', () => {
         starvation_percent: { verdict: 'unclear' },
         utilization_percent: { verdict: 'stays' },
         swap_outs_per_hour: null,
+        courses: {
+          ends_seconds: [3600, 7200],
+          queue_wait_s: { before: { p10: [null, 0], p50: [null, 1.235], p90: [null, 2] }, after: { p90: [9, 9] } },
+        },
         sentence:
           'Over the next 2.0 hours, in 10 pairs of runs: queue wait falls from 100 to 60.0 s; starvation may go either way (2.0 → 2.5 %); utilization stays at 50.0 %.',
       },
@@ -204,6 +209,17 @@ const CHANGE: ChangeForecast['metrics'] = {
   swap_outs_per_hour: null,
 }
 
+const BAND: ForecastBand = { p10: [null, 0], p50: [null, 1.23456], p90: [null, 2] }
+const COURSES: ChangeForecast['courses'] = {
+  endsMs: [3_600_000, 7_200_000],
+  metrics: {
+    queue_wait_s: { before: BAND, after: { ...BAND, p90: [9, 9] } },
+    starvation_percent: { before: BAND, after: BAND },
+    utilization_percent: { before: BAND, after: BAND },
+    swap_outs_per_hour: { before: BAND, after: BAND },
+  },
+}
+
 type MakeStarts = (asked: { readonly at: number; readonly isAnew: boolean }) => StartForecast | NoForecast
 
 /** A world with a task that sits on its only GPU and one that waits. */
@@ -234,7 +250,7 @@ async function open(hasTwin: boolean) {
     latestStarts: () => says.starts({ at: views.now(), isAnew: false }),
     tryChange: async (change) => {
       asked.push(change)
-      return says.noChange ?? { ...BASIS, at: views.now(), metrics: says.change ?? CHANGE }
+      return says.noChange ?? { ...BASIS, at: views.now(), metrics: says.change ?? CHANGE, courses: COURSES }
     },
     drift: () => says.drift,
   }

@@ -1,6 +1,6 @@
 /** Forecasts of a world whose end is known: starts, changes, and what was foretold against what came. */
 import { describe, expect, it } from 'vitest'
-import { isForecast, type ClusterImage, type DriftEntry, type RecentPast } from '../../controller/ports/twin.ts'
+import { isForecast, type ChangeForecast, type ClusterImage, type DriftEntry, type RecentPast } from '../../controller/ports/twin.ts'
 import { DriftWatch } from '../../cli/twin/drift-watch.ts'
 import { LatestStarts } from '../../cli/twin/latest-starts.ts'
 import { RecentPastReader } from '../../cli/twin/recent-past.ts'
@@ -84,11 +84,27 @@ describe('a forecast of a change', () => {
     expect(more.metrics.queue_wait_s).toMatchObject({ verdict: 'falls' })
     expect(more.metrics.swap_outs_per_hour?.after).toBeGreaterThan(0)
     expect(more).toMatchObject({ runs: 6, horizonMs: HOUR_MS })
+    expectCourses(more)
     expect(await forecastChange(image, past, change, PLENTY)).toEqual(more)
     const [node] = image.nodes
     const ofNode = await forecastChange(image, past, { node: { id: node?.id ?? '', overcommitPercent: 150 } }, PLENTY)
     expect(isForecast(ofNode) && ofNode.metrics.queue_wait_s).toEqual(more.metrics.queue_wait_s)
   })
+
+  function expectCourses({ courses: { endsMs, metrics }, metrics: whole }: ChangeForecast): void {
+    expect(endsMs).toHaveLength(24)
+    expect([endsMs[0], endsMs.at(-1)]).toEqual([2.5 * MINUTE_MS, HOUR_MS])
+    const { before, after } = metrics.queue_wait_s
+    expect(before.p50).toHaveLength(24)
+    // Who waits longer under the settings as they are does so at the end too, and the bands lie in order.
+    expect(after.p50.at(-1) ?? 0).toBeLessThan(before.p50.at(-1) as number)
+    for (const [i, p10] of before.p10.entries()) expect(p10 ?? 0).toBeLessThanOrEqual(before.p90[i] ?? 0)
+    // Equal intervals: swap-outs per hour over all of it lie between the edges of their bands.
+    const { p10, p90 } = metrics.swap_outs_per_hour.after
+    const mean = (values: readonly (number | null)[]) => values.reduce<number>((sum, each) => sum + (each ?? 0), 0) / values.length
+    expect(whole.swap_outs_per_hour?.after).toBeGreaterThanOrEqual(mean(p10))
+    expect(whole.swap_outs_per_hour?.after).toBeLessThanOrEqual(mean(p90))
+  }
 
   it('speaks of a sign only where enough pairs agree', () => {
     const pairs = (differences: readonly number[]) => changeOf(differences.map((each) => [10, 10 + each] as const))

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { columnsFor, perHour } from '../../ui/charts/series-data.ts'
 import { clockTime, mib, overcommitWords, percent, seconds, secondsSince, UNKNOWN, whole } from '../../ui/format/figures.ts'
+import { proseParts } from '../../ui/format/prose-parts.ts'
 import { reasonWords } from '../../ui/format/reasons.ts'
 import { subjectsOf } from '../../ui/state/subjects.ts'
 import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
@@ -68,4 +69,19 @@ test('an event makes old what shows it', () => {
   expect(subjectsOf({ kind: 'task_started' })).toContain('tasks')
   expect(subjectsOf({ kind: 'config_changed' })).toContain('config')
   expect(subjectsOf({ kind: 'node_status' })).toContain('nodes')
+})
+
+describe('sentences of the server', () => {
+  test('what stands between backticks is code, all else stays as it is', () => {
+    expect(proseParts('nothing is drawn. A trace item with `activity` or `sample` is.')).toEqual([
+      { text: 'nothing is drawn. A trace item with ', isCode: false },
+      { text: 'activity', isCode: true },
+      { text: ' or ', isCode: false },
+      { text: 'sample', isCode: true },
+      { text: ' is.', isCode: false },
+    ])
+    expect(proseParts('`<b>x</b>`')).toEqual([{ text: '<b>x</b>', isCode: true }])
+    expect(proseParts('5 ` and no more')).toEqual([{ text: '5 ` and no more', isCode: false }])
+    expect(proseParts('')).toEqual([])
+  })
 })

@@ -1,71 +1,125 @@
 /** What the simulation of the live state foretells of a change: in one sentence, then before and after with the band of the difference. */
 import { For, Show, type JSX } from 'solid-js'
-import { percent, seconds, whole } from '../format/figures.ts'
+import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
+import { CurveChart } from '../charts/curve-chart.tsx'
+import { percent, seconds, UNKNOWN, whole } from '../format/figures.ts'
 
-interface Change {
-  readonly before: number
-  readonly after: number
-  readonly difference: { readonly p10: number; readonly p50: number; readonly p90: number }
-  readonly verdict: string
-}
+type Figure = 'queue_wait_s' | 'starvation_percent' | 'utilization_percent' | 'swap_outs_per_hour'
 
-const ROWS: readonly (readonly [key: string, name: string, format: (value: number) => string])[] = [
+const ROWS: readonly (readonly [key: Figure, name: string, format: (value: number) => string])[] = [
   ['queue_wait_s', 'Queue wait', (value) => seconds(value)],
   ['starvation_percent', 'Starvation', (value) => percent(value)],
   ['utilization_percent', 'Utilization', (value) => percent(value)],
   ['swap_outs_per_hour', 'Swap-outs per hour', (value) => whole(value)],
 ]
 
-export function ForecastTable(props: { readonly forecast: object }): JSX.Element {
-  const fields = () => props.forecast as Readonly<Record<string, unknown>>
-  const changeOf = (key: string): Change | null => (fields()[key] as Change | null | undefined) ?? null
+/** Drawn over the time that is foretold: what an operator asks first. */
+const DRAWN: readonly (readonly [key: Figure, name: string, unit: string, format: (value: number) => string])[] = [
+  ['starvation_percent', 'Starvation', 'percent', (value) => percent(value)],
+  ['queue_wait_s', 'Queue wait', 'seconds', (value) => seconds(value)],
+]
+
+export function Forecast(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
   return (
     <>
-      <p>{String(fields()['sentence'] ?? '')}</p>
-      <div class="scroll" tabindex="0" role="group" aria-label="Forecast, before and after">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Median of {String(fields()['runs'] ?? '—')} runs</th>
-              <th scope="col" class="number">
-                before
-              </th>
-              <th scope="col" class="number">
-                after
-              </th>
-              <th scope="col">the difference</th>
-            </tr>
-          </thead>
-          <tbody>
-            <For each={ROWS}>
-              {([key, name, format]) => (
-                <tr>
-                  <td>{name}</td>
-                  <Show
-                    when={changeOf(key)}
-                    fallback={
-                      <td class="quiet" colspan="3">
-                        — nothing was measured
-                      </td>
-                    }
-                  >
-                    {(change) => (
-                      <>
-                        <td class="number">{format(change().before)}</td>
-                        <td class="number">{format(change().after)}</td>
-                        <td>
-                          {change().verdict}, {signed(change().difference.p10, format)} to {signed(change().difference.p90, format)}
-                        </td>
-                      </>
-                    )}
-                  </Show>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
+      <p>{props.forecast.sentence}</p>
+      <div class="pair">
+        <For each={DRAWN}>
+          {([key, name, unit, format]) => <Course forecast={props.forecast} figure={key} name={name} unit={unit} format={format} />}
+        </For>
       </div>
+      <Table forecast={props.forecast} />
+      <Show when={props.forecast.assumes.length > 0}>
+        <details>
+          <summary>What it assumes</summary>
+          <ul>
+            <For each={props.forecast.assumes}>{(words) => <li class="text">{words}</li>}</For>
+          </ul>
+        </details>
+      </Show>
     </>
+  )
+}
+
+interface CourseProps {
+  readonly forecast: ChangeForecastBody
+  readonly figure: Figure
+  readonly name: string
+  readonly unit: string
+  readonly format: (value: number) => string
+}
+
+/** Median and band before and after, at the end of each interval. */
+function Course(props: CourseProps): JSX.Element {
+  const course = () => props.forecast.courses[props.figure]
+  const x = () => props.forecast.courses.ends_seconds.map((at) => at / 60)
+  const words = (value: number | null | undefined): string => (value === null || value === undefined ? UNKNOWN : props.format(value))
+  const side = (name: 'before' | 'after', index: number): string => {
+    const { p10, p50, p90 } = course()[name]
+    return `${name} ${words(p50[index])} (${words(p10[index])} to ${words(p90[index])})`
+  }
+  return (
+    <CurveChart
+      name={`${props.name}, before and after`}
+      xName="minutes from now"
+      yName={props.unit}
+      x={x()}
+      curves={[
+        { name: 'before', colour: '--foreign', values: course().before.p50, band: [course().before.p10, course().before.p90] },
+        { name: 'after', colour: '--accent', values: course().after.p50, band: [course().after.p10, course().after.p90] },
+      ]}
+      describe={(index) =>
+        `${seconds(props.forecast.courses.ends_seconds[index])} from now: ${side('before', index)}, ${side('after', index)}`
+      }
+    />
+  )
+}
+
+function Table(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
+  return (
+    <div class="scroll" tabindex="0" role="group" aria-label="Forecast, before and after">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Median of {props.forecast.runs} pairs of runs</th>
+            <th scope="col" class="number">
+              before
+            </th>
+            <th scope="col" class="number">
+              after
+            </th>
+            <th scope="col">the difference</th>
+          </tr>
+        </thead>
+        <tbody>
+          <For each={ROWS}>
+            {([key, name, format]) => (
+              <tr>
+                <td>{name}</td>
+                <Show
+                  when={props.forecast[key]}
+                  fallback={
+                    <td class="quiet" colspan="3">
+                      — nothing was measured
+                    </td>
+                  }
+                >
+                  {(change) => (
+                    <>
+                      <td class="number">{format(change().before)}</td>
+                      <td class="number">{format(change().after)}</td>
+                      <td>
+                        {change().verdict}, {signed(change().difference.p10, format)} to {signed(change().difference.p90, format)}
+                      </td>
+                    </>
+                  )}
+                </Show>
+              </tr>
+            )}
+          </For>
+        </tbody>
+      </table>
+    </div>
   )
 }
 

@@ -2,7 +2,7 @@
 import { For, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/schema/impact.ts'
 import { mib, whole } from '../format/figures.ts'
-import { ForecastTable } from './forecast.tsx'
+import { Forecast } from './forecast.tsx'
 
 export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
   const total = () => props.impact.total
@@ -100,7 +100,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
       <section aria-label="Forecast">
         <h3>Forecast</h3>
         <Show when={props.impact.forecast} fallback={<p class="quiet">— {props.impact.forecast_unavailable_because}</p>}>
-          {(forecast) => <ForecastTable forecast={forecast()} />}
+          {(forecast) => <Forecast forecast={forecast()} />}
         </Show>
       </section>
     </div>

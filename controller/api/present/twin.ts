@@ -1,7 +1,9 @@
 import type {
   ChangeForecast,
   DriftReport,
+  ForecastBand,
   ForecastBasis,
+  ForecastCourses,
   MetricChange,
   NoForecast,
   StartForecast,
@@ -41,8 +43,25 @@ export function presentChange(forecast: ChangeForecast): ChangeForecastBody {
     starvation_percent: presentMetric(starvation_percent),
     utilization_percent: presentMetric(utilization_percent),
     swap_outs_per_hour: presentMetric(swap_outs_per_hour),
+    courses: presentCourses(forecast.courses),
     sentence: changeSentence(forecast),
   }
+}
+
+function presentCourses({ endsMs, metrics }: ForecastCourses): ChangeForecastBody['courses'] {
+  const course = (metric: TwinMetric) => ({ before: presentBand(metrics[metric].before), after: presentBand(metrics[metric].after) })
+  return {
+    ends_seconds: endsMs.map((ms) => Math.round(ms / 1000)),
+    queue_wait_s: course('queue_wait_s'),
+    starvation_percent: course('starvation_percent'),
+    utilization_percent: course('utilization_percent'),
+    swap_outs_per_hour: course('swap_outs_per_hour'),
+  }
+}
+
+function presentBand({ p10, p50, p90 }: ForecastBand): ForecastBand {
+  const column = (values: readonly (number | null)[]) => values.map((value) => (value === null ? null : rounded(value)))
+  return { p10: column(p10), p50: column(p50), p90: column(p90) }
 }
 
 /** Each in the singular, as the verbs are. */

@@ -23,12 +23,33 @@ const MetricChangeSchema = Type.Object({
 
 const metricChange = (what: string) => objectOrNull(MetricChangeSchema, `${what}; null: nothing was measured`)
 
+const column = (description: string) =>
+  list(Type.Unsafe<number | null>({ type: ['number', 'null'] }), {
+    description: `${description}, one for each interval; null: nothing was measured`,
+  })
+const BandSchema = Type.Object({ p10: column('10th percentile over the runs'), p50: column('Median'), p90: column('90th percentile') })
+const courseOf = (what: string) => Type.Object({ before: BandSchema, after: BandSchema }, { description: what })
+
+const CoursesSchema = Type.Object(
+  {
+    ends_seconds: list(count(), {
+      description: 'Ends of the intervals, in seconds after `at`; the first begins at 0, the last ends at the horizon',
+    }),
+    queue_wait_s: courseOf('Mean over those that waited for their first start in the interval: until it, or so far'),
+    starvation_percent: courseOf('Of the interval'),
+    utilization_percent: courseOf('Of the interval'),
+    swap_outs_per_hour: courseOf('Of the interval'),
+  },
+  { description: 'How the figures go over the horizon' },
+)
+
 export const ChangeForecastSchema = Type.Object({
   ...BASIS,
   queue_wait_s: metricChange('Mean wait for the first start, of those that waited'),
   starvation_percent: metricChange('Share of wanted GPU time not given'),
   utilization_percent: metricChange('Share of GPU time with work'),
   swap_outs_per_hour: metricChange('Swap-outs completed'),
+  courses: CoursesSchema,
   sentence: Type.String({ description: 'For people' }),
 })
 export type ChangeForecastBody = Static<typeof ChangeForecastSchema>

@@ -2,6 +2,7 @@
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
+import { Prose } from '../../components/prose.tsx'
 import { usePath } from '../../api/world.ts'
 import styles from './planner.module.css'
 
@@ -12,10 +13,16 @@ export function Advice(props: { readonly advice: AdviceBody }): JSX.Element {
     <section class="card" aria-label="Recommendation">
       <h2>Recommendation</h2>
       <p class={`${styles['advice']} text`} data-recommended={String(props.advice.recommended_percent)}>
-        {sentences()[0]}
+        <Prose text={sentences()[0] ?? ''} />
       </p>
       <ul>
-        <For each={sentences().slice(1)}>{(sentence) => <li class="text">{sentence}</li>}</For>
+        <For each={sentences().slice(1)}>
+          {(sentence) => (
+            <li class="text">
+              <Prose text={sentence} />
+            </li>
+          )}
+        </For>
       </ul>
       <Show when={props.advice.recommended_percent !== null}>
         <p>

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/solid-query'
 import { createEffect, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { ScenarioBody, ScenarioEntryPage } from '../../../controller/api/schema/scenario.ts'
 import { part } from '../../api/client.ts'
+import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { chosen, notYet, type Chosen } from './choice.ts'
@@ -66,7 +67,13 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
               Change its text
             </button>
           </div>
-          <Show when={entry()?.description}>{(words) => <p class="quiet text">{words()}</p>}</Show>
+          <Show when={entry()?.description}>
+            {(words) => (
+              <p class="quiet text">
+                <Prose text={words()} />
+              </p>
+            )}
+          </Show>
         </div>
       )}
     </QueryState>

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { DebriefSchema } from '../../../controller/api/schema/exercise.ts'
+import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { Actions } from './actions.tsx'
 import { useDrive } from './drive.ts'
@@ -32,7 +33,9 @@ export function Debrief(): JSX.Element {
           </section>
           <section class="card" aria-label="Explanation">
             <h2>What was wrong, and what helps</h2>
-            <p class="text">{body().explanation}</p>
+            <p class="text">
+              <Prose text={body().explanation} />
+            </p>
           </section>
           <div class="grid">
             <section class="card" aria-label="What you did">

@@ -7,6 +7,7 @@ import type { ScenarioEntryPageSchema, ScenarioSchema, ValidationSchema } from '
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
 import { part } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { wordsOf } from './drive.ts'
@@ -94,7 +95,13 @@ export function NewSession(): JSX.Element {
           </div>
         )}
       </QueryState>
-      <Show when={text() === null && chosen()?.description}>{(words) => <p class="text quiet">{words()}</p>}</Show>
+      <Show when={text() === null && chosen()?.description}>
+        {(words) => (
+          <p class="text quiet">
+            <Prose text={words()} />
+          </p>
+        )}
+      </Show>
       <Show when={text() !== null}>
         <ScenarioEditor text={text() ?? ''} problems={validation()?.problems ?? []} onType={setText} />
         <p role="status" class="quiet">
