@@ -59,6 +59,8 @@ export interface RunOptions extends PulseOptions {
   /** What there was of every task can be read from the world's store afterwards. */
   readonly keepsTasks?: boolean
   readonly watch?: (world: World) => Watcher
+  /** Once it has started, and nothing of the workload has come. */
+  readonly onStarted?: (world: World) => void
 }
 
 export interface Run {
@@ -89,6 +91,7 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
   world.controller.engine.stopwatch = options.stopwatch ?? null
   const watcher = options.watch?.(world) ?? null
   await world.start()
+  options.onStarted?.(world)
   const pump = (isAnswered: () => boolean): Promise<void> =>
     world.runUntil(world.faults === null ? world.nowMs : null, () => {
       watcher?.afterStep()

@@ -1,17 +1,22 @@
 /** An exercise in a session's process: who learns from it against who knows, scored by the same rules. */
-import type { Debrief, ExerciseAction } from '../../controller/ports/simulation.ts'
+import type { Debrief, ExerciseAction, RunReplay } from '../../controller/ports/simulation.ts'
 import type { AnswerValue, Exercise } from '../../simulator/exercise/exercise.ts'
 import { scoreOf, type Evidence, type Score } from '../../simulator/exercise/score.ts'
+import { ResidencyRecorder } from '../../simulator/report/residency.ts'
+import { SeriesSampler } from '../../simulator/report/series.ts'
 import { nodeIdIn, type RunPlan } from '../../simulator/run.ts'
 import type { OperatorAction } from '../../simulator/scenario/scenario.ts'
 import { withIds } from '../../simulator/scenario/placeholders.ts'
 import { Session } from '../../simulator/session/session.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import { columnsOf } from './run-job.ts'
 import type { Input } from './session-input.ts'
 import { injected, openStage, type RestStage } from './session-stage.ts'
 
 /** What is to be told of a session that was brought to the end of its exercise. */
 export async function debriefOf(exercise: Exercise, stage: RestStage, inputs: readonly Input[]): Promise<Debrief> {
   const own = await outcomeOf(exercise, stage, answersIn(inputs))
+  const replay = await replayOf(exercise, inputs)
   const reference = await referenceOutcome(exercise)
   return {
     exercise: exercise.name,
@@ -19,15 +24,18 @@ export async function debriefOf(exercise: Exercise, stage: RestStage, inputs: re
     score: { points: own.score.points, of: own.score.of },
     marks: own.score.marks,
     explanation: exercise.explanation,
+    beginsAtMs: exercise.beginsAtMs,
     actions: actionsIn(inputs),
     answers: answersIn(inputs),
     metrics: own.metrics,
+    replay,
     reference: {
       score: { points: reference.score.points, of: reference.score.of },
       marks: reference.score.marks,
       actions: exercise.reference.map(asAction),
       answers: rightAnswers(exercise),
       metrics: reference.metrics,
+      replay: reference.replay,
     },
   }
 }
@@ -38,15 +46,36 @@ interface ExerciseOutcome {
 }
 
 /** The same cluster, brought to its end by who knows. */
-export async function referenceOutcome(exercise: Exercise): Promise<ExerciseOutcome> {
+export async function referenceOutcome(exercise: Exercise): Promise<ExerciseOutcome & { readonly replay: RunReplay }> {
   const plan: RunPlan = { ...exercise.scenario, operator: exercise.reference }
-  const session = await Session.open<Input>({ open: () => openStage(plan) })
+  const { session, replay } = await recorded(plan, [], exercise.endsAtMs)
   try {
-    await session.advanceTo(exercise.endsAtMs)
-    return await outcomeOf(exercise, session.stage as RestStage, rightAnswers(exercise))
+    return { ...(await outcomeOf(exercise, session.stage as RestStage, rightAnswers(exercise))), replay }
   } finally {
     await session.close()
   }
+}
+
+/** The session once more, looked at all the way: whoever went back and forth in it left no record of one way. */
+async function replayOf(exercise: Exercise, inputs: readonly Input[]): Promise<RunReplay> {
+  const { session, replay } = await recorded(exercise.scenario, inputs, exercise.endsAtMs)
+  await session.close()
+  return replay
+}
+
+async function recorded(plan: RunPlan, inputs: readonly Input[], endMs: DurationMs) {
+  const session = await Session.open<Input>({ open: () => openStage(plan), inputs })
+  const { world } = session.stage
+  const recorder = new ResidencyRecorder(world)
+  const sampler = new SeriesSampler()
+  while (sampler.nextAtMs < endMs) {
+    await session.advanceTo(sampler.nextAtMs)
+    sampler.take(world)
+  }
+  await session.advanceTo(endMs)
+  sampler.finish(world)
+  const replay: RunReplay = { residency: recorder.finish(), series: columnsOf(sampler.csv()) }
+  return { session, replay }
 }
 
 /** What has come of it at this instant. */

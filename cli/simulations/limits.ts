@@ -28,6 +28,8 @@ export const LIMITS = {
   kept: 200,
   /** What these may take on disk together. */
   keptBytes: 512 * 1024 * 1024,
+  /** Who was where in the runs of one sweep, together; later runs are kept without it. */
+  sweptResidencyBytes: 16 * 1024 * 1024,
   /** A trace as it is sent. */
   traceBytes: 1024 * 1024 * 1024,
   /** Checking it. */

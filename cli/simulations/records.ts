@@ -5,12 +5,18 @@
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'
-import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
+import { isOver, type SimulationRecord, type SweptRunKey } from '../../controller/ports/simulation.ts'
 import { LIMITS } from './limits.ts'
 
 const RECORD = 'record.json'
 /** What came of it. */
 export const REPORT = 'report.json'
+
+/** Who was where in a run; in the one of a sweep, or in the only one. */
+export function residencyFile(run: SweptRunKey | null): string {
+  return run === null ? 'residency.json' : `residency-${run.overcommitPercent}-${run.seed}.json`
+}
+
 /** What a folder may be called: the ids that are made here. */
 const ID = /^[0-9a-f-]{36}$/
 

@@ -1,6 +1,7 @@
 /** One run in a process of its own: its result, and how it went over time. */
-import type { RunChoices, SimulationSeries } from '../../controller/ports/simulation.ts'
+import type { RunChoices, RunResidency, SimulationSeries } from '../../controller/ports/simulation.ts'
 import type { RunResult } from '../../simulator/report/result.ts'
+import { ResidencyRecorder } from '../../simulator/report/residency.ts'
 import { SeriesSampler } from '../../simulator/report/series.ts'
 import { runScenario } from '../../simulator/run.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
@@ -17,6 +18,7 @@ export interface RunJob {
 export interface RunAnswer {
   readonly result: RunResult
   readonly series: SimulationSeries
+  readonly residency: RunResidency
   readonly timing: Timing
   /** What the scenario's operator was answered and did not expect. */
   readonly operatorFaults: readonly string[]
@@ -39,12 +41,14 @@ export async function runJob({ source, choices }: RunJob, onProgress: (fraction:
   const stopwatch = createStopwatch()
   const takeTiming = startTiming(stopwatch)
   let beats = 0
+  let recorder: ResidencyRecorder | null = null
   const { result, operatorFaults } = await runScenario(scenario, identity, {
     ...(choices.seed === null ? {} : { seed: choices.seed }),
     ...(choices.untilMs === null ? {} : { untilMs: choices.untilMs }),
     ...(choices.overcommitPercent === null ? {} : { overcommitPercent: choices.overcommitPercent }),
     expectedTasks,
     sampler,
+    onStarted: (world) => (recorder = new ResidencyRecorder(world)),
     stopwatch,
     onProgress: (fraction) => {
       beats += 1
@@ -53,7 +57,10 @@ export async function runJob({ source, choices }: RunJob, onProgress: (fraction:
     },
     ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../operator-desk.ts')).openDesk }),
   })
-  return { result, series: columnsOf(sampler.csv()), timing: takeTiming(), operatorFaults }
+  const timing = takeTiming()
+  const residency = (recorder as ResidencyRecorder | null)?.finish()
+  if (residency === undefined) throw new Error('a run has ended that never started')
+  return { result, series: columnsOf(sampler.csv()), residency, timing, operatorFaults }
 }
 
 /** The rows of series.csv as columns on one x: seconds since the start, at the end of each interval. */

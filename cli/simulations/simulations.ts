@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RunChoices, RunRequest, ScenarioFacts, Simulation, SimulationKind } from '../../controller/ports/simulation.ts'
-import { isOver, type SimulationSeries } from '../../controller/ports/simulation.ts'
+import { isOver, type RunResidency, type SimulationSeries } from '../../controller/ports/simulation.ts'
 import { packageRoot } from '../package-info.ts'
 import { exercisesPort } from './exercises.ts'
 import { sweepWork } from './sweep-work.ts'
@@ -16,7 +16,7 @@ import { ScenarioLibrary } from './library.ts'
 import { SimulationQueue, type Work } from './queue.ts'
 import { newRecord } from './new-record.ts'
 import { LIMITS } from './limits.ts'
-import { RecordStore, REPORT } from './records.ts'
+import { RecordStore, REPORT, residencyFile } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
 import { refused, scenarioGate, type ScenarioGate } from './scenario-gate.ts'
 import { ScenarioReader } from './scenario-reader.ts'
@@ -96,6 +96,8 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
     changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
     report: async (id) => (book.get(id) === undefined ? null : parsed(await store.readFile(id, REPORT))),
     series: async (id) => (book.get(id) === undefined ? null : (parsed(await store.readFile(id, SERIES)) as SimulationSeries | null)),
+    residency: async (id, run) =>
+      book.get(id) === undefined ? null : (parsed(await store.readFile(id, residencyFile(run))) as RunResidency | null),
     async remove(id, reason) {
       const record = book.get(id)
       if (record === undefined) return undefined
@@ -173,9 +175,10 @@ function runWork(job: RunJob, id: string, store: RecordStore): Work {
     const end = (): void => void process.end()
     signal.addEventListener('abort', end, { once: true })
     try {
-      const { series, ...report } = await process.ask(job, onProgress)
+      const { series, residency, ...report } = await process.ask(job, onProgress)
       const { result, timing, operatorFaults } = report
       await store.writeFile(id, SERIES, JSON.stringify(series))
+      await store.writeFile(id, residencyFile(null), JSON.stringify(residency))
       await store.writeFile(id, REPORT, JSON.stringify({ ...result, timing, operator_faults: operatorFaults }))
     } finally {
       signal.removeEventListener('abort', end)

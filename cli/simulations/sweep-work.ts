@@ -1,4 +1,5 @@
 /** A sweep over REST: the same scenario at several percentages with the same seeds, a few processes at a time. What was done is kept, however it ends. */
+import type { RunResidency } from '../../controller/ports/simulation.ts'
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import { advise } from '../../simulator/plan/advisor.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
@@ -10,7 +11,7 @@ import { progressOf } from '../worker-pool.ts'
 import { workerUrl } from '../worker-url.ts'
 import { LIMITS, SWEEP_PROCESSES } from './limits.ts'
 import type { Work } from './queue.ts'
-import { REPORT, type RecordStore } from './records.ts'
+import { REPORT, residencyFile, type RecordStore } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
 
 export interface SweepWork {
@@ -26,6 +27,12 @@ export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Wor
     const jobs = sweepJobs(sweep.percentages, sweep.seeds)
     const runs = new Array<SweepRun | undefined>(jobs.length)
     const tell = progressOf(jobs.length, onProgress)
+    let keptCharacters = 0
+    const keep = async ({ overcommitPercent, seed }: SweepJob, residency: RunResidency): Promise<void> => {
+      const text = JSON.stringify(residency)
+      keptCharacters += text.length
+      if (keptCharacters <= LIMITS.sweptResidencyBytes) await store.writeFile(id, residencyFile({ overcommitPercent, seed }), text)
+    }
     let next = 0
     const takeJobs = async (): Promise<void> => {
       const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), { heapMib: LIMITS.heapMib })
@@ -35,8 +42,9 @@ export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Wor
         while (next < jobs.length && !signal.aborted) {
           const index = next++
           const job = jobs[index] as SweepJob
-          const { result } = await process.ask(jobOf(sweep, job), (fraction) => tell(index, fraction))
+          const { result, residency } = await process.ask(jobOf(sweep, job), (fraction) => tell(index, fraction))
           runs[index] = sweepRunOf(job, result)
+          await keep(job, residency)
           tell(index, 1)
         }
       } finally {

@@ -112,6 +112,46 @@ export interface SimulationSeries {
   readonly columns: readonly { readonly name: string; readonly values: readonly number[] }[]
 }
 
+/** `moving`: it starts, or is swapped in or out. */
+export const RESIDENCY_KINDS = ['resident', 'moving', 'out'] as const
+export type RunResidencyKind = (typeof RESIDENCY_KINDS)[number]
+
+/** Who was on which GPU when, and where his bytes were: bars of a Gantt chart, bounded in number. */
+export interface RunResidency {
+  /** Names of the GPUs that are shown, `node / index`, in the order of the scenario; of a large fleet the first ones. */
+  readonly gpus: readonly string[]
+  /** How many there are in all. */
+  readonly gpuCount: number
+  /** When the run ended, since its start. */
+  readonly endMs: DurationMs
+  /** From then on bars are left out, because there were too many; null: they are all there. */
+  readonly cutAtMs: DurationMs | null
+  /** Names. */
+  readonly tasks: readonly string[]
+  /** Columns, one entry for each bar. */
+  readonly bars: {
+    /** Index in `gpus`. */
+    readonly gpu: readonly number[]
+    /** Index in `tasks`. */
+    readonly task: readonly number[]
+    readonly kind: readonly RunResidencyKind[]
+    readonly fromMs: readonly DurationMs[]
+    readonly toMs: readonly DurationMs[]
+  }
+}
+
+/** Which run of a sweep. */
+export interface SweptRunKey {
+  readonly overcommitPercent: Percent
+  readonly seed: number
+}
+
+/** A run as it can be looked at again. */
+export interface RunReplay {
+  readonly residency: RunResidency
+  readonly series: SimulationSeries
+}
+
 // ── sessions ─────────────────────────────────────────────────────────────────
 
 /** Where a session stands, and how it goes on. */
@@ -222,6 +262,7 @@ interface Marked {
   readonly answers: Readonly<Record<string, string | number>>
   /** As a report of a run has them. */
   readonly metrics: object
+  readonly replay: RunReplay
 }
 
 /** What was reached and why, beside what who knows would have done. */
@@ -229,6 +270,8 @@ export interface Debrief extends Marked {
   readonly exercise: string
   readonly title: string
   readonly explanation: string
+  /** When who learns took over: until then both runs are the same. */
+  readonly beginsAtMs: DurationMs
   readonly reference: Marked
 }
 
@@ -312,6 +355,8 @@ export interface Simulation {
   /** The result as JSON; of a cancelled sweep, what was done of it. Null: there is none (yet). */
   report(id: string): Promise<object | null>
   series(id: string): Promise<SimulationSeries | null>
+  /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
+  residency(id: string, run: SweptRunKey | null): Promise<RunResidency | null>
   /** One that is not over is cancelled and stays in the list; one that is over goes with its results. Undefined: there is none of that id. */
   remove(id: string, reason: string): Promise<SimulationRecord | undefined>
   /** Takes a trace, or turns what was sent into one. */

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DebriefBody } from '../../controller/api/schema/exercise.ts'
 import { outcomeOf, referenceOutcome } from '../../cli/simulations/exercise-run.ts'
 import type { Input } from '../../cli/simulations/session-input.ts'
 import { openStage, type RestStage } from '../../cli/simulations/session-stage.ts'
@@ -34,6 +35,21 @@ describe.each(FILES)('%s', (name) => {
     expect(score.points).toBeLessThan(score.of / 2)
   })
 })
+
+/** Both ways from the beginning to the end, the same until who learns took over, and not the same after it. */
+function expectReplays({ begins_at_seconds: begins, replay, reference }: DebriefBody): void {
+  expect([begins, replay.residency.ends_seconds, reference.replay.residency.ends_seconds]).toEqual([2400, 5400, 5400])
+  /** What of the bars lies within that time. */
+  const within = ({ tasks, bars }: DebriefBody['replay']['residency'], from: number, to: number) =>
+    bars.gpu.flatMap((gpu, at) => {
+      const [start, end] = [Math.max(from, bars.from_seconds[at] as number), Math.min(to, bars.to_seconds[at] as number)]
+      return start < end ? [`${gpu} ${tasks[bars.task[at] as number]} ${bars.kind[at]} ${start} ${end}`] : []
+    })
+  expect(within(replay.residency, 0, begins).length).toBeGreaterThan(0)
+  expect(within(replay.residency, 0, begins).toSorted()).toEqual(within(reference.replay.residency, 0, begins).toSorted())
+  expect(within(replay.residency, begins, 5400).toSorted()).not.toEqual(within(reference.replay.residency, begins, 5400).toSorted())
+  expect(replay.series.x.at(-1)).toBe(5400)
+}
 
 describe('an exercise over REST', () => {
   let world: SimulationsWorld
@@ -96,6 +112,7 @@ describe('an exercise over REST', () => {
       reference: { score: { points: 100, of: 100 }, answers: { node: 'node-0' }, actions: { length: 2 } },
     })
     expect(finished.body.explanation).toContain('node-0 is gone')
+    expectReplays(finished.body as DebriefBody)
     expect((await trainee('GET', session)).body).toMatchObject({ state: 'done', progress: 1 })
     // The report is the same answer, with the same names and units.
     expect((await trainee('GET', `${session}/report`)).body).toEqual(finished.body)

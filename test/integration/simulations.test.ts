@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { SimulationRecord } from '../../controller/ports/simulation.ts'
+import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
 import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
 import { LONG_SCENARIO, simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
 
@@ -24,6 +25,18 @@ async function start(world: SimulationsWorld, body: object): Promise<string> {
   return answer.body.id as string
 }
 
+/** What is wrong with them: a task is in one state at a time on a GPU, and in none after the end. */
+function barFaults({ bars, ends_seconds }: RunResidencyBody): readonly string[] {
+  const free = new Map<string, number>()
+  return bars.gpu.flatMap((gpu, at) => {
+    const [task, from = 0, to = 0] = [bars.task[at], bars.from_seconds[at], bars.to_seconds[at]]
+    const key = `${gpu} ${task}`
+    const isWrong = from >= to || to > ends_seconds || from < (free.get(key) ?? 0)
+    free.set(key, to)
+    return isWrong ? [`bar ${at} of task ${task} on GPU ${gpu}: ${from} to ${to}`] : []
+  })
+}
+
 describe('a run over REST', () => {
   it('gives a scenario of the library the digest that is recorded for it, with its figures and its series', async () => {
     const world = await open()
@@ -35,6 +48,19 @@ describe('a run over REST', () => {
     const { x, series } = (await world.api.send('GET', `/simulations/${id}/series`)).body
     expect(x.length).toBeGreaterThan(10)
     for (const { name, values } of series) expect(values, name).toHaveLength(x.length)
+    const residency = (await world.api.send('GET', `/simulations/${id}/residency`)).body as RunResidencyBody
+    expect(residency).toMatchObject({
+      gpus: ['gpu-node / 0', 'gpu-node / 1'],
+      gpu_count: 2,
+      cut_at_seconds: null,
+      ends_seconds: report.virtual_s,
+    })
+    expect(barFaults(residency)).toEqual([])
+    expect(residency.bars.kind.filter((kind) => kind === 'out').length).toBeGreaterThan(10)
+    expect(await world.api.send('GET', `/simulations/${id}/residency?seed=1`)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/seed' }] },
+    })
     const stream = await world.api.app.inject(`/api/v1/simulations/${id}/events`)
     expect(stream.body).toContain('event: simulation\n')
     expect(stream.body).toContain(`event: end\ndata: {"id":"${id}","state":"done"}`)

@@ -8,7 +8,8 @@ import { answerOf } from '../../ui/pages/simulator/answer.ts'
 import { FAULT_TEMPLATES } from '../../ui/pages/simulator/fault-templates.ts'
 import { figuresOf } from '../../ui/pages/simulator/figures.ts'
 import { lineCount, offsetOf } from '../../ui/pages/simulator/text-lines.ts'
-import { clockWords, readClock, scrubEnd, speedWords, virtualInstant } from '../../ui/pages/simulator/time.ts'
+import { clockWords } from '../../ui/format/figures.ts'
+import { readClock, scrubEnd, speedWords, virtualInstant } from '../../ui/pages/simulator/time.ts'
 import { whyNot, type Role } from '../../ui/state/rights.ts'
 
 test('a virtual time is written and read', () => {

@@ -6,7 +6,7 @@ import { createEffect, createMemo, createSignal, For, on, onCleanup, onMount, Sh
 import { clockTime, seconds } from '../format/figures.ts'
 import { theme } from '../state/theme.ts'
 import { BAR_LOOKS, drawGantt } from './gantt-draw.ts'
-import { barAt, layoutGantt, type GanttBar } from './gantt-layout.ts'
+import { barAt, layoutGantt, type BarKind, type GanttBar } from './gantt-layout.ts'
 import styles from './gantt-chart.module.css'
 
 export interface GanttChartProps<B extends GanttBar> {
@@ -17,7 +17,29 @@ export interface GanttChartProps<B extends GanttBar> {
   readonly to: number
   /** Who it is. */
   readonly textOf: (bar: B) => string
-  readonly onOpen: (bar: B) => void
+  /** What is behind a bar; left out: nothing is. */
+  readonly onOpen?: (bar: B) => void
+  /** How an instant is written; left out: as the clock of this browser says. */
+  readonly timeOf?: (at: number) => string
+  /** The kinds that there may be, with their words; left out: all. */
+  readonly kinds?: readonly BarWords[]
+  /** An instant that several charts point at together. */
+  readonly cursor?: GanttCursor
+  /** Instants at which something was done. */
+  readonly marks?: readonly number[]
+}
+
+export interface BarWords {
+  readonly kind: BarKind
+  readonly words: string
+}
+
+export interface GanttCursor {
+  /** Null: it points at none. */
+  readonly at: number | null
+  readonly onMove: (at: number | null) => void
+  /** It stays when the pointer leaves, and moves by a press alone. */
+  readonly isHeld?: boolean
 }
 
 const TABLE_ROWS = 150
@@ -28,10 +50,14 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
   const [width, setWidth] = createSignal(0)
   const [chosen, setChosen] = createSignal<number | null>(null)
   const layout = createMemo(() => layoutGantt(props.bars, { from: props.from, to: props.to, width: width(), rowCount: props.rows.length }))
+  const share = (at: number): number => (at - props.from) / Math.max(1, props.to - props.from)
+  const cursorShare = (): number | null => {
+    const at = props.cursor?.at ?? null
+    return at === null ? null : share(at)
+  }
   const bar = (): B | undefined => props.bars[chosen() ?? -1]
   const words = (one: B): string => {
-    const look = BAR_LOOKS.find(({ kind }) => kind === one.kind)
-    return `${props.rows[one.row] ?? ''}: ${props.textOf(one)}, ${look?.words ?? one.kind} from ${clockTime(one.from)} for ${seconds((one.to - one.from) / 1000)}`
+    return `${props.rows[one.row] ?? ''}: ${props.textOf(one)}, ${wordsOf(props, one.kind)} from ${timeOf(props, one.from)} for ${seconds((one.to - one.from) / 1000)}`
   }
   const draw = (): void => {
     const ctx = canvas.getContext('2d')
@@ -61,43 +87,64 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
     const box = canvas.getBoundingClientRect()
     const at = barAt(layout(), event.clientX - box.left, event.clientY - box.top)
     setChosen(at)
+    props.cursor?.onMove(instantAt(event))
     const found = props.bars[at ?? -1]
-    if (found !== undefined) props.onOpen(found)
+    if (found !== undefined) props.onOpen?.(found)
+  }
+  const instantAt = (event: MouseEvent): number => {
+    const box = canvas.getBoundingClientRect()
+    const share = Math.min(1, Math.max(0, (event.clientX - box.left) / Math.max(1, box.width)))
+    return props.from + share * (props.to - props.from)
+  }
+  const point = (event: PointerEvent): void => {
+    const isPressed = event.buttons === 1
+    if (props.cursor !== undefined && (isPressed || props.cursor.isHeld !== true)) props.cursor.onMove(instantAt(event))
+  }
+  const unpoint = (): void => {
+    if (props.cursor?.isHeld !== true) props.cursor?.onMove(null)
   }
   const move = (event: KeyboardEvent): void => {
     const count = props.bars.length
     if (event.key === 'Enter') {
       const found = bar()
-      if (found !== undefined) props.onOpen(found)
+      if (found !== undefined) props.onOpen?.(found)
       return
     }
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count }[event.key]
     if (step === undefined || count === 0) return
     event.preventDefault()
-    setChosen(Math.min(count - 1, Math.max(0, (chosen() ?? (step > 0 ? -1 : count)) + step)))
+    const at = Math.min(count - 1, Math.max(0, (chosen() ?? (step > 0 ? -1 : count)) + step))
+    setChosen(at)
+    props.cursor?.onMove(props.bars[at]?.from ?? null)
   }
   return (
     <figure class={styles['figure']} aria-label={props.name}>
       <figcaption class="row">
         <strong>{props.name}</strong>
-        <Legend />
+        <Legend kinds={props.kinds ?? BAR_LOOKS} />
       </figcaption>
-      <div class={styles['frame']}>
+      <div class={styles['frame']} classList={{ [styles['wide'] as string]: props.rows.some((row) => row.length > 7) }}>
         <Labels rows={props.rows} tops={layout().rowTops} height={layout().height} />
         <div
           class={styles['plot']}
           ref={place}
           tabindex="0"
           role="group"
-          aria-label={`${props.name}: arrow keys choose a bar, Enter shows the decision behind it`}
+          aria-label={`${props.name}: arrow keys choose a bar${props.onOpen === undefined ? '' : ', Enter shows the decision behind it'}`}
           onKeyDown={move}
+          onPointerMove={point}
+          onPointerLeave={unpoint}
         >
           <canvas ref={canvas} class={styles['canvas']} onClick={choose} />
+          <For each={props.marks ?? []}>{(at) => <Line at={share(at)} class={styles['mark'] ?? ''} />}</For>
+          <Show when={cursorShare() !== null}>
+            <Line at={cursorShare() ?? 0} class={styles['cursor'] ?? ''} />
+          </Show>
         </div>
       </div>
-      <p class={styles['axis']}>
-        <span>{clockTime(props.from)}</span>
-        <span>{clockTime(props.to)}</span>
+      <p class={styles['axis']} classList={{ [styles['wideAxis'] as string]: props.rows.some((row) => row.length > 7) }}>
+        <span>{timeOf(props, props.from)}</span>
+        <span>{timeOf(props, props.to)}</span>
       </p>
       <p class="quiet text" role="status">
         <Show when={bar()} fallback={props.bars.length === 0 ? 'Nothing was placed here in this time.' : `${props.bars.length} bars.`}>
@@ -109,12 +156,26 @@ export function GanttChart<B extends GanttBar>(props: GanttChartProps<B>): JSX.E
   )
 }
 
-function Legend(): JSX.Element {
-  const swatch = (canvas: HTMLCanvasElement, at: number): void => {
+function timeOf<B extends GanttBar>({ timeOf: of = clockTime }: Pick<GanttChartProps<B>, 'timeOf'>, at: number): string {
+  return of(at)
+}
+
+function wordsOf<B extends GanttBar>({ kinds = BAR_LOOKS }: Pick<GanttChartProps<B>, 'kinds'>, kind: BarKind): string {
+  return kinds.find((each) => each.kind === kind)?.words ?? kind
+}
+
+/** Across all rows. @param at share of the width */
+function Line(props: { readonly at: number; readonly class: string }): JSX.Element {
+  let line!: HTMLSpanElement
+  createEffect(() => line.style.setProperty('left', `${props.at * 100}%`))
+  return <span ref={line} class={props.class} aria-hidden="true" />
+}
+
+function Legend(props: { readonly kinds: readonly BarWords[] }): JSX.Element {
+  const swatch = (canvas: HTMLCanvasElement, kind: BarKind): void => {
     const draw = (): void => {
       const ctx = canvas.getContext('2d')
-      const kind = BAR_LOOKS[at]?.kind
-      if (ctx === null || kind === undefined) return
+      if (ctx === null) return
       const looks = getComputedStyle(document.documentElement)
       const bar = { row: 0, laneKey: '', from: 0, to: 1, kind }
       const layout = { x: new Float32Array([0]), y: new Float32Array([0]), w: new Float32Array([22]), rowTops: [0], height: 13 }
@@ -124,10 +185,10 @@ function Legend(): JSX.Element {
   }
   return (
     <span class={`row ${styles['legend']}`}>
-      <For each={BAR_LOOKS}>
-        {(look, at) => (
+      <For each={props.kinds}>
+        {(look) => (
           <span>
-            <canvas width="22" height="13" aria-hidden="true" ref={(canvas) => swatch(canvas, at())} /> {look.words}
+            <canvas width="22" height="13" aria-hidden="true" ref={(canvas) => swatch(canvas, look.kind)} /> {look.words}
           </span>
         )}
       </For>
@@ -143,7 +204,13 @@ function Labels(props: { readonly rows: readonly string[]; readonly tops: readon
   }
   return (
     <div class={styles['labels']} ref={place}>
-      <For each={props.rows}>{(row, at) => <span ref={(label) => stand(label, at())}>{row}</span>}</For>
+      <For each={props.rows}>
+        {(row, at) => (
+          <span title={row} ref={(label) => stand(label, at())}>
+            {row}
+          </span>
+        )}
+      </For>
     </div>
   )
 }
@@ -169,7 +236,9 @@ function BarTable<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
                 <th scope="col" class="number">
                   For
                 </th>
-                <th scope="col">Why</th>
+                <Show when={props.onOpen}>
+                  <th scope="col">Why</th>
+                </Show>
               </tr>
             </thead>
             <tbody>
@@ -178,12 +247,16 @@ function BarTable<B extends GanttBar>(props: GanttChartProps<B>): JSX.Element {
                   <tr>
                     <td>{props.rows[bar.row]}</td>
                     <td class="text">{props.textOf(bar)}</td>
-                    <td>{BAR_LOOKS.find(({ kind }) => kind === bar.kind)?.words}</td>
-                    <td>{clockTime(bar.from)}</td>
+                    <td>{wordsOf(props, bar.kind)}</td>
+                    <td>{timeOf(props, bar.from)}</td>
                     <td class="number">{seconds((bar.to - bar.from) / 1000)}</td>
-                    <td>
-                      <button onClick={() => props.onOpen(bar)}>Decision</button>
-                    </td>
+                    <Show when={props.onOpen}>
+                      {(open) => (
+                        <td>
+                          <button onClick={() => open()(bar)}>Decision</button>
+                        </td>
+                      )}
+                    </Show>
                   </tr>
                 )}
               </For>

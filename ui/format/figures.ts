@@ -55,3 +55,13 @@ export function overcommitWords(override: number | null, effective: number): str
   if (override === null) return `inherits ${effective} %`
   return override === 0 ? 'off' : `override ${override} %`
 }
+
+/** `1:02:03`, with days before where there are any: the time since the start of a session or a run. */
+export function clockWords(seconds: number | null): string {
+  if (seconds === null) return UNKNOWN
+  const whole = Math.floor(seconds)
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const days = Math.floor(whole / 86_400)
+  const text = `${Math.floor(whole / 3_600) % 24}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`
+  return days === 0 ? text : `${days} d ${text}`
+}

@@ -1,3 +1,4 @@
+import { presentReplay } from './run.ts'
 import type { Debrief, ExerciseAction, ExerciseBrief, ExerciseView } from '../../ports/simulation.ts'
 
 export function presentExercise({ name, title, task, beginsAtMs, endsAtMs, questions, objectives }: ExerciseBrief) {
@@ -18,12 +19,19 @@ export function presentUnderWay({ brief, answers, actions }: ExerciseView) {
 }
 
 export function presentDebrief(debrief: Debrief) {
-  const { exercise, title, explanation, reference } = debrief
-  return { exercise, title, explanation, ...presentOutcome(debrief), reference: presentOutcome(reference) }
+  const { exercise, title, explanation, beginsAtMs, reference } = debrief
+  return {
+    exercise,
+    title,
+    explanation,
+    begins_at_seconds: beginsAtMs / 1000,
+    ...presentOutcome(debrief),
+    reference: presentOutcome(reference),
+  }
 }
 
-function presentOutcome({ score, marks, actions, answers, metrics }: Debrief['reference']) {
-  return { score, marks, actions: actions.map(presentAction), answers, metrics }
+function presentOutcome({ score, marks, actions, answers, metrics, replay }: Debrief['reference']) {
+  return { score, marks, actions: actions.map(presentAction), answers, metrics, replay: presentReplay(replay) }
 }
 
 function presentAction({ virtualMs, ...action }: ExerciseAction) {

@@ -1,15 +1,18 @@
 /** Simulations: runs of scenarios beside the live cluster, which they never touch. */
-import { Type } from 'typebox'
-import type { Debrief } from '../../ports/simulation.ts'
+import { Type, type Static } from 'typebox'
+import type { Debrief, SimulationKind } from '../../ports/simulation.ts'
 import { signatureOf, callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, invalidField } from '../errors.ts'
 import { operation } from '../operation.ts'
 import { presentDebrief } from '../present/exercise.ts'
+import { presentRunResidency, presentRunSeries } from '../present/run.ts'
 import { presentSimulation } from '../present/simulation.ts'
 import {
   NewSimulationSchema,
   NewSweepSchema,
+  ResidencyQuerySchema,
+  RunResidencySchema,
   SimulationPageSchema,
   SimulationPathSchema,
   SimulationRef,
@@ -105,6 +108,21 @@ const getSeries = operation(
   ['not_found', 'conflict'],
 )
 
+const getResidency = operation(
+  {
+    operationId: 'getSimulationResidency',
+    role: 'viewer',
+    summary: 'Who was on which GPU when',
+    description:
+      'Of a run, or of one run of a sweep, which is named by its percentage and its seed. Of a large sweep the first runs keep it.',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    querystring: ResidencyQuerySchema,
+    response: { 200: RunResidencySchema },
+  },
+  ['not_found', 'conflict'],
+)
+
 const streamSimulation = operation(
   {
     operationId: 'streamSimulation',
@@ -179,7 +197,15 @@ export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void 
   app.get('/simulations/:simulation_id/series', { schema: getSeries }, async ({ params }) => {
     const series = await simulator().series(params.simulation_id)
     if (series === null) throw nothingYet(params.simulation_id, 'series')
-    return { x: series.x, series: series.columns }
+    return presentRunSeries(series)
+  })
+
+  app.get('/simulations/:simulation_id/residency', { schema: getResidency }, async ({ params, query }) => {
+    const record = simulator().get(params.simulation_id)
+    if (record === undefined) throw noSimulation(params.simulation_id)
+    const residency = await simulator().residency(record.id, sweptRunOf(record.kind, query))
+    if (residency === null) throw nothingYet(record.id, 'record of who was where')
+    return presentRunResidency(residency)
   })
 
   // Fastify would read a stream to its end for HEAD.
@@ -203,6 +229,17 @@ export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void 
     if (record === undefined) return noSimulation(id)
     return new ApiProblem('conflict', `The simulation is ${record.state} and has no ${what}.`)
   }
+}
+
+/** @throws ApiProblem when a run of a sweep is not named, or a run is that is alone. */
+function sweptRunOf(kind: SimulationKind, { overcommit_percent: overcommitPercent, seed }: Static<typeof ResidencyQuerySchema>) {
+  if (kind !== 'sweep') {
+    if (overcommitPercent === undefined && seed === undefined) return null
+    throw invalidField(seed === undefined ? '/overcommit_percent' : '/seed', `a ${kind} has one run: leave overcommit_percent and seed out`)
+  }
+  if (overcommitPercent === undefined) throw invalidField('/overcommit_percent', 'overcommit_percent is required: which run of the sweep')
+  if (seed === undefined) throw invalidField('/seed', 'seed is required: which run of the sweep')
+  return { overcommitPercent, seed }
 }
 
 /** Real time unless it says otherwise, and standing still. */

@@ -1,5 +1,6 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { closed, count, list, page, pathId, textOrNull } from './fields.ts'
+import { RunResidencySchema, SimulationSeriesSchema } from './simulation.ts'
 
 const MAX_ANSWER = 200
 
@@ -72,6 +73,10 @@ const outcome = {
   ),
   actions,
   answers,
+  replay: Type.Object(
+    { residency: RunResidencySchema, series: SimulationSeriesSchema },
+    { description: 'How it went: who was on which GPU when, and the figures of its cluster over time' },
+  ),
   metrics: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'As the report of a run has them' }),
 }
 
@@ -79,6 +84,8 @@ export const DebriefSchema = Type.Object({
   exercise: Type.String(),
   title: Type.String(),
   explanation: Type.String({ description: 'What was wrong, and what helps' }),
+  begins_at_seconds: Type.Number({ description: 'When who learns took over: until then both runs are the same' }),
   ...outcome,
   reference: Type.Object(outcome, { description: 'The same cluster in the hands of somebody who knows' }),
 })
+export type DebriefBody = Static<typeof DebriefSchema>

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
-import { SIMULATION_KINDS, SIMULATION_STATES } from '../../ports/simulation.ts'
-import { closed, instant, instantOrNull, integer, list, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
+import { RESIDENCY_KINDS, SIMULATION_KINDS, SIMULATION_STATES } from '../../ports/simulation.ts'
+import { closed, count, instant, instantOrNull, integer, list, numberOrNull, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
 import { MEDIA_TYPE } from './service.ts'
 import { SESSION_SPEED } from './session.ts'
 
@@ -130,6 +130,32 @@ export const SimulationSeriesSchema = Type.Object({
   x: list(Type.Number(), { description: 'The end of each interval, virtual seconds since the start' }),
   series: list(Type.Object({ name: Type.String(), values: list(Type.Number()) })),
 })
+export type SimulationSeriesBody = Static<typeof SimulationSeriesSchema>
+
+/** Of a run of a sweep both are needed; of a run none. */
+export const ResidencyQuerySchema = closed({
+  overcommit_percent: Type.Optional(integer(0, 1000, { description: 'Of a sweep: the percentage of the run' })),
+  seed: Type.Optional(integer(0, MAX_SEED, { description: 'Of a sweep: the seed of the run' })),
+})
+
+export const RunResidencySchema = Type.Object({
+  gpus: list(Type.String(), { description: 'Names of the GPUs that are shown, `node / index`, in the order of the scenario; at most 32' }),
+  gpu_count: count('How many GPUs there are in all'),
+  ends_seconds: Type.Number({ description: 'When the run ended, virtual seconds since its start' }),
+  cut_at_seconds: numberOrNull('From then on bars are left out, because there were more than 4,000; null: they are all there'),
+  tasks: list(Type.String(), { description: 'Names' }),
+  bars: Type.Object(
+    {
+      gpu: list(count(), { description: 'Index in gpus' }),
+      task: list(count(), { description: 'Index in tasks' }),
+      kind: list(oneOf(RESIDENCY_KINDS), { description: 'moving: it starts, or is swapped in or out; out: its bytes are in host memory' }),
+      from_seconds: list(Type.Number(), { description: 'Virtual seconds since the start' }),
+      to_seconds: list(Type.Number()),
+    },
+    { description: 'Columns: one entry for each bar' },
+  ),
+})
+export type RunResidencyBody = Static<typeof RunResidencySchema>
 
 export const SimulationStreamSchema = Type.String({
   [MEDIA_TYPE]: 'text/event-stream',

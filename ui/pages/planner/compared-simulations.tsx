@@ -6,7 +6,13 @@ import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Comparison } from './comparison.tsx'
+import { RunGantts, type DrawnRun } from './run-gantts.tsx'
 import { figuresOfReport, MAX_COMPARED, type Compared } from './figures.ts'
+
+interface ComparedSimulation extends Compared {
+  readonly simulation: string
+  readonly kind: SimulationBody['kind']
+}
 
 /** The reports of simulations that were picked, side by side. */
 export function ComparedSimulations(props: { readonly ids: readonly string[] }): JSX.Element {
@@ -14,18 +20,32 @@ export function ComparedSimulations(props: { readonly ids: readonly string[] }):
   const reports = useQuery(() => ({
     queryKey: ['simulations', 'compared', props.ids.join(',')],
     enabled: props.ids.length >= 2,
-    queryFn: ({ signal }: { signal: AbortSignal }): Promise<readonly Compared[]> =>
+    queryFn: ({ signal }: { signal: AbortSignal }): Promise<readonly ComparedSimulation[]> =>
       Promise.all(
         props.ids.slice(0, MAX_COMPARED).map(async (id) => {
-          const { scenario, created_at } = await api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal)
+          const { scenario, created_at, kind } = await api.get<SimulationBody>(`/simulations/${part(id)}`, {}, signal)
           const report = await api.get<object>(`/simulations/${part(id)}/report`, {}, signal)
-          return { name: `${scenario}, ${clockTime(created_at)}`, figures: figuresOfReport(report) }
+          return { name: `${scenario}, ${clockTime(created_at)}`, simulation: id, kind, figures: figuresOfReport(report) }
         }),
       ),
   }))
   return (
     <Show when={props.ids.length >= 2}>
-      <QueryState query={reports}>{(compared) => <Comparison compared={compared()} />}</QueryState>
+      <QueryState query={reports}>
+        {(compared) => (
+          <>
+            <Comparison compared={compared()} />
+            <Show when={runsOf(compared()).length >= 2}>
+              <RunGantts runs={runsOf(compared())} />
+            </Show>
+          </>
+        )}
+      </QueryState>
     </Show>
   )
+}
+
+/** A sweep has many runs: they are compared on its own page. */
+function runsOf(compared: readonly ComparedSimulation[]): readonly DrawnRun[] {
+  return compared.filter(({ kind }) => kind === 'run').map(({ name, simulation }) => ({ name, simulation, run: null }))
 }

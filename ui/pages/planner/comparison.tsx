@@ -1,7 +1,8 @@
 /** Up to six, side by side: only what differs. */
 import { For, Show, type JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
-import { differencesOf, type Cell, type Compared } from './figures.ts'
+import { save } from '../../charts/uplot-chart.tsx'
+import { differencesCsv, differencesOf, type Cell, type Compared } from './figures.ts'
 
 /** More would not be read. */
 const MAX_ROWS = 100
@@ -16,8 +17,14 @@ export function Comparison(props: { readonly compared: readonly Compared[] }): J
         when={differences().length > 0}
         fallback={<p>In nothing: all {figures()} figures are the same, and so are the run hashes among them.</p>}
       >
-        <p class="quiet">
-          {differences().length} of {figures()} figures differ{differences().length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : ''}.
+        <p class="row">
+          <button onClick={() => save('differences.csv', new Blob([differencesCsv(props.compared)], { type: 'text/csv' }))}>
+            Save differences as CSV
+          </button>
+          <span class="quiet">
+            {differences().length} of {figures()} figures differ{differences().length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : ''}
+            .
+          </span>
         </p>
         <div class="scroll" tabindex="0" role="group" aria-label="Differences">
           <table>

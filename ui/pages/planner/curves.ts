@@ -45,7 +45,7 @@ export interface Pareto {
 }
 
 /** A percentage is beaten by another with at least its utilization and at most its starvation, and better in one of them. */
-export function paretoOf(report: SweepReportBody): Pareto {
+export function paretoOf(report: SweepReportBody, marks: readonly Mark[] = []): Pareto {
   const { x, utilization, starvation } = curvesOf(report)
   const points = x
     .flatMap((percent, i) => {
@@ -55,10 +55,14 @@ export function paretoOf(report: SweepReportBody): Pareto {
     .sort((a, b) => a.u - b.u || a.percent - b.percent)
   const isBeaten = ({ u, s }: { readonly u: number; readonly s: number }): boolean =>
     points.some((other) => other.u >= u && other.s <= s && (other.u > u || other.s < s))
+  const marksAt = (same: readonly { readonly percent: number }[]): string => {
+    const words = marks.filter(({ x: at }) => same.some(({ percent }) => percent === at)).map(({ what }) => what)
+    return words.length === 0 ? '' : ` (${words.join(', ')})`
+  }
   // Names of points at one place stand together at the first of them.
   const names = points.map((point, i) => {
     const same = points.filter(({ u, s }) => u === point.u && s === point.s)
-    return same[0] === point || i === 0 ? `${same.map(({ percent }) => percent).join(', ')} %` : ''
+    return same[0] === point || i === 0 ? `${same.map(({ percent }) => percent).join(', ')} %${marksAt(same)}` : ''
   })
   return {
     x: points.map(({ u }) => u),
@@ -70,6 +74,9 @@ export function paretoOf(report: SweepReportBody): Pareto {
 
 export interface Mark {
   readonly x: number
+  /** `knee` */
+  readonly what: string
+  /** `knee 50 %` */
   readonly name: string
   readonly colour: string
 }
@@ -81,7 +88,7 @@ export function marksOf({ recommended_percent, knee_percent }: AdviceBody, curre
     { x: recommended_percent, name: 'recommended', colour: '--good' },
     { x: knee_percent, name: 'knee', colour: '--committed' },
   ]
-  return marks.flatMap(({ x, name, colour }) => (x === null ? [] : [{ x, name: `${name} ${x} %`, colour }]))
+  return marks.flatMap(({ x, name, colour }) => (x === null ? [] : [{ x, what: name, name: `${name} ${x} %`, colour }]))
 }
 
 function percentsOf(runs: readonly SweptRunBody[]): readonly number[] {

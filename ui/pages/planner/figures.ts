@@ -48,6 +48,18 @@ export function differencesOf(compared: readonly Compared[]): readonly Differenc
     .filter(({ cells }) => cells.some((cell) => cell !== cells[0]))
 }
 
+/** All digits, a row for each figure that is not the same in all; a cell is empty where one has no such figure. */
+export function differencesCsv(compared: readonly Compared[]): string {
+  const rows = differencesOf(compared).map(({ figure, cells }) => [figure, ...cells.map((cell) => cell ?? '')])
+  return `${[['figure', ...compared.map(({ name }) => name)], ...rows].map((row) => row.map((cell) => csvCell(String(cell))).join(',')).join('\n')}\n`
+}
+
+/** As RFC 4180 has it. A name that a spreadsheet would take for a formula is told to be text. */
+function csvCell(text: string): string {
+  const safe = /^[=+@\t\r]|^-(?!\d)/.test(text) ? `'${text}` : text
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
 /** One run of a sweep. */
 export function figuresOfRun({
   metrics,

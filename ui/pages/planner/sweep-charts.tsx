@@ -16,8 +16,8 @@ export function SweepCharts(props: { readonly report: SweepReportBody }): JSX.El
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ConfigBody>('/config', {}, signal),
   }))
   const curves = createMemo(() => curvesOf(props.report))
-  const pareto = createMemo(() => paretoOf(props.report))
   const marks = createMemo(() => marksOf(props.report.advice, config.data?.default_vram_overcommit_percent ?? null))
+  const pareto = createMemo(() => paretoOf(props.report, marks()))
   return (
     <div class={styles['charts']}>
       <section class="card">

@@ -7,10 +7,11 @@ import { Advice } from './advice.tsx'
 import { Comparison } from './comparison.tsx'
 import { figuresOfRun, runsCsv } from './figures.ts'
 import { PercentTable } from './percent-table.tsx'
+import { RunGantts } from './run-gantts.tsx'
 import { runKey, RunTable } from './run-table.tsx'
 import { SweepCharts } from './sweep-charts.tsx'
 
-export function SweepResult(props: { readonly report: SweepReportBody; readonly name: string }): JSX.Element {
+export function SweepResult(props: { readonly report: SweepReportBody; readonly id: string; readonly name: string }): JSX.Element {
   const [search, setSearch] = useSearchParams<{ compare?: string }>()
   const picked = (): readonly string[] => (search.compare ?? '').split(',').filter((key) => key !== '')
   const pick = (keys: readonly string[]): void =>
@@ -37,6 +38,13 @@ export function SweepResult(props: { readonly report: SweepReportBody; readonly 
       <Show when={compared().length >= 2}>
         <Comparison
           compared={compared().map((run) => ({ name: `${run.overcommit_percent} %, seed ${run.seed}`, figures: figuresOfRun(run) }))}
+        />
+        <RunGantts
+          runs={compared().map(({ overcommit_percent, seed }) => ({
+            name: `${overcommit_percent} %, seed ${seed}`,
+            simulation: props.id,
+            run: { overcommit_percent, seed },
+          }))}
         />
       </Show>
     </>

@@ -64,7 +64,9 @@ function Report(props: { readonly simulation: SimulationBody }): JSX.Element {
       <QueryState query={report}>
         {(body) => (
           <Switch fallback={<RunResult report={body()} />}>
-            <Match when={narrowed(body())}>{(sweep) => <SweepResult report={sweep()} name={props.simulation.scenario} />}</Match>
+            <Match when={narrowed(body())}>
+              {(sweep) => <SweepResult report={sweep()} id={props.simulation.id} name={props.simulation.scenario} />}
+            </Match>
           </Switch>
         )}
       </QueryState>

@@ -2,22 +2,34 @@
 import { For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
 import type { ExerciseUnderWaySchema } from '../../../controller/api/schema/exercise.ts'
-import { clockWords } from './time.ts'
+import { clockWords } from '../../format/figures.ts'
 
 export type Action = Static<typeof ExerciseUnderWaySchema>['actions'][number]
 
-export function Actions(props: { readonly actions: readonly Action[] }): JSX.Element {
+export interface ActionsProps {
+  readonly actions: readonly Action[]
+  /** Virtual seconds: what comes later is not done yet; left out: all is done. */
+  readonly at?: number
+}
+
+export function Actions(props: ActionsProps): JSX.Element {
+  const done = (): number => props.actions.filter(({ virtual_seconds }) => virtual_seconds <= (props.at ?? Infinity)).length
   return (
     <Show when={props.actions.length > 0} fallback={<p class="quiet">Nothing was changed.</p>}>
       <ol>
         <For each={props.actions}>
-          {(action) => (
-            <li class="text">
+          {(action, index) => (
+            <li
+              class="text"
+              classList={{ quiet: index() >= done() }}
+              aria-current={props.at !== undefined && index() === done() - 1 ? 'step' : undefined}
+            >
               {clockWords(action.virtual_seconds)} <code>{`${action.method} ${action.path}`}</code>
               <Show when={action.body !== null && action.body !== undefined}>
                 {' '}
                 <code>{JSON.stringify(action.body)}</code>
               </Show>
+              <Show when={index() >= done()}> (not yet)</Show>
             </li>
           )}
         </For>

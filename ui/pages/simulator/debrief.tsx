@@ -1,15 +1,12 @@
 /** What an exercise came to: every point with its reason, and what was done beside what somebody who knows does. */
 import { useQuery } from '@tanstack/solid-query'
 import { For, Show, type JSX } from 'solid-js'
-import type { Static } from 'typebox'
-import type { DebriefSchema } from '../../../controller/api/schema/exercise.ts'
+import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { Actions } from './actions.tsx'
 import { useDrive } from './drive.ts'
 import { figuresOf } from './figures.ts'
-
-type DebriefBody = Static<typeof DebriefSchema>
+import { Replay } from './replay.tsx'
 
 export function Debrief(): JSX.Element {
   const drive = useDrive()
@@ -37,19 +34,7 @@ export function Debrief(): JSX.Element {
               <Prose text={body().explanation} />
             </p>
           </section>
-          <div class="grid">
-            <section class="card" aria-label="What you did">
-              <h2>What you did</h2>
-              <Actions actions={body().actions} />
-            </section>
-            <section class="card" aria-label="The reference">
-              <h2>What somebody who knows does</h2>
-              <Actions actions={body().reference.actions} />
-              <p class="quiet">
-                {body().reference.score.points} of {body().reference.score.of} points
-              </p>
-            </section>
-          </div>
+          <Replay body={body()} />
           <Figures body={body()} />
         </>
       )}

@@ -10,7 +10,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { Actions } from './actions.tsx'
 import { answerOf } from './answer.ts'
 import { useDrive, wordsOf } from './drive.ts'
-import { clockWords } from './time.ts'
+import { clockWords } from '../../format/figures.ts'
 
 type UnderWay = Static<typeof ExerciseUnderWaySchema>
 

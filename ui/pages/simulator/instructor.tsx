@@ -7,7 +7,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useDrive } from './drive.ts'
 import { FaultForm } from './fault-form.tsx'
-import { clockWords } from './time.ts'
+import { clockWords } from '../../format/figures.ts'
 
 type FaultList = Static<typeof FaultListSchema>
 

@@ -4,7 +4,7 @@ import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { useDrive, wordsOf } from './drive.ts'
-import { clockWords } from './time.ts'
+import { clockWords } from '../../format/figures.ts'
 import styles from './time-controls.module.css'
 
 export function Snapshots(props: { readonly view: SessionBody; readonly whyNot: string | null; readonly fork: JSX.Element }): JSX.Element {

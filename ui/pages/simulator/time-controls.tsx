@@ -5,11 +5,11 @@ import type { SessionBody } from '../../../controller/api/schema/session.ts'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
 import { part } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
-import { whole } from '../../format/figures.ts'
+import { clockWords, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { useDrive, wordsOf } from './drive.ts'
 import { Snapshots } from './snapshots.tsx'
-import { clockWords, readClock, scrubEnd, SPEEDS, speedWords, virtualInstant } from './time.ts'
+import { readClock, scrubEnd, SPEEDS, speedWords, virtualInstant } from './time.ts'
 import styles from './time-controls.module.css'
 
 export function TimeControls(): JSX.Element {

@@ -1,22 +1,11 @@
 /** Figures of the time of a session. Pure. */
 import type { SessionBody } from '../../../controller/api/schema/session.ts'
-import { UNKNOWN } from '../../format/figures.ts'
 
 export const SPEEDS = [1, 10, 60, 600, null] as const
 
 /** `×60`; null is as fast as it can. */
 export function speedWords(speed: number | null): string {
   return speed === null ? 'max' : `×${speed}`
-}
-
-/** `1:02:03`, with days before where there are any: the time since the start of a session. */
-export function clockWords(seconds: number | null): string {
-  if (seconds === null) return UNKNOWN
-  const whole = Math.floor(seconds)
-  const two = (value: number): string => String(value).padStart(2, '0')
-  const days = Math.floor(whole / 86_400)
-  const text = `${Math.floor(whole / 3_600) % 24}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`
-  return days === 0 ? text : `${days} d ${text}`
 }
 
 /** How far the scrubber goes: to the end; without one, always beyond what was reached. */

@@ -1,0 +1,135 @@
+/**
+ * Who was on which GPU when, and where his bytes were: bars for a Gantt chart. Reading changes nothing that decides, so that a run that is looked at has the
+ * digest of one that is not.
+ */
+import type { DurationMs } from '../../protocol/units.ts'
+import type { Event } from '../../controller/domain/event.ts'
+import type { Residency } from '../../controller/domain/task.ts'
+import type { RunResidency, RunResidencyKind } from '../../controller/ports/simulation.ts'
+import { idOfNode } from '../scenario/node-id.ts'
+import type { World } from '../world.ts'
+
+/** GPUs of the first nodes of the scenario: more rows would not be read. */
+const MAX_GPUS = 32
+/** When so many bars are there, the rest of the run is left out, and that is said. */
+const MAX_BARS = 4_000
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer V)[] ? V[] : T[K] }
+type Bars = Mutable<RunResidency['bars']>
+
+interface Stay {
+  readonly name: string
+  /** Rows. */
+  readonly gpus: readonly number[]
+  kind: RunResidencyKind
+  sinceMs: DurationMs
+}
+
+export class ResidencyRecorder {
+  readonly #world: World
+  /** By node id: the row of its GPU 0, and how many rows it has. */
+  readonly #rows = new Map<string, { readonly first: number; readonly count: number }>()
+  readonly #gpus: string[] = []
+  readonly #stays = new Map<string, Stay>()
+  readonly #tasks = new Map<string, number>()
+  readonly #bars: Bars = { gpu: [], task: [], kind: [], fromMs: [], toMs: [] }
+  #cutAtMs: DurationMs | null = null
+
+  /** Of a world that has just started: those who are placed already are there from now on. */
+  constructor(world: World) {
+    this.#world = world
+    for (const { id, name, gpus } of nodesOf(world)) {
+      const count = Math.min(gpus, MAX_GPUS - this.#gpus.length)
+      if (count <= 0) break
+      this.#rows.set(id, { first: this.#gpus.length, count })
+      for (let index = 0; index < count; index++) this.#gpus.push(`${name} / ${index}`)
+    }
+    for (const task of world.controller.views.placedTasks()) {
+      const { placement } = task
+      if (placement === null) continue
+      this.#enter(
+        task.spec.id,
+        placement.node.id,
+        placement.gpus.map(({ index }) => index),
+        KINDS[placement.residency],
+      )
+    }
+    world.listen((events) => events.forEach((event) => this.#saw(event)))
+  }
+
+  /** The run is over. */
+  finish(): RunResidency {
+    for (const stay of this.#stays.values()) this.#close(stay)
+    this.#stays.clear()
+    return {
+      gpus: this.#gpus,
+      gpuCount: nodesOf(this.#world).reduce((sum, { gpus }) => sum + gpus, 0),
+      endMs: this.#world.nowMs,
+      cutAtMs: this.#cutAtMs,
+      tasks: [...this.#tasks.keys()],
+      bars: this.#bars,
+    }
+  }
+
+  #saw({ kind, taskId, nodeId, data }: Event): void {
+    if (taskId === null) return
+    if (kind === 'task_placed') this.#enter(taskId, nodeId ?? '', data['gpus'] as readonly number[], 'moving')
+    if (kind === 'task_started') this.#turn(taskId, 'resident')
+    if (kind === 'task_residency') this.#turn(taskId, KINDS[data['residency'] as Residency])
+    if (kind === 'task_returned' || kind === 'task_finished') this.#leave(taskId)
+  }
+
+  #enter(taskId: string, nodeId: string, gpus: readonly number[], kind: RunResidencyKind): void {
+    this.#leave(taskId)
+    const rows = this.#rows.get(nodeId)
+    if (rows === undefined) return
+    const shown = gpus.filter((index) => index < rows.count).map((index) => rows.first + index)
+    const name = this.#world.controller.views.openTask(taskId)?.spec.name ?? taskId
+    if (shown.length > 0) this.#stays.set(taskId, { name, gpus: shown, kind, sinceMs: this.#world.nowMs })
+  }
+
+  #turn(taskId: string, kind: RunResidencyKind): void {
+    const stay = this.#stays.get(taskId)
+    if (stay === undefined || stay.kind === kind) return
+    this.#close(stay)
+    stay.kind = kind
+    stay.sinceMs = this.#world.nowMs
+  }
+
+  #leave(taskId: string): void {
+    const stay = this.#stays.get(taskId)
+    if (stay === undefined) return
+    this.#close(stay)
+    this.#stays.delete(taskId)
+  }
+
+  #close({ name, gpus, kind, sinceMs }: Stay): void {
+    const { nowMs } = this.#world
+    if (this.#cutAtMs !== null || nowMs <= sinceMs) return
+    if (this.#bars.gpu.length + gpus.length > MAX_BARS) {
+      this.#cutAtMs = sinceMs
+      return
+    }
+    const task = this.#tasks.get(name) ?? this.#tasks.size
+    this.#tasks.set(name, task)
+    for (const gpu of gpus) {
+      this.#bars.gpu.push(gpu)
+      this.#bars.task.push(task)
+      this.#bars.kind.push(kind)
+      this.#bars.fromMs.push(sinceMs)
+      this.#bars.toMs.push(nowMs)
+    }
+  }
+}
+
+function nodesOf({ plan }: World): readonly { readonly id: string; readonly name: string; readonly gpus: number }[] {
+  return plan.nodes.map((node) => ({ id: idOfNode(node), name: node.name, gpus: node.gpuCount }))
+}
+
+const KINDS: Readonly<Record<Residency, RunResidencyKind>> = {
+  none: 'moving',
+  resident: 'resident',
+  swapping_out: 'moving',
+  swapped_out: 'out',
+  swapping_in: 'moving',
+}

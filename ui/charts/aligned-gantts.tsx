@@ -1,0 +1,92 @@
+/** Who was on which GPU in several runs, one below the other on one time axis: an instant that is pointed at in one is pointed at in all. */
+import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
+import type { RunResidencyBody } from '../../controller/api/schema/simulation.ts'
+import { clockWords, seconds } from '../format/figures.ts'
+import { GanttChart, type BarWords, type GanttCursor } from './gantt-chart.tsx'
+import { runBars, standingAt } from './run-bars.ts'
+
+export interface AlignedRun {
+  readonly name: string
+  readonly residency: RunResidencyBody
+  /** Virtual seconds at which something was done. */
+  readonly marks?: readonly number[]
+}
+
+export interface AlignedGanttsProps {
+  readonly runs: readonly AlignedRun[]
+  /** In milliseconds since the start; left out: the pointer moves it. */
+  readonly cursor?: GanttCursor
+  /** Where the time axis begins; left out: at the start of the runs. */
+  readonly fromSeconds?: number
+}
+
+const KINDS: readonly BarWords[] = [
+  { kind: 'active', words: 'in VRAM' },
+  { kind: 'moving', words: 'starting or moving' },
+  { kind: 'out', words: 'swapped out' },
+]
+const SHOWN = [2, 4, 8, 32] as const
+
+export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
+  const id = createUniqueId()
+  const [pointed, setPointed] = createSignal<number | null>(null)
+  const [shown, setShown] = createSignal(4)
+  const cursor = (): GanttCursor => props.cursor ?? { at: pointed(), onMove: setPointed }
+  const from = (): number => (props.fromSeconds ?? 0) * 1000
+  const to = (): number => Math.max(1, ...props.runs.map(({ residency }) => residency.ends_seconds)) * 1000
+  const gpus = (): number => Math.max(0, ...props.runs.map(({ residency }) => residency.gpus.length))
+  const at = (): number | null => cursor().at
+  return (
+    <div class="stack">
+      <div class="row">
+        <Show when={gpus() > SHOWN[0]}>
+          <label for={id}>GPUs shown</label>
+          <select id={id} value={String(shown())} onChange={(event) => setShown(Number(event.currentTarget.value))}>
+            <For each={SHOWN.filter((count, index) => index === 0 || (SHOWN[index - 1] ?? 0) < gpus())}>
+              {(count) => (
+                <option value={String(count)} selected={count === shown()}>
+                  {count < gpus() ? `the first ${count}` : `all ${gpus()}`}
+                </option>
+              )}
+            </For>
+          </select>
+        </Show>
+        <span class="quiet" data-testid="instant">
+          {at() === null ? 'Point at an instant to see all runs there.' : `At ${clockWords((at() ?? 0) / 1000)} of virtual time`}
+        </span>
+      </div>
+      <For each={props.runs}>
+        {(run) => (
+          <div>
+            <GanttChart
+              name={run.name}
+              rows={run.residency.gpus.slice(0, shown())}
+              bars={runBars(run.residency, shown()).filter((bar) => bar.to > from())}
+              from={from()}
+              to={to()}
+              textOf={(bar) => bar.task}
+              timeOf={(each) => clockWords(each / 1000)}
+              kinds={KINDS}
+              cursor={cursor()}
+              {...(run.marks === undefined ? {} : { marks: run.marks.map((each) => each * 1000) })}
+            />
+            <p class="quiet">
+              <Show when={at() !== null}>{standingWords(run, (at() ?? 0) / 1000)}</Show>
+              <Show when={run.residency.cut_at_seconds !== null}>
+                {' '}
+                There were too many bars: from {clockWords(run.residency.cut_at_seconds)} on they are left out.
+              </Show>
+            </p>
+          </div>
+        )}
+      </For>
+    </div>
+  )
+}
+
+function standingWords({ residency }: AlignedRun, at: number): string {
+  if (at > residency.ends_seconds) return `It was over after ${seconds(residency.ends_seconds)}.`
+  const { resident, moving, out } = standingAt(residency, at)
+  const where = residency.gpus.length < residency.gpu_count ? ` on the first ${residency.gpus.length} GPUs` : ''
+  return `Then${where}: ${resident} in VRAM, ${moving} starting or moving, ${out} swapped out.`
+}

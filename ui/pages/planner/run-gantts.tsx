@@ -1,0 +1,37 @@
+/** The runs that are compared, aligned: who was on which GPU when. */
+import { useQuery } from '@tanstack/solid-query'
+import type { JSX } from 'solid-js'
+import type { RunResidencyBody } from '../../../controller/api/schema/simulation.ts'
+import { part } from '../../api/client.ts'
+import { AlignedGantts } from '../../charts/aligned-gantts.tsx'
+import { QueryState } from '../../components/query-state.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+
+export interface DrawnRun {
+  readonly name: string
+  readonly simulation: string
+  /** Which run of a sweep; null: the simulation is one run. */
+  readonly run: { readonly overcommit_percent: number; readonly seed: number } | null
+}
+
+export function RunGantts(props: { readonly runs: readonly DrawnRun[] }): JSX.Element {
+  const { api } = useCluster()
+  const residencies = useQuery(() => ({
+    queryKey: ['simulations', 'residency', JSON.stringify(props.runs)],
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      Promise.all(
+        props.runs.map(async ({ name, simulation, run }) => ({
+          name,
+          residency: await api.get<RunResidencyBody>(`/simulations/${part(simulation)}/residency`, { ...run }, signal),
+        })),
+      ),
+    staleTime: Infinity,
+    retry: false,
+  }))
+  return (
+    <section class="card" aria-label="Who was where">
+      <h2>Who was on which GPU when</h2>
+      <QueryState query={residencies}>{(runs) => <AlignedGantts runs={runs()} />}</QueryState>
+    </section>
+  )
+}

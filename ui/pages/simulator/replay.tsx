@@ -1,0 +1,151 @@
+/** What was done and what somebody who knows did, in time: both clusters at the same instant, moved by hand or played. */
+import { createMemo, createSignal, createUniqueId, For, onCleanup, type JSX } from 'solid-js'
+import type { DebriefBody } from '../../../controller/api/schema/exercise.ts'
+import { AlignedGantts, type AlignedRun } from '../../charts/aligned-gantts.tsx'
+import { valueAt } from '../../charts/run-bars.ts'
+import { clockWords, percent, whole } from '../../format/figures.ts'
+import { Actions } from './actions.tsx'
+import styles from './simulator.module.css'
+
+/** All of it takes so long to play. */
+const PLAYED_IN_MS = 30_000
+const FRAME_MS = 100
+
+type Side = DebriefBody['reference']
+
+const FIGURES: readonly (readonly [series: string, name: string, format: (value: number | null) => string])[] = [
+  ['tasks_pending', 'Tasks that wait for a place', whole],
+  ['tasks_placed', 'Tasks that have one', whole],
+  ['utilization_percent', 'Utilization', percent],
+  ['starvation_percent', 'Starvation', percent],
+  ['swap_outs', 'Swap-outs in this interval', whole],
+]
+
+export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
+  const id = createUniqueId()
+  const from = (): number => props.body.begins_at_seconds
+  const to = (): number => Math.max(props.body.replay.residency.ends_seconds, props.body.reference.replay.residency.ends_seconds)
+  const [at, setAt] = createSignal(from())
+  const [isPlaying, setPlaying] = createSignal(false)
+  let timer: ReturnType<typeof setInterval> | undefined
+  const pause = (): void => {
+    clearInterval(timer)
+    setPlaying(false)
+  }
+  onCleanup(pause)
+  const step = (): void => {
+    setAt(Math.min(to(), at() + ((to() - from()) * FRAME_MS) / PLAYED_IN_MS))
+    if (at() >= to()) pause()
+  }
+  const play = (): void => {
+    if (at() >= to()) setAt(from())
+    setPlaying(true)
+    timer = setInterval(() => step(), FRAME_MS)
+  }
+  const goTo = (seconds: number): void => {
+    pause()
+    setAt(Math.min(to(), Math.max(from(), seconds)))
+  }
+  const instants = createMemo(() =>
+    [...new Set([...props.body.actions, ...props.body.reference.actions].map(({ virtual_seconds }) => virtual_seconds))].sort(
+      (a, b) => a - b,
+    ),
+  )
+  const before = (): number | undefined => beforeAndAfter(instants(), at())[0]
+  const after = (): number | undefined => beforeAndAfter(instants(), at())[1]
+  const sides = (): readonly (readonly [name: string, side: Side])[] => [
+    ['Yours', props.body],
+    ['The reference', props.body.reference],
+  ]
+  const runs = createMemo((): readonly AlignedRun[] =>
+    sides().map(([name, { replay, actions }]) => ({
+      name,
+      residency: replay.residency,
+      marks: actions.map(({ virtual_seconds }) => virtual_seconds),
+    })),
+  )
+  return (
+    <section class="card stack" aria-label="Replay">
+      <h2>Both runs in time</h2>
+      <div class="row">
+        <button class="primary" onClick={() => (isPlaying() ? pause() : play())}>
+          {isPlaying() ? 'Pause' : 'Play'}
+        </button>
+        <button disabled={before() === undefined} onClick={() => goTo(before() ?? from())}>
+          Action before
+        </button>
+        <button disabled={after() === undefined} onClick={() => goTo(after() ?? to())}>
+          Next action
+        </button>
+        <label for={id}>Instant</label>
+        <input
+          id={id}
+          class={styles['range'] ?? ''}
+          type="range"
+          min={from()}
+          max={to()}
+          step="1"
+          value={at()}
+          aria-valuetext={clockWords(at())}
+          onInput={(event) => goTo(Number(event.currentTarget.value))}
+        />
+        <strong class={styles['clock'] ?? ''}>{clockWords(at())}</strong>
+      </div>
+      <p class="quiet">Blue lines are actions. Until {clockWords(from())} both runs are the same.</p>
+      <AlignedGantts
+        runs={runs()}
+        fromSeconds={from()}
+        cursor={{ at: at() * 1000, onMove: (each) => goTo((each ?? 0) / 1000), isHeld: true }}
+      />
+      <div class="scroll" tabindex="0" role="group" aria-label="At this instant">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">At {clockWords(at())}</th>
+              <For each={sides()}>
+                {([name]) => (
+                  <th scope="col" class="number">
+                    {name}
+                  </th>
+                )}
+              </For>
+            </tr>
+          </thead>
+          <tbody>
+            <For each={FIGURES}>
+              {([series, name, format]) => (
+                <tr>
+                  <td>{name}</td>
+                  <For each={sides()}>{([, side]) => <td class="number">{format(figureAt(side, series, at()))}</td>}</For>
+                </tr>
+              )}
+            </For>
+          </tbody>
+        </table>
+      </div>
+      <div class="grid">
+        <section aria-label="What you did">
+          <h3>What you did</h3>
+          <Actions actions={props.body.actions} at={at()} />
+        </section>
+        <section aria-label="The reference">
+          <h3>What somebody who knows does</h3>
+          <Actions actions={props.body.reference.actions} at={at()} />
+          <p class="quiet">
+            {props.body.reference.score.points} of {props.body.reference.score.of} points
+          </p>
+        </section>
+      </div>
+    </section>
+  )
+}
+
+/** @param rising instants */
+function beforeAndAfter(rising: readonly number[], at: number): readonly [number | undefined, number | undefined] {
+  return [rising.findLast((each) => each < at), rising.find((each) => each > at)]
+}
+
+function figureAt({ replay }: Side, name: string, at: number): number | null {
+  const { x, series } = replay.series
+  return valueAt(x, series.find((each) => each.name === name)?.values ?? [], at)
+}
