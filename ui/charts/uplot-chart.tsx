@@ -256,16 +256,20 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
     ],
     series: [
       {},
-      ...props.lines.map(({ name, colour, isDashed, isStacked }) => ({
+      ...props.lines.map(({ name, colour, isDashed, isStacked }, index) => ({
         label: name,
         stroke: colourOf(colour),
         width: 1.5,
         spanGaps: false,
         points: { show: false },
         ...(isDashed === true ? { dash: [6, 4] } : {}),
-        ...(isStacked === true ? { fill: `${colourOf(colour)}30` } : {}),
+        // The lowest of a stack is filled to the axis; those above it, to the one below.
+        ...(isStacked !== true && props.lines[index + 1]?.isStacked === true ? { fill: `${colourOf(colour)}40` } : {}),
       })),
     ],
+    bands: props.lines.flatMap(({ colour, isStacked }, index) =>
+      isStacked === true ? [{ series: [index + 1, index] as [number, number], fill: `${colourOf(colour)}40` }] : [],
+    ),
     hooks: {
       setCursor: [(plot) => setAt(plot.cursor.idx ?? null)],
       setSelect: [

@@ -120,11 +120,11 @@ function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }
           </span>
         )}
       </Show>
-      <A href={path('/glossary')} title="Glossary">
-        ?
+      <A href={path('/glossary')} title="What the words and keys mean">
+        Help
       </A>
       <button onClick={nextTheme} title="Theme: as the system has it, light, dark">
-        {theme() === 'system' ? 'Auto' : theme() === 'light' ? 'Light' : 'Dark'}
+        Theme: {theme() === 'system' ? 'auto' : theme()}
       </button>
     </header>
   )

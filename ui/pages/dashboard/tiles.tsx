@@ -14,62 +14,71 @@ export function Tiles(): JSX.Element {
   const starvation = () => summary()?.starvation_percent ?? null
   const gpus = () => summary()?.gpus
   return (
-    <div class={`grid ${styles['tiles']}`} data-revision={summary()?.revision}>
-      <Tile
-        name="GPUs up"
-        value={gpus() === undefined ? UNKNOWN : `${whole(gpus()?.up)} of ${whole(gpus()?.total)}`}
-        note={summary() === null ? null : `${whole(summary()?.nodes.up)} of ${whole(summary()?.nodes.total)} nodes`}
-        help={HELPS.gpus}
-      />
-      <Tile
-        name="Utilization"
-        value={percent(summary()?.utilization_percent)}
-        note={summary()?.utilization_unknown_because ?? null}
-        help={HELPS.utilization}
-      />
-      <Tile
-        name="Starvation"
-        value={percent(starvation()?.total)}
-        note={
-          summary()?.starvation_unknown_because ??
-          (summary()?.starvation_compute_is_estimate === true ? 'The compute part is an estimate.' : null)
-        }
-        help={HELPS.starvation}
-      >
-        <Show when={starvation()}>
-          {(parts) => (
-            <p class={styles['parts']}>
-              <For each={PARTS}>
-                {(part) => (
-                  <span>
-                    <i class={styles[part]} /> {part} {percent(parts()[part])}
-                  </span>
-                )}
-              </For>
-            </p>
-          )}
-        </Show>
-      </Tile>
-      <Tile
-        name="Queue"
-        value={whole(summary()?.tasks.by_list.pending)}
-        note={summary() === null ? null : `${whole(summary()?.tasks.by_list.running)} running`}
-        help={HELPS.queue}
-      />
-      <Tile name="Physical VRAM" value={mib(vram()?.physical_mib)} help={HELPS.physical} />
-      <Tile name="Used VRAM" value={mib(vram()?.used_mib)} help={HELPS.used} />
-      <Tile name="Allocated VRAM" value={mib(vram()?.committed_mib)} help={HELPS.allocated} />
-      <Tile
-        name="Schedulable VRAM"
-        value={mib(vram()?.effective_schedulable_mib)}
-        note={
-          summary() === null
-            ? null
-            : `overcommit ${summary()?.overcommit.default_percent} %, ${summary()?.overcommit.nodes_with_override} nodes override it`
-        }
-        help={HELPS.schedulable}
-      />
-      <Tile name="Swapped out" value={mib(vram()?.swapped_mib)} help={HELPS.swapped} />
+    <div class={styles['tiles']} data-revision={summary()?.revision}>
+      <div class={styles['few']}>
+        <Tile
+          name="GPUs up"
+          value={gpus() === undefined ? UNKNOWN : `${whole(gpus()?.up)} of ${whole(gpus()?.total)}`}
+          note={summary() === null ? null : `${whole(summary()?.nodes.up)} of ${whole(summary()?.nodes.total)} nodes`}
+          help={HELPS.gpus}
+        />
+        <Tile
+          name="Utilization"
+          value={percent(summary()?.utilization_percent)}
+          note={summary()?.utilization_unknown_because ?? null}
+          help={HELPS.utilization}
+        />
+        <Tile
+          name="Starvation"
+          value={percent(starvation()?.total)}
+          note={
+            summary()?.starvation_unknown_because ??
+            (summary()?.starvation_compute_is_estimate === true ? 'The compute part is an estimate.' : null)
+          }
+          help={HELPS.starvation}
+        >
+          <Show when={starvation()}>
+            {(parts) => (
+              <p class={styles['parts']}>
+                <For each={PARTS}>
+                  {(part) => (
+                    <span>
+                      <i class={styles[part]} /> {part} {percent(parts()[part])}
+                    </span>
+                  )}
+                </For>
+              </p>
+            )}
+          </Show>
+        </Tile>
+        <Tile
+          name="Queue"
+          value={whole(summary()?.tasks.by_list.pending)}
+          note={summary() === null ? null : `${whole(summary()?.tasks.by_list.running)} running`}
+          help={HELPS.queue}
+        />
+      </div>
+      <div class={styles['many']}>
+        <Tile name="Physical VRAM" value={mib(vram()?.physical_mib)} help={HELPS.physical} />
+        <Tile name="Used VRAM" value={mib(vram()?.used_mib)} help={HELPS.used} />
+        <Tile name="Allocated VRAM" value={mib(vram()?.committed_mib)} help={HELPS.allocated} />
+        <Tile
+          name="Schedulable VRAM"
+          value={mib(vram()?.effective_schedulable_mib)}
+          note={
+            summary() === null
+              ? null
+              : `overcommit ${summary()?.overcommit.default_percent} %, ${overriding(summary()?.overcommit.nodes_with_override ?? 0)}`
+          }
+          help={HELPS.schedulable}
+        />
+        <Tile name="Swapped out" value={mib(vram()?.swapped_mib)} help={HELPS.swapped} />
+      </div>
     </div>
   )
+}
+
+function overriding(nodes: number): string {
+  if (nodes === 0) return 'no node overrides it'
+  return nodes === 1 ? '1 node overrides it' : `${whole(nodes)} nodes override it`
 }

@@ -1,8 +1,9 @@
 /** What happened, newest first: who, what, why. New ones wait behind a button, so that no row moves under the pointer. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createMemo, createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
+import type { NodePage } from '../../../controller/api/schema/node.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
@@ -28,6 +29,12 @@ export default function Events(): JSX.Element {
         signal,
       ),
   }))
+  const nodes = useQuery(() => ({
+    queryKey: ['nodes', 'names'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { limit: 200 }, signal),
+    staleTime: 60_000,
+  }))
+  const nodeNames = createMemo(() => new Map((nodes.data?.items ?? []).map(({ node_id, name }) => [node_id, name])))
   const showNews = (): void => {
     setNews(0)
     if (text('before') === '') void events.refetch()
@@ -83,7 +90,7 @@ export default function Events(): JSX.Element {
                   </tr>
                 </thead>
                 <tbody>
-                  <For each={page().items}>{(event) => <Row event={event} />}</For>
+                  <For each={page().items}>{(event) => <Row event={event} nodeNames={nodeNames()} />}</For>
                 </tbody>
               </table>
             </div>
@@ -102,7 +109,7 @@ export default function Events(): JSX.Element {
   )
 }
 
-function Row(props: { readonly event: EventBody }): JSX.Element {
+function Row(props: { readonly event: EventBody; readonly nodeNames: ReadonlyMap<string, string> }): JSX.Element {
   const path = usePath()
   return (
     <tr id={`event-${props.event.seq}`}>
@@ -110,11 +117,20 @@ function Row(props: { readonly event: EventBody }): JSX.Element {
       <td>{clockTime(props.event.at)}</td>
       <td>{eventWords(props.event.kind)}</td>
       <td class="text">
-        <Show when={props.event.task_id}>{(id) => <A href={path(`/tasks/${part(id())}`)}>{id()}</A>}</Show>
+        <Show when={props.event.task_id}>
+          {(id) => (
+            <A href={path(`/tasks/${part(id())}`)} title={`Task ${id()}`}>
+              {shortId(id())}
+            </A>
+          )}
+        </Show>
         <Show when={props.event.node_id}>
           {(id) => (
             <div>
-              <A href={path(`/nodes/${part(id())}`)}>{id()}</A>
+              on{' '}
+              <A href={path(`/nodes/${part(id())}`)} title={`Node ${id()}`}>
+                {props.nodeNames.get(id()) ?? shortId(id())}
+              </A>
             </div>
           )}
         </Show>
@@ -127,4 +143,9 @@ function Row(props: { readonly event: EventBody }): JSX.Element {
       <td class="text quiet">{factsOf(props.event.data)}</td>
     </tr>
   )
+}
+
+/** What a UUID begins with tells it from others well enough to be read; the title has all of it. Names chosen by people stay whole. */
+function shortId(id: string): string {
+  return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(id) ? id.slice(0, 8) : id
 }

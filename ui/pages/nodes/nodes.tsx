@@ -34,7 +34,7 @@ function LastSeen(props: { readonly at: NodeBody['last_seen_at'] }): JSX.Element
 const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'Name', cell: (row) => <Name row={row} /> },
   { name: 'Status', cell: (row) => <span class={row().status === 'up' ? '' : 'bad'}>{statusWords(row())}</span> },
-  { name: 'GPUs', cell: (row) => <span class="text">{gpuModels(row())}</span> },
+  { name: 'GPUs', cell: (row) => <span class="text nowrap">{gpuModels(row())}</span> },
   {
     name: 'VRAM',
     help: 'Bars: allocated, in it used. Lines: physical, and dashed schedulable',

@@ -1,5 +1,5 @@
 import { For, Show, type JSX } from 'solid-js'
-import { rangeOf, shown, textOf, type FieldInfo, type FieldValue } from './fields.ts'
+import { rangeOf, shown, textOf, titleOf, type FieldInfo, type FieldValue } from './fields.ts'
 import styles from './settings.module.css'
 
 export interface FieldProps {
@@ -16,7 +16,15 @@ export function Field(props: FieldProps): JSX.Element {
   const described = () => `${id()}-help ${id()}-problem`
   return (
     <div class={styles['field']}>
-      <label for={id()}>{props.field.name}</label>
+      <label for={id()}>
+        <Show when={titleOf(props.field.name)} fallback={<code>{props.field.name}</code>}>
+          {(title) => (
+            <>
+              {title()} <code class="quiet">{props.field.name}</code>
+            </>
+          )}
+        </Show>
+      </label>
       <div class="row">
         <Show
           when={props.field.choices}
@@ -62,8 +70,12 @@ export function Field(props: FieldProps): JSX.Element {
         {props.problem}
       </p>
       <p id={`${id()}-help`} class="quiet">
-        {props.field.meaning}. {rangeOf(props.field)}; default {shown(props.field.byDefault)}.
+        {props.field.meaning}. {capitalised(rangeOf(props.field))}; default {shown(props.field.byDefault)}.
       </p>
     </div>
   )
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -1,4 +1,4 @@
-/** The fields of the configuration as the interface describes them (/openapi.json): nothing of them is retyped here. Pure. */
+/** The fields of the configuration as the interface describes them (/openapi.json): their ranges, defaults and meanings are not retyped here. Pure. */
 import type { ConfigBody } from '../../../controller/api/schema/config.ts'
 
 export type FieldName = Exclude<keyof ConfigBody, 'source' | 'revision'>
@@ -49,6 +49,26 @@ export function rangeOf({ choices, min, max, isNullable }: FieldInfo): string {
   return choices === null
     ? `a whole number from ${min} to ${max}${isNullable ? ', or empty for none' : ''}`
     : `one of ${choices.join(', ')}`
+}
+
+/** What it is called by people; null: by its name in the interface alone. */
+export function titleOf(name: FieldName): string | null {
+  return (TITLES as Readonly<Record<string, string>>)[name] ?? null
+}
+
+const TITLES: Readonly<Partial<Record<FieldName, string>>> = {
+  default_vram_overcommit_percent: 'Overcommit of VRAM, percent',
+  safety_reserve_mib: 'Reserve on every GPU, MiB',
+  idle_swap_out_seconds: 'Idle before it may be swapped out, seconds',
+  max_residency_seconds: 'Longest stay in VRAM while others wait, seconds',
+  swap_in_aging_seconds: 'Waiting swap-in ranks with P0 after, seconds',
+  swap_in_probe_seconds: 'Bring back to look whether it works, every so many seconds',
+  reservation_after_seconds: 'Head of the queue reserves GPUs after, seconds',
+  queue_aging_seconds: 'Lifted by one priority class every, seconds',
+  placement_strategy: 'How GPUs are filled',
+  max_tasks_per_gpu: 'Tasks on one GPU at most',
+  heartbeat_seconds: 'GPU servers report every, seconds',
+  run_lease_seconds: 'Tasks run on without the controller for, seconds',
 }
 
 export type Read = { readonly ok: true; readonly value: FieldValue } | { readonly ok: false; readonly why: string }

@@ -61,8 +61,9 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
       <h3 class="text">{props.exercise.title}</h3>
       <p class="text">{props.exercise.task}</p>
       <p class="quiet">
-        {props.exercise.questions.length} questions, {props.exercise.objectives.length} objectives, {props.exercise.points} points;{' '}
-        {seconds(props.exercise.ends_at_seconds - props.exercise.begins_at_seconds)} of virtual time
+        {counted(props.exercise.questions.length, 'question')}
+        {counted(props.exercise.objectives.length, 'objective')}
+        {props.exercise.points} points; {seconds(props.exercise.ends_at_seconds - props.exercise.begins_at_seconds)} of virtual time
       </p>
       <ActionButton whyNot={isBusy() ? 'It is being opened.' : session.whyNot('submitter')} onClick={() => void start()}>
         Start
@@ -76,4 +77,9 @@ function Card(props: { readonly exercise: Exercise }): JSX.Element {
       </Show>
     </article>
   )
+}
+
+/** `2 questions, `; nothing of none. */
+function counted(count: number, what: string): string {
+  return count === 0 ? '' : `${count} ${what}${count === 1 ? '' : 's'}, `
 }

@@ -46,8 +46,8 @@ export const TASK_COLUMNS: readonly Column<TaskBody>[] = [
   { name: 'Residency', help: 'Where its bytes are: — while it is on no GPU', cell: (row) => <>{residencyWords(row())}</> },
   { name: 'Node:GPU', cell: (row) => <Where task={row()} /> },
   { name: 'VRAM asked', help: 'On each GPU', isNumber: true, cell: (row) => <>{askedWords(row())}</> },
-  { name: 'used', help: 'Held in VRAM on each GPU now', isNumber: true, cell: (row) => <>{mib(usedMib(row()))}</> },
-  { name: 'noswap', isNumber: true, cell: (row) => <>{row().noswap}</> },
+  { name: 'VRAM used', help: 'Held in VRAM on each GPU now', isNumber: true, cell: (row) => <>{mib(usedMib(row()))}</> },
+  { name: 'noswap', help: 'Whether it may never leave VRAM', cell: (row) => <>{row().noswap === 1 ? 'yes' : 'no'}</> },
   { name: 'Priority', isNumber: true, cell: (row) => <>P{row().priority}</> },
   { name: 'Idle', help: 'Since its last GPU use', isNumber: true, cell: (row) => <Idle row={row()} /> },
   {
