@@ -22,7 +22,7 @@ const ALLOWED =
 
 async function writeText(text: string): Promise<void> {
   await page.goto(`${ui.url}/planner?source=text&percents=0..100:50&seeds=1..3&keep=${encodeURIComponent(OBJECTIVE)}`)
-  await page.getByLabel('Scenario as YAML or JSON').fill(text)
+  await page.getByLabel('Scenario, YAML or JSON').fill(text)
 }
 
 async function run(): Promise<void> {
@@ -67,6 +67,27 @@ function recommendedFrom(table: readonly Row[]): number | null {
   return best?.percent ?? null
 }
 
+/** Two Gantt charts on one axis: an instant that is pointed at in one is that of both. */
+async function expectAligned(): Promise<void> {
+  const where = page.getByRole('region', { name: 'Who was where' })
+  const charts = where.getByRole('group', { name: /: arrow keys choose a bar$/ })
+  await expect.poll(() => charts.count()).toBe(2)
+  const axes = await where
+    .locator('figure')
+    .evaluateAll((all) => all.map((each) => /\d+:\d\d:\d\d\s*\d+:\d\d:\d\d/.exec(each.innerText)?.[0]))
+  expect(new Set(axes).size).toBe(1)
+  await charts.nth(0).press('ArrowRight')
+  await charts.nth(0).press('ArrowRight')
+  await where.getByText(/^At \d+:\d\d:\d\d of virtual time$/).waitFor()
+  const standing = where.getByText(/^Then: \d+ in VRAM, \d+ starting or moving, \d+ swapped out\.$/)
+  await expect.poll(() => standing.count()).toBe(2)
+  const lines = await charts.evaluateAll((all) =>
+    all.map((each) => [...each.querySelectorAll('span')].map((line) => line.style.left).join()),
+  )
+  expect(lines[0]).toMatch(/%$/)
+  expect(lines[1]).toBe(lines[0])
+}
+
 describe.skipIf(CHROMIUM === null)('the planner', () => {
   beforeAll(async () => {
     watched = await ui.browser.page()
@@ -86,6 +107,20 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     expect(
       await page.evaluate('document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)'),
     ).toContain('-1')
+    // In the form beside it the value is put right, and the rest of the text stays.
+    const form = page.getByRole('region', { name: 'Scenario as a form' })
+    await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').fill('40960')
+    await form.getByLabel('Seed').fill('7')
+    await page.getByText('It is right.').waitFor()
+    const area = page.getByLabel('Scenario, YAML or JSON')
+    const edited = await area.inputValue()
+    const lines = scenario.split('\n')
+    expect(edited.split('\n').filter((line) => !lines.includes(line))).toEqual(['seed: 7'])
+    await area.fill(edited.replace('vram_mib: 40960', 'vram_mib: 20Gi'))
+    await expect.poll(() => form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').inputValue()).toBe('20Gi')
+    await area.fill('scenario: [')
+    await form.getByText('The form comes back when the text can be read').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
   })
 
   test('recommends what its own table says, the same hashes twice, and proposes without writing', { timeout: 120_000 }, async () => {
@@ -113,6 +148,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await page.getByLabel('Compare 0 %, seed 1').check()
     await page.getByLabel('Compare 0 %, seed 2').check()
     await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'digest' }).waitFor()
+    await expectAligned()
 
     const before = await getJson<object>(`${ui.served.url}/api/v1/config`)
     await page.getByRole('link', { name: `Propose ${recommended} %` }).click()

@@ -1,7 +1,8 @@
 /** Settings in a browser: what is refused never leaves the page, every change is a plan first, and two people see each other. */
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import type { ChangeForecastBody } from '../../controller/api/schema/twin.ts'
+import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson, putJson, serve } from '../support/served.ts'
@@ -98,6 +99,57 @@ describe.skipIf(CHROMIUM === null)('settings', () => {
     await second.page.getByRole('button', { name: 'Apply' }).click()
     await expect.poll(percentNow).toBe(80)
     for (const { page } of [first, second]) await page.context().close()
+  })
+})
+
+/** As the twin answers: how the figures go with the settings as they are and as they would be. */
+function forecastOf(intervals: number): ChangeForecastBody {
+  const column = (value: number): (number | null)[] => Array.from({ length: intervals }, (_, at) => (at === 0 ? null : value + at))
+  const course = (before: number, after: number) => ({
+    before: { p10: column(before - 1), p50: column(before), p90: column(before + 1) },
+    after: { p10: column(after - 1), p50: column(after), p90: column(after + 1) },
+  })
+  return {
+    at: '2026-01-02T03:04:05.000Z',
+    horizon_seconds: intervals * 600,
+    runs: 8,
+    assumes: ['tasks come as in the last day'],
+    queue_wait_s: null,
+    starvation_percent: null,
+    utilization_percent: null,
+    swap_outs_per_hour: null,
+    sentence: 'Over the next 4.0 hours: starvation falls.',
+    courses: {
+      ends_seconds: Array.from({ length: intervals }, (_, at) => (at + 1) * 600),
+      queue_wait_s: course(300, 100),
+      starvation_percent: course(40, 20),
+      utilization_percent: course(50, 60),
+      swap_outs_per_hour: course(0, 3),
+    },
+  }
+}
+
+describe.skipIf(CHROMIUM === null)('a plan with a forecast', () => {
+  test('is drawn: starvation and queue wait before and after, with what stands at a place in words', async () => {
+    const { page } = await settings()
+    // A twin that has not seen enough says so; this is what it answers later.
+    await page.route(/dry_run=true/, async (route) => {
+      const { body } = await putJson(`${ui.served.url}/api/v1/config?dry_run=true&forecast=false`, route.request().postDataJSON())
+      const { impact } = body as { readonly impact: object }
+      await route.fulfill({ json: { ...(body as object), impact: { ...impact, forecast: forecastOf(24) } } })
+    })
+    await page.getByLabel(OVERCOMMIT).fill('60')
+    await page.getByLabel(OVERCOMMIT).press('Enter')
+    const forecast = page.getByRole('region', { name: 'Forecast' })
+    await forecast.getByText('starvation falls').waitFor()
+    const charts = forecast.getByRole('group', { name: /arrow keys move through it$/ })
+    expect(await charts.count()).toBe(2)
+    await charts.nth(0).press('End')
+    await forecast.getByText('4 h from now: before 63.0 % (62.0 % to 64.0 %), after 43.0 % (42.0 % to 44.0 %)').waitFor()
+    await charts.nth(1).press('Home')
+    await forecast.getByText('10 min from now: before — (— to —), after — (— to —)').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.context().close()
   })
 })
 

@@ -54,6 +54,25 @@ async function goTo(page: Page, time: string): Promise<void> {
   await expect.poll(() => page.getByTestId('virtual-time').innerText(), { timeout: 10_000 }).toBe(time)
 }
 
+/** Both runs at one instant, moved by the buttons to what was done, and played. */
+async function expectReplay(page: Page): Promise<void> {
+  const replay = page.getByRole('region', { name: 'Replay' })
+  const instant = replay.getByRole('slider', { name: 'Instant' })
+  const begin = Number(await instant.inputValue())
+  const reference = replay.getByRole('region', { name: 'The reference' })
+  expect(await reference.locator('[aria-current=step]').count()).toBe(0)
+  await replay.getByRole('button', { name: 'Next action' }).press('Enter')
+  await reference.locator('[aria-current=step]').waitFor()
+  const atAction = Number(await instant.inputValue())
+  expect(atAction).toBeGreaterThanOrEqual(begin)
+  expect(await replay.getByRole('group', { name: 'At this instant' }).locator('tbody tr').count()).toBe(5)
+  await replay.getByRole('button', { name: 'Play' }).press('Enter')
+  await expect.poll(async () => Number(await instant.inputValue())).toBeGreaterThan(atAction)
+  await replay.getByRole('button', { name: 'Pause' }).press('Enter')
+  await instant.press('End')
+  expect(await reference.getByText('(not yet)').count()).toBe(0)
+}
+
 describe.skipIf(CHROMIUM === null)('the simulator', () => {
   beforeAll(async () => {
     for (const [name, role] of [
@@ -186,6 +205,7 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
     expect(await page.getByTestId('score').innerText()).toBe(`${report.score.points} of ${report.score.of} points`)
     for (const { reason } of report.marks) await page.getByText(reason, { exact: true }).first().waitFor()
     await page.getByRole('region', { name: 'The reference' }).getByRole('listitem').first().waitFor()
+    await expectReplay(page)
     expect(await page.locator('main').innerText()).not.toContain('NaN')
     await page.context().close()
   })
@@ -194,8 +214,9 @@ describe.skipIf(CHROMIUM === null)('the simulator', () => {
     const { page, writes } = await as('trainee', '/simulator')
     await page.getByRole('button', { name: 'Write one' }).click()
     await page.getByLabel('Scenario, YAML or JSON').fill('scenario: mine\nversion: 1\nfleet: []\nnonsense: 3\n')
-    await page.getByRole('button', { name: 'Open session' }).click()
     await page.getByRole('button', { name: /^Line 4/ }).click()
+    await page.getByRole('status').filter({ hasText: 'The text is not right yet.' }).waitFor()
+    await page.getByRole('button', { name: 'Open session' }).press('Enter')
     expect(
       await page
         .getByLabel('Scenario, YAML or JSON')

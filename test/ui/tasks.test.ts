@@ -86,6 +86,21 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
+  test('a counted reason of the dashboard leads to exactly the tasks that were counted', async () => {
+    const { page, faults } = await open('/')
+    const reason = page.getByRole('link', { name: 'larger than any GPU may ever take' })
+    await reason.waitFor()
+    const counted = Number(await page.getByRole('row').filter({ has: reason }).locator('td.number').innerText())
+    expect(counted).toBeGreaterThanOrEqual(FILLERS)
+    await reason.click()
+    await page.getByText(` shown of ${counted}`).waitFor()
+    expect(await page.getByLabel('Waits because').inputValue()).toBe('NEVER_FITS')
+    const cells = await rows(page).locator('td:last-child').allInnerTexts()
+    expect(new Set(cells)).toEqual(new Set(['larger than any GPU may ever take']))
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
   test('filters that match nothing say so', async () => {
     const { page } = await open('/tasks?tab=all&q=there-is-no-such-name')
     await page.getByText('No task matches these filters.').waitFor()

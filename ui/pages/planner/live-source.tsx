@@ -4,7 +4,7 @@ import { createEffect, Show, type JSX } from 'solid-js'
 import { QueryState } from '../../components/query-state.tsx'
 import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { chosen, notYet, type Chosen } from './choice.ts'
+import { chosen, notYet, type Chosen } from '../../scenario/choice.ts'
 import type { SnapshotParts } from './traced-scenario.ts'
 
 /** Of a body that holds a scenario, with room for the rest of it. */

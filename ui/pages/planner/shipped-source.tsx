@@ -6,7 +6,7 @@ import { part } from '../../api/client.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { chosen, notYet, type Chosen } from './choice.ts'
+import { chosen, notYet, type Chosen } from '../../scenario/choice.ts'
 import styles from './planner.module.css'
 
 export interface ShippedSourceProps {

@@ -6,12 +6,12 @@ import { Refused } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { useCluster } from '../../state/cluster.tsx'
-import { notYet, SOURCE_NAMES, SOURCES, type Chosen, type SourceKind } from './choice.ts'
+import { notYet, SOURCE_NAMES, SOURCES, type Chosen, type SourceKind } from '../../scenario/choice.ts'
 import { GridFields } from './grid-fields.tsx'
 import { PERCENTS, readNumbers, readObjectives, SEEDS, tooMany } from './grid.ts'
 import { LiveSource } from './live-source.tsx'
+import { ScenarioEditor } from '../../scenario/scenario-editor.tsx'
 import { ShippedSource } from './shipped-source.tsx'
-import { TextSource } from './text-source.tsx'
 import { TraceSource } from './trace-source.tsx'
 import styles from './planner.module.css'
 
@@ -97,7 +97,7 @@ export function SweepForm(): JSX.Element {
           <ShippedSource name={search.scenario ?? ''} onName={(scenario) => set({ scenario })} onChosen={setChoice} onEdit={edit} />
         </Match>
         <Match when={source() === 'text'}>
-          <TextSource text={text()} onText={setText} onChosen={setChoice} />
+          <ScenarioEditor text={text()} onText={setText} onChosen={setChoice} />
         </Match>
         <Match when={source() === 'trace'}>
           <TraceSource name={search.trace ?? ''} onName={(trace) => set({ trace })} onChosen={setChoice} onEdit={edit} />

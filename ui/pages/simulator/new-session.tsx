@@ -3,7 +3,7 @@ import { useNavigate } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
 import type { Static } from 'typebox'
-import type { ScenarioEntryPageSchema, ScenarioSchema, ValidationSchema } from '../../../controller/api/schema/scenario.ts'
+import type { ScenarioEntryPageSchema, ScenarioSchema } from '../../../controller/api/schema/scenario.ts'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
 import { part } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
@@ -11,9 +11,9 @@ import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { wordsOf } from './drive.ts'
-import { ScenarioEditor } from './scenario-editor.tsx'
+import { notYet, type Chosen } from '../../scenario/choice.ts'
+import { ScenarioEditor } from '../../scenario/scenario-editor.tsx'
 
-type Validation = Static<typeof ValidationSchema>
 type Entries = Static<typeof ScenarioEntryPageSchema>
 
 export function NewSession(): JSX.Element {
@@ -22,7 +22,7 @@ export function NewSession(): JSX.Element {
   const id = createUniqueId()
   const [name, setName] = createSignal('')
   const [text, setText] = createSignal<string | null>(null)
-  const [checked, setChecked] = createSignal<{ readonly text: string; readonly answer: Validation } | null>(null)
+  const [written, setWritten] = createSignal<Chosen>(notYet(''), { equals: false })
   const [problem, setProblem] = createSignal<string | null>(null)
   const [isBusy, setBusy] = createSignal(false)
   const scenarios = useQuery(() => ({
@@ -30,7 +30,6 @@ export function NewSession(): JSX.Element {
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<Entries>('/scenarios', {}, signal),
   }))
   const chosen = () => scenarios.data?.items.find((each) => each.name === name())
-  const validation = (): Validation | null => (checked()?.text === text() ? (checked()?.answer ?? null) : null)
   const trying = async (what: () => Promise<void>): Promise<void> => {
     setProblem(null)
     setBusy(true)
@@ -43,23 +42,16 @@ export function NewSession(): JSX.Element {
     }
   }
   const edit = () => trying(async () => void setText((await api.get<Static<typeof ScenarioSchema>>(`/scenarios/${part(name())}`)).text))
-  const check = async (): Promise<boolean> => {
-    const asked = text() ?? ''
-    const { body } = await api.send<Validation>('POST', '/scenarios/validate', { body: { scenario_text: asked } })
-    setChecked({ text: asked, answer: body })
-    return body.is_valid
-  }
   const open = () =>
     trying(async () => {
-      if (text() !== null && !(await check())) return
-      const scenario = text() === null ? { scenario: name() } : { scenario_text: text() }
+      const scenario = text() === null ? { scenario: name() } : written().part
       const { body } = await api.send<SimulationBody>('POST', '/simulations', { body: { ...scenario, mode: 'session' } })
       navigate(`/simulator/${part(body.id)}`)
     })
   const whyNot = (): string | null => {
     if (isBusy()) return 'It is being done.'
-    if (text() === null ? name() === '' : text()?.trim() === '') return 'Choose a scenario, or write one.'
-    return session.whyNot('submitter')
+    if (text() === null && name() === '') return 'Choose a scenario, or write one.'
+    return session.whyNot('submitter') ?? (text() === null ? null : written().whyNot)
   }
   return (
     <section class="card stack" aria-label="New session">
@@ -74,7 +66,7 @@ export function NewSession(): JSX.Element {
               onChange={(event) => setName(event.currentTarget.value)}
               disabled={text() !== null}
             >
-              <option value="">…</option>
+              <option value="">Choose one</option>
               <For each={page().items}>{(entry) => <option value={entry.name}>{entry.name}</option>}</For>
             </select>
             <Show
@@ -103,10 +95,7 @@ export function NewSession(): JSX.Element {
         )}
       </Show>
       <Show when={text() !== null}>
-        <ScenarioEditor text={text() ?? ''} problems={validation()?.problems ?? []} onType={setText} />
-        <p role="status" class="quiet">
-          <Show when={validation()?.is_valid}>It is right.</Show>
-        </p>
+        <ScenarioEditor text={text() ?? ''} onText={setText} onChosen={setWritten} />
       </Show>
       <Show when={problem()}>
         {(words) => (
@@ -116,17 +105,12 @@ export function NewSession(): JSX.Element {
         )}
       </Show>
       <div class="row">
-        <Show when={text() !== null}>
-          <ActionButton
-            whyNot={isBusy() ? 'It is being done.' : session.whyNot('submitter')}
-            onClick={() => void trying(async () => void (await check()))}
-          >
-            Check
-          </ActionButton>
-        </Show>
         <ActionButton class="primary" whyNot={whyNot()} onClick={() => void open()}>
           Open session
         </ActionButton>
+        <span role="status" class="quiet text">
+          {whyNot() ?? ''}
+        </span>
       </div>
     </section>
   )

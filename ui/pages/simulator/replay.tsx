@@ -5,7 +5,7 @@ import { AlignedGantts, type AlignedRun } from '../../charts/aligned-gantts.tsx'
 import { valueAt } from '../../charts/run-bars.ts'
 import { clockWords, percent, whole } from '../../format/figures.ts'
 import { Actions } from './actions.tsx'
-import styles from './simulator.module.css'
+import styles from './time-controls.module.css'
 
 /** All of it takes so long to play. */
 const PLAYED_IN_MS = 30_000

@@ -1,0 +1,206 @@
+/** The usual fields of a scenario. What it cannot show it says, and leaves to the text. */
+import { createMemo, createSignal, createUniqueId, For, Index, Show, type JSX } from 'solid-js'
+import {
+  FIRST_SCENARIO,
+  FLEET_FIELDS,
+  GENERAL_FIELDS,
+  NEW_ENTRIES,
+  WORKLOAD_FIELDS,
+  type FormField,
+  type WorkloadKind,
+} from './form-fields.ts'
+import {
+  isJson,
+  lengthAt,
+  MAX_FORM_CHARACTERS,
+  readScenarioText,
+  valueAt,
+  withEntry,
+  withoutEntry,
+  withValue,
+  type Path,
+  type ScenarioText,
+} from './scenario-text.ts'
+import styles from './scenario.module.css'
+
+export interface ScenarioFormProps {
+  readonly text: string
+  readonly onText: (text: string) => void
+}
+
+interface PartProps {
+  readonly scenario: ScenarioText
+  readonly onText: (text: string) => void
+}
+
+export function ScenarioForm(props: ScenarioFormProps): JSX.Element {
+  const scenario = createMemo(() => readScenarioText(props.text))
+  return (
+    <section class={styles['form']} aria-label="Scenario as a form">
+      <Show
+        when={scenario()}
+        fallback={
+          <Show
+            when={props.text.trim() === ''}
+            fallback={
+              <p class="quiet">
+                {props.text.length > MAX_FORM_CHARACTERS
+                  ? 'The text is too long for a form: change it beside.'
+                  : 'The form comes back when the text can be read as YAML.'}
+              </p>
+            }
+          >
+            <p>
+              <button type="button" onClick={() => props.onText(FIRST_SCENARIO)}>
+                Begin with a small one
+              </button>
+            </p>
+          </Show>
+        }
+      >
+        {(read) => (
+          <>
+            <Fields fields={GENERAL_FIELDS} at={[]} scenario={read()} onText={props.onText} />
+            <Entries
+              name="Fleet"
+              one="nodes"
+              path={['fleet']}
+              fieldsAt={() => FLEET_FIELDS}
+              kinds={['nodes']}
+              scenario={read()}
+              onText={props.onText}
+            />
+            <Entries
+              name="Workload"
+              one="workload"
+              path={['workload']}
+              fieldsAt={(path) => fieldsOfWorkload(read(), path)}
+              kinds={['arrivals', 'task']}
+              scenario={read()}
+              onText={props.onText}
+            />
+            <p class="quiet">Everything else (operator, faults, assertions, further keys) stands in the text, and stays as it is.</p>
+          </>
+        )}
+      </Show>
+    </section>
+  )
+}
+
+function fieldsOfWorkload(scenario: ScenarioText, path: Path): readonly FormField[] {
+  const kind = (['generate', 'trace', 'task'] as const satisfies readonly WorkloadKind[]).find(
+    (each) => valueAt(scenario, [...path, each]) !== undefined,
+  )
+  return kind === undefined ? [] : WORKLOAD_FIELDS[kind]
+}
+
+interface EntriesProps extends PartProps {
+  readonly name: string
+  /** What an entry is called. */
+  readonly one: string
+  readonly path: Path
+  readonly fieldsAt: (path: Path) => readonly FormField[]
+  /** What can be added. */
+  readonly kinds: readonly (keyof typeof NEW_ENTRIES)[]
+}
+
+function Entries(props: EntriesProps): JSX.Element {
+  const count = (): number => lengthAt(props.scenario, props.path)
+  const change = (text: string | null): void => {
+    if (text !== null) props.onText(text)
+  }
+  return (
+    <fieldset>
+      <legend>{props.name}</legend>
+      <Index each={Array.from({ length: count() }, (_, at) => at)}>
+        {(at) => (
+          <div class={styles['entry']} role="group" aria-label={`${props.name}, entry ${at() + 1}`}>
+            <Fields
+              fields={props.fieldsAt([...props.path, at()])}
+              at={[...props.path, at()]}
+              scenario={props.scenario}
+              onText={props.onText}
+            />
+            <Show when={withoutEntry(props.scenario, props.path, at()) !== null}>
+              <button
+                type="button"
+                aria-label={`Take out ${props.one} ${at() + 1}`}
+                onClick={() => change(withoutEntry(props.scenario, props.path, at()))}
+              >
+                Take out
+              </button>
+            </Show>
+          </div>
+        )}
+      </Index>
+      <div class="row">
+        <For each={props.kinds}>
+          {(kind) => (
+            <button type="button" onClick={() => change(withEntry(props.scenario, props.path, NEW_ENTRIES[kind](isJson(props.scenario))))}>
+              Add {kind}
+            </button>
+          )}
+        </For>
+      </div>
+    </fieldset>
+  )
+}
+
+interface FieldsProps extends PartProps {
+  readonly fields: readonly FormField[]
+  readonly at: Path
+}
+
+function Fields(props: FieldsProps): JSX.Element {
+  return (
+    <Show when={props.fields.length > 0} fallback={<p class="quiet">This entry is of a kind that stands in the text alone.</p>}>
+      <div class={styles['fields']}>
+        <For each={props.fields}>{(field) => <Field field={field} at={props.at} scenario={props.scenario} onText={props.onText} />}</For>
+      </div>
+    </Show>
+  )
+}
+
+interface FieldProps extends PartProps {
+  readonly field: FormField
+  readonly at: Path
+}
+
+function Field(props: FieldProps): JSX.Element {
+  const id = createUniqueId()
+  const [isEmptied, setEmptied] = createSignal(false)
+  const places = () =>
+    props.field.paths.map((path) => {
+      const full = [...props.at, ...path]
+      return { path: full, value: valueAt(props.scenario, full) }
+    })
+  const place = () => places().find(({ value }) => typeof value === 'string')
+  /** Something is written there that is no single value. */
+  const isElsewhere = (): boolean => place() === undefined && places().some(({ value }) => value === null)
+  const type = (value: string): void => {
+    const trimmed = value.trim()
+    setEmptied(trimmed === '')
+    const path = place()?.path ?? places()[0]?.path
+    const text = trimmed === '' || path === undefined ? null : withValue(props.scenario, path, trimmed)
+    if (text !== null) props.onText(text)
+  }
+  return (
+    <div class={styles['field']}>
+      <label for={id}>{props.field.name}</label>
+      <input
+        id={id}
+        autocomplete="off"
+        spellcheck={false}
+        disabled={isElsewhere()}
+        placeholder={isElsewhere() ? 'in the text' : ''}
+        value={isEmptied() ? '' : (place()?.value ?? '')}
+        aria-describedby={`${id}-help`}
+        onInput={(event) => type(event.currentTarget.value)}
+        onBlur={() => setEmptied(false)}
+      />
+      <p id={`${id}-help`} class="quiet">
+        {isEmptied() && place() !== undefined ? `It stays ${place()?.value}: take it out in the text.` : props.field.help}
+      </p>
+    </div>
+  )
+}

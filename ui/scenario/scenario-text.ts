@@ -1,0 +1,175 @@
+/**
+ * Changes of a scenario's text by a form: one value, one entry of a list at a time. Everything else of the text stays as it is written, comments and layout
+ * too, because only the characters of that value are replaced. Pure.
+ */
+import { isAlias, isMap, isScalar, isSeq, parseDocument, type Document, type Pair, type ParsedNode, type Scalar, type YAMLMap } from 'yaml'
+
+export type Path = readonly (string | number)[]
+
+/** Larger ones are changed in the text alone: they would be read at every key. */
+export const MAX_FORM_CHARACTERS = 65_536
+
+export interface ScenarioText {
+  readonly text: string
+  readonly document: Document.Parsed<ParsedNode>
+}
+
+/** Null: it is too large, is no YAML, or not a map; then there is nothing that a form could show. */
+export function readScenarioText(text: string): ScenarioText | null {
+  if (text.length > MAX_FORM_CHARACTERS) return null
+  const document = parseDocument(text)
+  return document.errors.length === 0 && isMap(document.contents) ? { text, document } : null
+}
+
+/** What stands there: as text; `undefined`: nothing; null: something that is no single value. */
+export function valueAt({ document }: ScenarioText, path: Path): string | null | undefined {
+  const node: unknown = document.getIn(path, true)
+  if (node === undefined || node === null) return isBarred(document, path) ? null : undefined
+  if (!isScalar(node)) return null
+  return node.value === null ? undefined : String(node.value)
+}
+
+/** An alias or a value stands on the way. */
+function isBarred(document: ScenarioText['document'], path: Path): boolean {
+  return path.some((_, index) => {
+    const node: unknown = index === 0 ? undefined : document.getIn(path.slice(0, index), true)
+    return isAlias(node) || (isScalar(node) && node.value !== null)
+  })
+}
+
+/** How many entries a list has; 0 where there is none. */
+export function lengthAt({ document }: ScenarioText, path: Path): number {
+  const node: unknown = document.getIn(path, true)
+  return isSeq(node) ? node.items.length : 0
+}
+
+/** The text with that value there; null: it cannot be put there without touching something else. */
+export function withValue(scenario: ScenarioText, path: Path, value: string): string | null {
+  const node: unknown = scenario.document.getIn(path, true)
+  if (node !== undefined && node !== null && !isScalar(node)) return null
+  if (isScalar(node) && node.range !== null && node.range !== undefined && node.source !== '') {
+    return spliced(scenario.text, node.range[0], node.range[1], written(value, isQuoted(node) || isJson(scenario)))
+  }
+  return withPair(scenario, path, value)
+}
+
+/** The text with one more entry at the end of that list, or with the list. @param entry in flow style, as JSON has it */
+export function withEntry(scenario: ScenarioText, path: Path, entry: string): string | null {
+  const list: unknown = scenario.document.getIn(path, true)
+  if (list === undefined || (isScalar(list) && list.value === null)) return withPair(scenario, path, [entry])
+  if (!isSeq(list) || list.range === null || list.range === undefined) return null
+  const { text } = scenario
+  const last = list.items.at(-1) as ParsedNode | undefined
+  if (last === undefined) return spliced(text, list.range[0], list.range[1], `[${entry}]`)
+  if (list.flow === true) return spliced(text, last.range[1], last.range[1], `, ${entry}`)
+  const column = dashColumn(text, last)
+  const end = endOfLine(text, lastCharacter(text, last))
+  return column === null ? null : spliced(text, end, end, `\n${' '.repeat(column)}- ${entry}`)
+}
+
+/** The text without that entry; null: it is the only one, or stands where it cannot be taken out alone. */
+export function withoutEntry(scenario: ScenarioText, path: Path, index: number): string | null {
+  const list: unknown = scenario.document.getIn(path, true)
+  if (!isSeq(list) || list.items.length < 2) return null
+  const { text } = scenario
+  const items = list.items as ParsedNode[]
+  const [before, item, after] = [items[index - 1], items[index], items[index + 1]]
+  if (item === undefined) return null
+  if (list.flow === true) {
+    if (after !== undefined) return spliced(text, item.range[0], after.range[0], '')
+    return spliced(text, (before as ParsedNode).range[1], item.range[1], '')
+  }
+  if (dashColumn(text, item) === null) return null
+  const start = startOfLine(text, item.range[0])
+  return spliced(text, start, Math.min(text.length, endOfLine(text, lastCharacter(text, item)) + 1), '')
+}
+
+// ---- where things stand ----
+
+function withPair({ text, document }: ScenarioText, path: Path, value: string | readonly [string]): string | null {
+  const at = path.findLastIndex((_, index) => isMap(document.getIn(path.slice(0, index), true)))
+  const map: unknown = document.getIn(path.slice(0, at), true)
+  const keys = path.slice(at)
+  if (!isMap(map) || map.range === null || map.range === undefined || keys.some((key) => typeof key === 'number')) return null
+  // Something else stands where the next key would lead, such as a name or an alias.
+  const next = pairOf(map, String(keys[0]))
+  if (next !== undefined && !isEmptyValue(next)) return null
+  const asJson = isJson({ document })
+  const inner = typeof value === 'string' ? written(value, asJson) : `[${value[0]}]`
+  const nested = keys.slice(1).reduceRight<string>((rest, key) => `{ ${written(String(key), asJson)}: ${rest} }`, inner)
+  if (next !== undefined) {
+    const key = next.key as ParsedNode
+    const colon = text.indexOf(':', key.range[1])
+    return spliced(text, colon + 1, colon + 1, ` ${nested}`)
+  }
+  const pair = `${written(String(keys[0]), asJson)}: ${nested}`
+  const last = map.items.at(-1)
+  if (map.flow === true) {
+    if (last === undefined) return spliced(text, map.range[0], map.range[1], `{ ${pair} }`)
+    const end = ((last.value ?? last.key) as ParsedNode).range[1]
+    return spliced(text, end, end, `, ${pair}`)
+  }
+  // Behind the head of the file, not at its far end; elsewhere behind the last.
+  const behind = (at === 0 ? (map.items.findLast(({ key }) => isHead(key)) ?? map.items[0]) : last) as Pair<ParsedNode, ParsedNode | null>
+  const column = behind.key.range[0] - startOfLine(text, behind.key.range[0])
+  const end = endOfLine(text, lastCharacter(text, behind.value ?? behind.key))
+  // In an entry of a list the first key stands behind a dash: its column is what counts.
+  return spliced(text, end, end, `\n${' '.repeat(column)}${pair}`)
+}
+
+const HEAD = ['scenario', 'description', 'version', 'seed', 'clock']
+
+function isHead(key: unknown): boolean {
+  return isScalar(key) && HEAD.includes(String(key.value))
+}
+
+function pairOf(map: YAMLMap, key: string): Pair | undefined {
+  return map.items.find((pair) => isScalar(pair.key) && String(pair.key.value) === key)
+}
+
+function isEmptyValue({ value }: Pair): boolean {
+  return value === null || (isScalar(value) && value.value === null && (value.source ?? '') === '')
+}
+
+function isQuoted(node: Scalar): boolean {
+  return node.type === 'QUOTE_DOUBLE' || node.type === 'QUOTE_SINGLE'
+}
+
+/** Its keys are quoted: what is added is, too. */
+export function isJson({ document }: Pick<ScenarioText, 'document'>): boolean {
+  const key: unknown = isMap(document.contents) ? document.contents.items[0]?.key : undefined
+  return isScalar(key) && isQuoted(key)
+}
+
+/** Numbers stay numbers; text is quoted where it could be read as something else. */
+function written(value: string, isQuotedAlways: boolean): string {
+  if (/^-?(0|[1-9]\d*)(\.\d+)?$/.test(value)) return value
+  const isPlain = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(value) && !/^(true|false|null|yes|no|on|off|\d[\d_.eExo:-]*)$/i.test(value)
+  return isPlain && !isQuotedAlways ? value : JSON.stringify(value)
+}
+
+/** Null: it does not stand behind a dash of its own line. */
+function dashColumn(text: string, item: ParsedNode): number | null {
+  const start = startOfLine(text, item.range[0])
+  const match = /^( *)- +$/.exec(text.slice(start, item.range[0]))
+  return match === null ? null : (match[1] as string).length
+}
+
+function lastCharacter(text: string, node: ParsedNode): number {
+  let at = Math.max(node.range[0], node.range[1] - 1)
+  while (at > node.range[0] && /\s/.test(text[at] ?? '')) at -= 1
+  return at
+}
+
+function startOfLine(text: string, at: number): number {
+  return text.lastIndexOf('\n', at - 1) + 1
+}
+
+function endOfLine(text: string, at: number): number {
+  const end = text.indexOf('\n', at)
+  return end === -1 ? text.length : end
+}
+
+function spliced(text: string, from: number, to: number, by: string): string {
+  return text.slice(0, from) + by + text.slice(to)
+}
