@@ -5,7 +5,6 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type { Residency } from '../../controller/domain/task.ts'
-import type { RunResidency, RunResidencyKind } from '../../controller/ports/simulation.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { World } from '../world.ts'
 
@@ -14,14 +13,39 @@ const MAX_GPUS = 32
 /** When so many bars are there, the rest of the run is left out, and that is said. */
 const MAX_BARS = 4_000
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer V)[] ? V[] : T[K] }
-type Bars = Mutable<RunResidency['bars']>
+/** `moving`: it starts, or is swapped in or out. */
+type BarKind = 'resident' | 'moving' | 'out'
+
+/** Columns, one entry for each bar; times since the start of the run. */
+interface Bars {
+  /** Index in `gpus`. */
+  readonly gpu: number[]
+  /** Index in `tasks`. */
+  readonly task: number[]
+  readonly kind: BarKind[]
+  readonly fromMs: DurationMs[]
+  readonly toMs: DurationMs[]
+}
+
+/** Bounded in GPUs and bars. */
+export interface RecordedResidency {
+  /** `node / index`, in the order of the scenario. */
+  readonly gpus: readonly string[]
+  /** How many there are in all. */
+  readonly gpuCount: number
+  readonly endMs: DurationMs
+  /** From then on bars are left out; null: they are all there. */
+  readonly cutAtMs: DurationMs | null
+  /** Names. */
+  readonly tasks: readonly string[]
+  readonly bars: Bars
+}
 
 interface Stay {
   readonly name: string
   /** Rows. */
   readonly gpus: readonly number[]
-  kind: RunResidencyKind
+  kind: BarKind
   sinceMs: DurationMs
 }
 
@@ -58,7 +82,7 @@ export class ResidencyRecorder {
   }
 
   /** The run is over. */
-  finish(): RunResidency {
+  finish(): RecordedResidency {
     for (const stay of this.#stays.values()) this.#close(stay)
     this.#stays.clear()
     return {
@@ -79,7 +103,7 @@ export class ResidencyRecorder {
     if (kind === 'task_returned' || kind === 'task_finished') this.#leave(taskId)
   }
 
-  #enter(taskId: string, nodeId: string, gpus: readonly number[], kind: RunResidencyKind): void {
+  #enter(taskId: string, nodeId: string, gpus: readonly number[], kind: BarKind): void {
     this.#leave(taskId)
     const rows = this.#rows.get(nodeId)
     if (rows === undefined) return
@@ -88,7 +112,7 @@ export class ResidencyRecorder {
     if (shown.length > 0) this.#stays.set(taskId, { name, gpus: shown, kind, sinceMs: this.#world.nowMs })
   }
 
-  #turn(taskId: string, kind: RunResidencyKind): void {
+  #turn(taskId: string, kind: BarKind): void {
     const stay = this.#stays.get(taskId)
     if (stay === undefined || stay.kind === kind) return
     this.#close(stay)
@@ -126,7 +150,7 @@ function nodesOf({ plan }: World): readonly { readonly id: string; readonly name
   return plan.nodes.map((node) => ({ id: idOfNode(node), name: node.name, gpus: node.gpuCount }))
 }
 
-const KINDS: Readonly<Record<Residency, RunResidencyKind>> = {
+const KINDS: Readonly<Record<Residency, BarKind>> = {
   none: 'moving',
   resident: 'resident',
   swapping_out: 'moving',

@@ -59,12 +59,19 @@ describe('the address of the list of tasks', () => {
       state: 'running',
       sort: 'newest',
       cursor: null,
-      reason: null,
     })
   })
 
   test('filters, order and page are read from it', () => {
-    const query = taskQueryOf({ tab: 'pending', sort: 'priority', priority: '0', q: 'train', label: 'team=vision', cursor: 'abc' })
+    const query = taskQueryOf({
+      tab: 'pending',
+      sort: 'priority',
+      priority: '0',
+      q: 'train',
+      label: 'team=vision',
+      cursor: 'abc',
+      reason: 'NEVER_FITS',
+    })
     expect(query).toEqual({
       state: 'pending',
       sort: 'priority',
@@ -72,7 +79,7 @@ describe('the address of the list of tasks', () => {
       q: 'train',
       label: 'team=vision',
       cursor: 'abc',
-      reason: null,
+      reason: 'NEVER_FITS',
     })
     expect(isFiltered(query)).toBe(true)
     expect(isFiltered(taskQueryOf({ tab: 'all' }))).toBe(false)
@@ -81,6 +88,8 @@ describe('the address of the list of tasks', () => {
   test('final tasks have no order by priority or name, and none is asked for', () => {
     expect(sortsOf('all').map(({ value }) => value)).toEqual(['newest', 'oldest'])
     expect(taskQueryOf({ tab: 'completed', sort: 'name' }).sort).toBe('newest')
+    // They wait for nothing.
+    expect(taskQueryOf({ tab: 'completed', reason: 'NEVER_FITS' }).reason).toBeUndefined()
   })
 })
 
