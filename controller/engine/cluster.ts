@@ -86,6 +86,8 @@ export class Cluster implements SchedulingView {
   queueUs: Microseconds = 0
   /** The same of tasks that target groups, group by group. */
   readonly groupWaits = new GroupWaits()
+  /** What the GPUs of nodes that are no longer known had counted: totals of the cluster never fall. */
+  readonly ofForgotten = { servedUs: 0, swapUs: 0, computeUs: 0, busyUs: 0 }
   readonly #queues: PendingQueue[] = []
   readonly #queueByShape = new Map<string, PendingQueue>()
   #touchedNodes: LiveNode[] = []
@@ -148,6 +150,12 @@ export class Cluster implements SchedulingView {
   /** It is no longer known; nothing is placed there. */
   removeNode(node: LiveNode): void {
     this.leavePools(node)
+    for (const { meter } of node.gpus) {
+      this.ofForgotten.servedUs += meter.servedUs
+      this.ofForgotten.swapUs += meter.swapUs
+      this.ofForgotten.computeUs += meter.computeUs
+      this.ofForgotten.busyUs += meter.busyUs
+    }
     this.nodes.delete(node.id)
     this.#byId.splice(node.rank, 1)
     for (let rank = node.rank; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank

@@ -57,10 +57,11 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
   }
 }
 
-/** The sum over all GPUs, and the demand of those that wait for a placement. */
+/** The sum over all GPUs that were ever known, and the demand of those that wait for a placement. */
 export function clusterCounters(c: Cluster, now: Instant): Counters {
   c.settleQueue(now)
-  const counters = { ...ZERO_COUNTERS }
+  const { servedUs: served, swapUs: swap, computeUs: compute, busyUs: busy } = c.ofForgotten
+  const counters = { ...ZERO_COUNTERS, served, swap, compute, busy }
   for (const node of c.nodes.values()) {
     for (const gpu of node.gpus) {
       settle(gpu.meter, now)

@@ -176,13 +176,17 @@ function drawNames(plot: uPlot, { x, curves, names }: CurveChartProps, ink: stri
   ctx.save()
   ctx.font = `${11 * devicePixelRatio}px sans-serif`
   ctx.fillStyle = ink
+  // Neighbours stand above and below in turn, and none beyond the edge.
   names.forEach((name, index) => {
     const y = curves.map(({ values }) => values[index] ?? null).find((value) => value !== null) ?? null
     if (y === null) return
+    const left = plot.valToPos(x[index] as number, 'x', true)
+    const isRight = left > plot.bbox.left + plot.bbox.width * 0.75
+    ctx.textAlign = isRight ? 'right' : 'left'
     ctx.fillText(
       name,
-      plot.valToPos(x[index] as number, 'x', true) + 7 * devicePixelRatio,
-      plot.valToPos(y, 'y', true) - 6 * devicePixelRatio,
+      left + (isRight ? -7 : 7) * devicePixelRatio,
+      plot.valToPos(y, 'y', true) + (index % 2 === 0 ? -8 : 16) * devicePixelRatio,
     )
   })
   ctx.restore()

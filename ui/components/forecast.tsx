@@ -21,7 +21,7 @@ const DRAWN: readonly (readonly [key: Figure, name: string, unit: string, format
 
 export function Forecast(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
   return (
-    <>
+    <div class="stack">
       <p>{props.forecast.sentence}</p>
       <div class="pair">
         <For each={DRAWN}>
@@ -37,7 +37,7 @@ export function Forecast(props: { readonly forecast: ChangeForecastBody }): JSX.
           </ul>
         </details>
       </Show>
-    </>
+    </div>
   )
 }
 

@@ -110,7 +110,7 @@ function Entries(props: EntriesProps): JSX.Element {
     if (text !== null) props.onText(text)
   }
   return (
-    <fieldset>
+    <fieldset class={styles['list']}>
       <legend>{props.name}</legend>
       <Index each={Array.from({ length: count() }, (_, at) => at)}>
         {(at) => (
