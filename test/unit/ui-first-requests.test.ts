@@ -4,7 +4,7 @@ import { firstRequests } from '../../ui/api/first-requests.ts'
 test('the list of tasks is asked for as its address says it; what no page knows is left out', () => {
   expect(firstRequests('/tasks', '')).toEqual(['/api/v1/summary', '/api/v1/tasks?state=running&sort=newest&limit=100'])
   expect(firstRequests('/tasks', '?tab=pending&sort=name&q=a%26b&reason=WAITING_VRAM&x=1&priority=9')[1]).toBe(
-    '/api/v1/tasks?q=a%26b&state=pending&sort=name&limit=100',
+    '/api/v1/tasks?q=a%26b&reason=WAITING_VRAM&state=pending&sort=name&limit=100',
   )
 })
 
