@@ -34,8 +34,9 @@ const STORE_PAGES = 10
 const STORE_PAGE_SIZE = 200
 /** So many open tasks are looked at before others get their turn. */
 const SLICE_TASKS = 20_000
-/** So many tasks are explained before others get their turn. */
-const SLICE_EXPLAINED = 100
+/** Tasks are explained for so long before others get their turn, and for so long in all: an explanation may take 2 ms. */
+const EXPLAINING_SLICE_MS = 10
+const EXPLAINING_MS = 250
 /** Among more open tasks those that match a filter are not counted: a page is found without looking at all of them. */
 const COUNTED_TASKS = 20_000
 /** A page ends before its items take more than this as JSON; one item it always holds. */
@@ -49,9 +50,15 @@ export function statesOf(state: TaskQuery['state']): readonly TaskState[] {
   return [state]
 }
 
-export async function listTasks(views: Views, filter: TaskFilter, page: PageRequest): Promise<TaskPage> {
+/** @param elapsedMs a clock that measures how long explaining takes. */
+export async function listTasks(
+  views: Views,
+  filter: TaskFilter,
+  page: PageRequest,
+  elapsedMs: () => number = () => performance.now(),
+): Promise<TaskPage> {
   const order = TASK_ORDERS[page.sort]
-  const open = filter.reason === undefined ? await firstOpen(views, filter, page) : await firstWaiting(views, filter, page)
+  const open = filter.reason === undefined ? await firstOpen(views, filter, page) : await firstWaiting(views, filter, page, elapsedMs)
   // What ended while others had their turn is the store's to show.
   const shownOpen = presentWithinBytes(
     open.first.filter((task) => matches(task, filter)),
@@ -102,18 +109,31 @@ async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit 
 
 /**
  * Those whose first reason to wait is this one: among the first in order of submission, as many as the summary counts its reasons over, because to
- * say why a task waits is a look at the cluster. So `state=pending` and a reason give the tasks that the summary has counted.
+ * say why a task waits is a look at the cluster. So `state=pending` and a reason give the tasks that the summary has counted, and more of
+ * the same where its time was over first.
  */
-async function firstWaiting(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<OpenTasks> {
+async function firstWaiting(
+  views: Views,
+  filter: TaskFilter,
+  { sort, after, limit }: PageRequest,
+  elapsedMs: () => number,
+): Promise<OpenTasks> {
   const first = new FirstOf(sort, limit + 1)
   const order = TASK_ORDERS[sort]
   let looked = 0
   let total = 0
+  let spentMs = 0
+  let sliceEnds = elapsedMs() + EXPLAINING_SLICE_MS
   for (const task of views.openTasks()) {
     if (!matches(task, filter)) continue
     if (looked === PENDING_LOOKED_AT) break
     looked += 1
-    if (looked % SLICE_EXPLAINED === 0) await others()
+    if (elapsedMs() > sliceEnds) {
+      spentMs += elapsedMs() - sliceEnds + EXPLAINING_SLICE_MS
+      if (spentMs > EXPLAINING_MS) return { first: first.inOrder(), total: null }
+      await others()
+      sliceEnds = elapsedMs() + EXPLAINING_SLICE_MS
+    }
     if (views.explain(task)?.primary.reason !== filter.reason) continue
     total += 1
     if (after === null || order(task.spec, after) > 0) first.add(task)

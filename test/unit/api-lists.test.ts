@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
 import { listTasks, statesOf } from '../../controller/api/task-list.ts'
 import { readTaskCursor, writeTaskCursor, type TaskPosition, type TaskSort } from '../../controller/api/task-order.ts'
-import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import type { TaskPage } from '../../controller/api/schema/task.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
@@ -37,7 +36,7 @@ async function allPages(world: FakeController, filter: Parameters<typeof listTas
   const seqs: number[] = []
   let pages = 0
   for (let after: TaskPosition | null = null; pages < 1_000;) {
-    const page = await listTasks(world.views, filter, { sort, after, limit })
+    const page = await listTasks(world.views, filter, { sort, after, limit }, () => 0)
     seqs.push(...page.items.map((task) => task.seq))
     pages += 1
     if (page.next === null) return { seqs, pages, total: page.total }
@@ -144,14 +143,11 @@ describe('lists of tasks', () => {
       return explanation === null ? null : { ...explanation, primary: { ...explanation.primary, reason } }
     }
     const api = await apiClient(world)
-    const { pending_by_reason: counted } = (await api.send('GET', '/summary')).body as SummaryBody
-    const tasks = counted.reasons.find(({ reason }) => reason === 'NEVER_FITS')?.tasks
     const seqsCounted = newestFirst(PENDING_LOOKED_AT + 1, (seq) => seq % 2 === 1 && seq !== 7)
-    expect(tasks).toBe(seqsCounted.length)
     for (const sort of ['newest', 'priority'] as const) {
       const { seqs, total } = await allPages(world, { states: statesOf('pending'), reason: 'NEVER_FITS' }, 200, sort)
       expect(sort === 'newest' ? seqs : seqs.toSorted((a, b) => b - a)).toEqual(seqsCounted)
-      expect(total).toBe(tasks)
+      expect(total).toBe(seqsCounted.length)
     }
     const ofOne = (await api.send('GET', '/tasks?reason=WAITING_VRAM&priority=0&limit=2')).body as TaskPage
     expect(ofOne.items.map(({ seq }) => seq)).toEqual([PENDING_LOOKED_AT + 50, PENDING_LOOKED_AT + 40])
