@@ -57,7 +57,7 @@ function settleNode(c: Cluster, node: LiveNode, now: Instant): boolean {
 function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, startedAt, isInDoubt } = placement
   if (startedAt === null) return settleUnconfirmed(c, placement, now)
-  if (isInDoubt ? now < node.word.doubtEndsAt : node.status !== 'unreachable') return false
+  if (isInDoubt ? now < node.word.doubtEndsAt : node.status !== 'unreachable' || now < node.word.leaseEndsAt) return false
   task.lastEventSeq = node.word.statusEvent ?? task.lastEventSeq
   const detail = isInDoubt ? 'its server has lost its state' : 'its server is unreachable'
   // The lease ends the others; one that waits for its node may still run, and never runs again.

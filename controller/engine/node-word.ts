@@ -71,6 +71,14 @@ export function grantLease(word: NodeWord, leaseMs: DurationMs, now: Instant): v
   word.endedAt = Math.max(word.endedAt, now + windowMs(leaseMs, 2))
 }
 
+/** Nothing of it is given up before then, however long it was silent. */
+export function forgiveUntil(word: NodeWord, until: Instant): void {
+  word.leaseEndsAt = Math.max(word.leaseEndsAt, until)
+  word.endedAt = Math.max(word.endedAt, until)
+  word.doubtEndsAt = Math.max(word.doubtEndsAt, until)
+  word.doubtEndedAt = Math.max(word.doubtEndedAt, until)
+}
+
 /** How long the controller waits before it counts on the end of so many leases, one after the other. */
 export function windowMs(leaseMs: DurationMs, leases: number): DurationMs {
   return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS

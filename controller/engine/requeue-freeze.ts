@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
-import { isSilent } from './node-word.ts'
+import { forgiveUntil, isSilent } from './node-word.ts'
 
 export interface RequeueFreeze {
   readonly isFrozen: boolean
@@ -24,6 +24,8 @@ const SILENT_PERCENT = 55
 const MIN_NODES = 4
 /** Last words at this distance at most, or two heartbeats if that is more, were cut off by one event. */
 const TOGETHER_WITHIN_MS = 15_000
+/** Those that were cut off come back within this of each other: a server asks again after 12 s at most, and its hello is spread. */
+const BACK_WITHIN_MS = 30_000
 
 /** Freezes or lifts. Says whether anything changed. */
 export function updateFreeze(c: Cluster, now: Instant): boolean {
@@ -42,8 +44,16 @@ export function updateFreeze(c: Cluster, now: Instant): boolean {
     return false
   }
   const data = { alarm: isFrozen ? 'MASS_SILENCE' : null, is_frozen: isFrozen, silent_nodes: silentNodes, nodes: c.nodes.size, by: null }
+  if (!isFrozen) awaitOthers(c, released, now)
   c.freeze = { isFrozen, since: now, silentNodes, released, event: c.recorder.emit(now, 'requeue_freeze', null, null, null, data) }
   return true
+}
+
+/** So many are back that it was the network: nothing of the others is given up before they have had time to be heard, too. */
+function awaitOthers(c: Cluster, released: ReadonlySet<string>, now: Instant): void {
+  for (const node of c.nodes.values()) {
+    if (isSilent(node, c.policy, now) && !released.has(node.id)) forgiveUntil(node.word, now + BACK_WITHIN_MS)
+  }
 }
 
 /** The operator says that the nodes that are silent now are dead, or may be treated so. */

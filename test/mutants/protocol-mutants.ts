@@ -264,6 +264,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     directed: { scenario: 'cut-off-from-all' },
   },
   {
+    name: 'r5-brake-lifts-for-all',
+    rule: 'R5',
+    says: 'when enough nodes are back, the others are requeued at once',
+    edits: [edit(`${ENGINE}/requeue-freeze.ts`, '  if (!isFrozen) awaitOthers(c, released, now)\n', '  void awaitOthers\n')],
+    likes: ['partition', 'restart_broker'],
+    directed: { test: 'test/unit/liveness.test.ts' },
+  },
+  {
     name: 'r6-stale-snapshot-counts',
     rule: 'R6',
     says: 'a snapshot that was overtaken counts',

@@ -218,6 +218,23 @@ describe('the brake on mass silence', () => {
     expect(world.violations).toEqual([])
   })
 
+  it('gives nothing up of those that are heard a moment after the others, and of one that stays away only then', async () => {
+    const world = await fleet()
+    cut(world, 'n1', 'n2', 'n3', 'n4')
+    await world.run(60_000)
+    for (const name of ['n1', 'n2']) world.network.cutOff.delete(name)
+    await world.until(() => world.eventsOf('requeue_freeze').length === 2)
+    await world.run(15_000)
+    const away = (name: string) => world.eventsOf('task_returned').filter(({ nodeId }) => nodeId === world.idOf(name))
+    expect([away('n3'), away('n4')]).toEqual([[], []])
+    world.network.cutOff.delete('n3')
+    await world.run(10_000)
+    expect(away('n3').map(({ data }) => data['reason'])).not.toContain('node_unreachable')
+    expect(await world.until(() => away('n4').length === 1, 10_000)).toBe(true)
+    expect(away('n4')[0]?.data).toMatchObject({ reason: 'node_unreachable' })
+    expect(world.violations).toEqual([])
+  })
+
   it('does not stop a requeue when fewer are silent, or not at the same time', async () => {
     const world = await fleet()
     cut(world, 'n1', 'n2')
