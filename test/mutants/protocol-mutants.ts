@@ -162,7 +162,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
         '      void [end, lengthMs]\n',
       ),
     ],
-    directed: { scenario: 'ended-after-two-leases' },
+    directed: { test: 'test/unit/server-core-lease.test.ts' },
   },
   {
     name: 'r4-unconfirmed-start-runs-on',

@@ -70,7 +70,7 @@ it('one that the host has no room for is none, nor is one that is out, moving, o
 })
 
 it('one that its server has ended is none, though the event that says how is under way; and it asks for nothing more', () => {
-  const world = placed()
+  const world = placed({}, 200)
   const { b, task } = world
   b.started(task)
   b.advance(IDLE_MS)
