@@ -82,6 +82,14 @@ function copyQueue(fork: Cluster, node: LiveNode): void {
     entryCopy.isCollector = true
     copy.collector = entryCopy
   })
+  // Whose bytes count before whose depends on who owned first.
+  node.gpus.forEach(({ owners }, index) => {
+    const place = new Map(owners.map(({ task }, at) => [task.spec.id, at]))
+    const byPlace = (a: LiveEntry, b: LiveEntry): number => (place.get(a.task.spec.id) ?? 0) - (place.get(b.task.spec.id) ?? 0)
+    const gpu = copy.gpus[index] as LiveGpu
+    gpu.owners.sort(byPlace)
+    fork.touchGpu(gpu)
+  })
 }
 
 /** Growths, and returns but those of the probe, ask again when a cluster is restored; a placement's entry is made anew. */

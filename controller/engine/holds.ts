@@ -4,7 +4,7 @@
  */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Hold } from '../domain/node.ts'
-import { isPlaceable, isRefusedBy, commitRoomMib, largestEverMib } from '../scheduler/feasible.ts'
+import { isClosedTo, isPlaceable, commitRoomMib, largestEverMib } from '../scheduler/feasible.ts'
 import type { Queued } from '../scheduler/queue.ts'
 import { byQueueOrder } from '../scheduler/queue.ts'
 import { byGpuId } from '../scheduler/score.ts'
@@ -31,14 +31,16 @@ export interface PoolHold {
  * no queue, no node's nearness and no head's age has changed.
  */
 export function updatePoolHolds(c: Cluster, now: Instant): Instant | null {
+  // Bytes alone may be missing from now on where something else was, or its own change took it out of the node's queue.
+  for (const { task, gpus } of c.poolHolds.values()) standInQueue(c, task, gpus)
   const last = c.holdsLook
   let changes = c.queueChanges
-  for (const pool of c.pools.values()) changes += pool.nearVersion + pool.membershipVersion
+  for (const pool of c.pools.values()) changes += pool.nearVersion
   if (last.changes === changes && (last.nextAt === null || now < last.nextAt)) return last.nextAt
   const nextAt = renewAll(c, now)
   // Renewing may itself create an index of nearness and queue entries: what counts is the state it leaves.
   changes = c.queueChanges
-  for (const pool of c.pools.values()) changes += pool.nearVersion + pool.membershipVersion
+  for (const pool of c.pools.values()) changes += pool.nearVersion
   c.holdsLook = { changes, nextAt }
   return nextAt
 }
@@ -179,7 +181,7 @@ function leastMissing(pool: Pool, task: LiveTask): { gpus: readonly LiveGpu[]; m
 }
 
 function nearestOnNode(node: LiveNode, task: LiveTask): readonly LiveGpu[] | null {
-  if (!isPlaceable(node) || isRefusedBy(task, node)) return null
+  if (!isPlaceable(node) || isClosedTo(task, node)) return null
   const demand = searchDemandMib(task.spec)
   const gpus = node.gpus
     .filter((gpu) => largestEverMib(gpu) >= demand)

@@ -36,8 +36,6 @@ export class Pool implements PoolView {
   readonly nodes = new Map<LiveNode, NodeSeat>()
   /** Grows whenever a hold, a member or the policy changes: blocked tasks look again whatever GPUs admit. */
   version = 0
-  /** Grows whenever a node joins or leaves, or a reserve changes. */
-  membershipVersion = 0
   #policy: Policy
   #facets: Facet[] = []
   readonly #facetByKey = new Map<string, Facet>()
@@ -46,7 +44,10 @@ export class Pool implements PoolView {
   readonly #nearIndexes = new Map<string, NearIndex>()
   /** GPUs whose figures changed, by which of them. */
   readonly #logs: Record<When | 'near', ChangeLog<Seat>> = { now: new ChangeLog(), after_swap: new ChangeLog(), near: new ChangeLog() }
-  #nearVersion = 0
+  /** Grows with every change of order among the nodes. */
+  #moves = 0
+  /** Grows whenever a node joins or leaves, or a reserve or the policy changes. */
+  #membershipVersion = 0
   #seatCount = 0
   #nodeCount = 0
   readonly #everByShape = new Map<string, Mib>()
@@ -69,7 +70,7 @@ export class Pool implements PoolView {
     this.nodes.set(node, nodeSeat)
     this.#everByShape.clear()
     this.version += 1
-    this.membershipVersion += 1
+    this.#membershipVersion += 1
   }
 
   removeNode(node: LiveNode): void {
@@ -80,7 +81,7 @@ export class Pool implements PoolView {
     for (const { gpu } of nodeSeat.unit.seats) gpu.seats = gpu.seats.filter(({ pool }) => pool !== this)
     this.#everByShape.clear()
     this.version += 1
-    this.membershipVersion += 1
+    this.#membershipVersion += 1
     for (const facet of this.#facets) facet.drop(nodeSeat)
     for (const index of this.#nearIndexes.values()) index.drop(nodeSeat)
   }
@@ -89,7 +90,7 @@ export class Pool implements PoolView {
   forgetEver(): void {
     this.#everByShape.clear()
     this.version += 1
-    this.membershipVersion += 1
+    this.#membershipVersion += 1
   }
 
   /** The GPU's figures or holds changed, as `deriveFigures` says. */
@@ -112,9 +113,7 @@ export class Pool implements PoolView {
     this.#logs.after_swap.clear()
     this.#logs.near.clear()
     this.version += 1
-    this.membershipVersion += 1
-    // Who holds is looked at again: the indexes that would say so are gone.
-    this.#nearVersion += 1
+    this.#membershipVersion += 1
   }
 
   /** Grows whenever a task of this shape that fitted nowhere might fit now. */
@@ -123,10 +122,10 @@ export class Pool implements PoolView {
     return this.version + this.#facetFor(shape, 'now').version + after
   }
 
-  /** Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room. */
+  /** Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may no longer be asked, or may be from now on. */
   get nearVersion(): number {
     for (const index of this.#nearIndexes.values()) this.#catchUpNear(index)
-    return this.#nearVersion
+    return this.#moves + this.#membershipVersion
   }
 
   largestMib(shape: Shape, when: When): Mib {
@@ -232,7 +231,7 @@ export class Pool implements PoolView {
   #catchUpNear(index: NearIndex): void {
     const log = this.#logs.near
     if (!log.isNews(index.reader)) return
-    for (const { node } of log.news(index.reader)) if (node.isMember && index.takeIn(node)) this.#nearVersion += 1
+    for (const { node } of log.news(index.reader)) if (node.isMember && index.takeIn(node)) this.#moves += 1
   }
 
   /** Figures of GPUs that changed while nobody was pending are not derived yet. */

@@ -113,10 +113,12 @@ export function mayRunOn(task: Task, node: Node): boolean {
   return node.allowExec || task.spec.command === null
 }
 
-/**
- * Nodes that refused the task are no choice before a later snapshot (R3), those tried in vain none for the rest of the cycle; a node that may not
- * run it never is.
- */
+/** A node that refused the task is no choice before a later snapshot (R3); one that may not run it never is. */
+export function isClosedTo(task: Task, node: Node): boolean {
+  return !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false)
+}
+
+/** The same, and for the rest of the cycle nodes where it was tried in vain: it waits for bytes there, and may hold or collect them. */
 export function isRefusedBy(task: Task, node: Node): boolean {
-  return !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false) || (task.avoidedNow?.has(node) ?? false)
+  return isClosedTo(task, node) || (task.avoidedNow?.has(node) ?? false)
 }

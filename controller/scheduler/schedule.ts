@@ -6,7 +6,7 @@ import type { Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy, Policy } from '../domain/config.ts'
 import type { Gpu, Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
-import { isRefusedBy, largestAfterSwapMib, largestButForBytesMib, largestNowMib, NOTHING } from './feasible.ts'
+import { isClosedTo, isRefusedBy, largestAfterSwapMib, largestButForBytesMib, largestNowMib, NOTHING } from './feasible.ts'
 import type { Queued } from './queue.ts'
 import { byQueueOrder } from './queue.ts'
 import type { When } from './score.ts'
@@ -215,7 +215,7 @@ export function missesOnlyBytes(task: Task, gpus: readonly Gpu[], maxTasksPerGpu
   const kind = kindOf(task.spec)
   const demand = searchDemandMib(task.spec)
   const [first] = gpus
-  if (first === undefined || isRefusedBy(task, first.node)) return false
+  if (first === undefined || isClosedTo(task, first.node)) return false
   return gpus.every((gpu) => largestButForBytesMib(gpu, kind, maxTasksPerGpu) >= demand) && hasHostRoom(gpus, demand, kind)
 }
 

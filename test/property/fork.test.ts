@@ -1,0 +1,52 @@
+/** The indexes that the engine keeps up to date decide as those made anew do: on a copy of a settled cluster the next cycle decides nothing. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { byCodeUnits } from '../../controller/domain/order.ts'
+import { runCycle } from '../../controller/engine/cycle.ts'
+import { forkCluster } from '../../controller/engine/fork.ts'
+import type { ClusterBuilder } from '../support/cluster-builder.ts'
+import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
+
+const FILE = 'test/property/fork.test.ts'
+const MAX_STEPS = 80
+
+describe('a copy of the cluster', () => {
+  it('decides nothing that the cluster has not decided', () => {
+    const property = fc.property(fleetShapeArb, stepsArb(MAX_STEPS), (fleet, steps) => {
+      const b = buildFleet(fleet)
+      for (const step of steps) {
+        applyStep(b, step)
+        if (step.do !== 'cycle') continue
+        // Twice: a head that comes up when the one before it is placed holds its GPUs from the next cycle on.
+        b.cycle()
+        expectSettled(b)
+      }
+      b.cycle()
+      b.cycle()
+      expectSettled(b)
+    })
+    holds(property, 600, FILE)
+  })
+})
+
+function expectSettled({ cluster, now }: ClusterBuilder): void {
+  const fork = forkCluster(cluster, { config: cluster.config, overridesOf: (node) => node }, now)
+  const before = stateOf(fork)
+  runCycle(fork, now)
+  expect(stateOf(fork)).toEqual(before)
+}
+
+function stateOf({ tasks, nodes }: ClusterBuilder['cluster']): unknown {
+  return {
+    tasks: Array.from(tasks.values(), ({ spec, placement, claim }) => [
+      spec.id,
+      placement === null ? null : [placement.node.id, placement.gpus.map(({ index }) => index), placement.residency, placement.demandMib],
+      claim === null ? null : [claim.node.id, claim.owns],
+    ]),
+    queues: Array.from(nodes.values(), ({ id, queue, collector }) => [
+      id,
+      queue.map(({ kind, task, owns }) => `${kind} ${task.spec.id} ${String(owns)}`).sort(byCodeUnits),
+      collector?.task.spec.id ?? null,
+    ]),
+  }
+}
