@@ -28,15 +28,19 @@ export interface PoolHold {
 
 /**
  * Brings every pool's hold up to date; answers the next instant at which time alone gives a head one. Nothing is looked at again while
- * no queue, no node's nearness and no head's age has changed.
+ * no queue, no node's nearness, nothing that a head misses where it holds and no head's age has changed.
  */
 export function updatePoolHolds(c: Cluster, now: Instant): Instant | null {
-  // Bytes alone may be missing from now on where something else was, or its own change took it out of the node's queue.
-  for (const { task, gpus } of c.poolHolds.values()) standInQueue(c, task, gpus)
+  let isSameMissing = true
+  for (const { task, gpus, missingMib } of c.poolHolds.values()) {
+    // Bytes alone may be missing from now on where something else was, or its own change took it out of the node's queue.
+    standInQueue(c, task, gpus)
+    isSameMissing &&= missingOn(gpus, task) === missingMib
+  }
   const last = c.holdsLook
   let changes = c.queueChanges
   for (const pool of c.pools.values()) changes += pool.nearVersion
-  if (last.changes === changes && (last.nextAt === null || now < last.nextAt)) return last.nextAt
+  if (isSameMissing && last.changes === changes && (last.nextAt === null || now < last.nextAt)) return last.nextAt
   const nextAt = renewAll(c, now)
   // Renewing may itself create an index of nearness and queue entries: what counts is the state it leaves.
   changes = c.queueChanges
@@ -119,7 +123,7 @@ function renew(c: Cluster, pool: Pool, holder: Queued): void {
   const hold = headHold(holder)
   const present = c.poolHolds.get(pool)
   const isSame = present !== undefined && isSameHold(present.hold, hold)
-  if (isSame && present.nearVersion === pool.nearVersion) return
+  if (isSame && present.nearVersion === pool.nearVersion && missingOn(present.gpus, task) === present.missingMib) return
   const best = leastMissing(pool, task)
   if (isSame && present.gpus.every((gpu) => pool.nodes.has(gpu.node) && isPlaceable(gpu.node))) {
     const missingMib = missingOn(present.gpus, task)

@@ -45,9 +45,9 @@ export class Pool implements PoolView {
   /** GPUs whose figures changed, by which of them. */
   readonly #logs: Record<When | 'near', ChangeLog<Seat>> = { now: new ChangeLog(), after_swap: new ChangeLog(), near: new ChangeLog() }
   /** Grows with every change of order among the nodes. */
-  #moves = 0
+  #nearVersion = 0
   /** Grows whenever a node joins or leaves, or a reserve or the policy changes. */
-  #membershipVersion = 0
+  membershipVersion = 0
   #seatCount = 0
   #nodeCount = 0
   readonly #everByShape = new Map<string, Mib>()
@@ -70,7 +70,7 @@ export class Pool implements PoolView {
     this.nodes.set(node, nodeSeat)
     this.#everByShape.clear()
     this.version += 1
-    this.#membershipVersion += 1
+    this.membershipVersion += 1
   }
 
   removeNode(node: LiveNode): void {
@@ -81,7 +81,7 @@ export class Pool implements PoolView {
     for (const { gpu } of nodeSeat.unit.seats) gpu.seats = gpu.seats.filter(({ pool }) => pool !== this)
     this.#everByShape.clear()
     this.version += 1
-    this.#membershipVersion += 1
+    this.membershipVersion += 1
     for (const facet of this.#facets) facet.drop(nodeSeat)
     for (const index of this.#nearIndexes.values()) index.drop(nodeSeat)
   }
@@ -90,7 +90,7 @@ export class Pool implements PoolView {
   forgetEver(): void {
     this.#everByShape.clear()
     this.version += 1
-    this.#membershipVersion += 1
+    this.membershipVersion += 1
   }
 
   /** The GPU's figures or holds changed, as `deriveFigures` says. */
@@ -113,7 +113,7 @@ export class Pool implements PoolView {
     this.#logs.after_swap.clear()
     this.#logs.near.clear()
     this.version += 1
-    this.#membershipVersion += 1
+    this.membershipVersion += 1
   }
 
   /** Grows whenever a task of this shape that fitted nowhere might fit now. */
@@ -125,7 +125,7 @@ export class Pool implements PoolView {
   /** Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may no longer be asked, or may be from now on. */
   get nearVersion(): number {
     for (const index of this.#nearIndexes.values()) this.#catchUpNear(index)
-    return this.#moves + this.#membershipVersion
+    return this.#nearVersion + this.membershipVersion
   }
 
   largestMib(shape: Shape, when: When): Mib {
@@ -231,7 +231,7 @@ export class Pool implements PoolView {
   #catchUpNear(index: NearIndex): void {
     const log = this.#logs.near
     if (!log.isNews(index.reader)) return
-    for (const { node } of log.news(index.reader)) if (node.isMember && index.takeIn(node)) this.#moves += 1
+    for (const { node } of log.news(index.reader)) if (node.isMember && index.takeIn(node)) this.#nearVersion += 1
   }
 
   /** Figures of GPUs that changed while nobody was pending are not derived yet. */
