@@ -1,6 +1,6 @@
 /**
  * What happens to every request, in the order in which it happens: one hook for each stage, and none for a route that needs none. A hook costs
- * more than most of what is done in ours (docs/decisions/0060-one-hook-a-stage.md).
+ * more than most of what is done in ours (docs/decisions/0062-one-hook-a-stage.md).
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import { requireBody, requireNoBody } from './json-body.ts'
