@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
+import { UNMEASURED } from './headroom-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const SAYS_WITHIN_MS = 30_000
@@ -27,7 +28,7 @@ const FROM_SOURCES: readonly string[] = ['--import', join(ROOT, 'cli/require-nod
 export function startHeadroom(args: readonly string[], env: Readonly<Record<string, string>> = {}, program = FROM_SOURCES): RunningCommand {
   const child = spawn(process.execPath, [...program, ...args], {
     cwd: ROOT,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...UNMEASURED, ...env },
   })
   started.add(child)
   let output = ''
