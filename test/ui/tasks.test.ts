@@ -101,6 +101,30 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     await page.context().close()
   })
 
+  test('the search on top finds tasks and nodes, by name and by id, by keyboard alone', async () => {
+    const { page, faults } = await open('/groups')
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('filler')
+    await page.keyboard.press('Enter')
+    const tasks = page.getByRole('region', { name: 'Tasks' })
+    await tasks.getByRole('listitem').first().waitFor()
+    expect(await tasks.getByRole('listitem').count()).toBe(10)
+    expect(await page.getByRole('region', { name: 'Nodes' }).innerText()).toContain('None.')
+    const field = page.getByRole('searchbox', { name: 'Search tasks and nodes' })
+    expect(await field.inputValue()).toBe('filler')
+    await field.fill(ids.get(MARKUP) as string)
+    await field.press('Enter')
+    await tasks.getByRole('link', { name: MARKUP }).press('Enter')
+    await page.getByRole('heading', { level: 1, name: MARKUP }).waitFor()
+    expect(await field.inputValue()).toBe('')
+    await field.fill('no such name')
+    await field.press('Enter')
+    await page.getByText('No task or node has').waitFor()
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
   test('filters that match nothing say so', async () => {
     const { page } = await open('/tasks?tab=all&q=there-is-no-such-name')
     await page.getByText('No task matches these filters.').waitFor()
@@ -195,7 +219,11 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     const running = await getJson<TaskPage>(`${api}/tasks?state=running&limit=1`)
     const id = running.items[0]?.id as string
     const { page, faults } = await open(`/tasks/${id}`)
-    const decision = page.locator('details[id^=decision-]').first()
+    // Whatever it was swapped for since, its placement comes first.
+    const decision = page
+      .locator('details[id^=decision-]')
+      .filter({ hasText: /placement/i })
+      .first()
     await decision.locator('summary').press('Enter')
     await decision.getByText('GPUs that admitted it').waitFor()
     expect(faults).toEqual([])
