@@ -18,6 +18,7 @@ const Exercise = lazy(() => import('./pages/simulator/exercise.tsx'))
 const Instructor = lazy(() => import('./pages/simulator/instructor.tsx'))
 const Planner = lazy(() => import('./pages/planner/planner.tsx'))
 const Sweep = lazy(() => import('./pages/planner/sweep.tsx'))
+const Search = lazy(() => import('./pages/search/search.tsx'))
 const NotFound = lazy(() => import('./pages/not-found.tsx'))
 
 /** Fetched once the first page stands: afterwards each opens at once, also while the controller cannot be reached. */
@@ -35,6 +36,7 @@ const LATER = [
   Exercise,
   Instructor,
   Glossary,
+  Search,
   NotFound,
 ]
 const LATER_AFTER_MS = 5_000
@@ -69,6 +71,7 @@ function ClusterPages(): JSX.Element {
       <Route path="/groups" component={Groups} />
       <Route path="/events" component={Events} />
       <Route path="/glossary" component={Glossary} />
+      <Route path="/search" component={Search} />
       <Route path="/settings" component={Settings} />
       <Route path="/tasks" component={Tasks} />
       <Route path="/tasks/:id" component={Task} />

@@ -249,7 +249,7 @@ function finishedTasks(held: Held, query: FinishedQuery): TaskRecord[] {
     isFinal(task.state) &&
     query.states.includes(task.state) &&
     (query.owner === null || task.owner === query.owner) &&
-    (query.nameContains === null || task.name.includes(query.nameContains)) &&
+    (query.nameContains === null || task.name.includes(query.nameContains) || task.id === query.nameContains) &&
     (query.nodeId === null || task.lastNodeId === query.nodeId) &&
     (query.beforeSeq === null || task.seq < query.beforeSeq) &&
     (query.afterSeq === null || task.seq > query.afterSeq)

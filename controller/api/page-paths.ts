@@ -7,6 +7,7 @@ export const PAGE_PATHS = [
   '/groups',
   '/groups/*',
   '/events',
+  '/search',
   '/settings',
   '/planner',
   '/planner/*',

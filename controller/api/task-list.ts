@@ -189,7 +189,7 @@ function matches({ state, spec, placement }: Task, { states, priority, node, gro
     (node === undefined || placement?.node.id === node) &&
     (group === undefined || spec.groups.includes(group)) &&
     (owner === undefined || spec.owner === owner) &&
-    (q === undefined || spec.name.includes(q)) &&
+    (q === undefined || spec.name.includes(q) || spec.id === q) &&
     (label === undefined || hasLabel(spec.labels, label))
   )
 }

@@ -252,6 +252,7 @@ export interface StoredState {
 export interface FinishedQuery {
   readonly states: readonly TaskState[]
   readonly owner: string | null
+  /** Part of the name, or the whole id. */
   readonly nameContains: string | null
   /** The node of its last attempt. */
   readonly nodeId: string | null

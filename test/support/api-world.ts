@@ -234,7 +234,7 @@ export class FakeController implements ApiWorld {
             (record) =>
               states.includes(record.state) &&
               (owner === null || record.owner === owner) &&
-              (nameContains === null || record.name.includes(nameContains)) &&
+              (nameContains === null || record.name.includes(nameContains) || record.id === nameContains) &&
               (nodeId === null || record.lastNodeId === nodeId) &&
               (afterSeq === null || record.seq > afterSeq) &&
               (beforeSeq === null || record.seq < beforeSeq),

@@ -233,6 +233,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         expect(await page({ owner: 'bob', states: ['completed'] })).toEqual([10, 7])
         expect(await page({ nameContains: 'Fit%_' })).toEqual([11, 9, 7, 5, 3, 1])
         expect(await page({ nameContains: 'fit' })).toEqual([])
+        expect(await page({ nameContains: aTask({ seq: 5 }).id })).toEqual([5])
         expect(await page({ nameContains: 'eval', owner: 'alice', beforeSeq: 6, limit: 1 })).toEqual([4])
         expect(await page({ owner: 'nobody' })).toEqual([])
       })

@@ -27,6 +27,7 @@ const PAGES: readonly Looked[] = [
   ['/planner?source=trace', 'Planner'],
   ['/planner/:sweep', 'thrash-guard', compareTwo],
   ['/simulator', 'Simulator'],
+  ['/search?q=a100', 'Search', (page) => page.getByRole('link', { name: 'a100-0' }).waitFor()],
   ['/settings', 'Settings'],
   ['/glossary', 'Glossary'],
   ['/planner/a/b', 'There is no such page'],

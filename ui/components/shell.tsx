@@ -6,6 +6,7 @@ import { seconds } from '../format/figures.ts'
 import { useCluster } from '../state/cluster.tsx'
 import { now } from '../state/now.ts'
 import { nextTheme, theme } from '../state/theme.ts'
+import { SearchField } from './search-field.tsx'
 import styles from './shell.module.css'
 import { SignIn } from './sign-in.tsx'
 
@@ -120,6 +121,7 @@ function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }
           </span>
         )}
       </Show>
+      <SearchField />
       <A href={path('/glossary')} title="What the words and keys mean">
         Help
       </A>
@@ -154,7 +156,7 @@ function Freshness(): JSX.Element {
   )
 }
 
-/** `g t` opens Tasks, and so on; `/` goes to the search field of the page; `?` lists the keys. */
+/** `g t` opens Tasks, and so on; `/` goes to the search field on top; `?` lists the keys. */
 function useKeys(places: () => readonly Place[]): void {
   const navigate = useNavigate()
   const path = usePath()

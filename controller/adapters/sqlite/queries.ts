@@ -79,7 +79,11 @@ export function finishedTasksQuery(db: Kysely<Schema>, state: TaskState, wanted:
   if (nodeId !== null) query = query.where('node_id', '=', nodeId)
   if (beforeSeq !== null) query = query.where('seq', '<', beforeSeq)
   if (afterSeq !== null) query = query.where('seq', '>', afterSeq)
-  if (nameContains !== null) query = query.where(({ fn, val }) => fn<number>('instr', ['name', val(nameContains)]), '>', 0)
+  if (nameContains !== null) {
+    query = query.where(({ eb, fn, val }) =>
+      eb.or([eb(fn<number>('instr', ['name', val(nameContains)]), '>', 0), eb('id', '=', nameContains)]),
+    )
+  }
   return query.orderBy('seq', isOldestFirst ? 'asc' : 'desc').limit(limit)
 }
 

@@ -161,7 +161,7 @@ function matches(node: Node, { status, group, q }: Pick<NodeQuery, 'status' | 'g
   return (
     (status === undefined || hasStatus(node, status)) &&
     (group === undefined || node.groups.includes(group)) &&
-    (q === undefined || node.name.includes(q))
+    (q === undefined || node.name.includes(q) || node.id === q)
   )
 }
 

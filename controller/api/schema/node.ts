@@ -130,7 +130,7 @@ export const NodeQuerySchema = closed({
     }),
   ),
   group: Type.Optional(pathId('Only nodes of this group')),
-  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
+  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' })),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),
   cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before' })),
 })

@@ -216,7 +216,7 @@ export const TaskQuerySchema = closed({
   label: Type.Optional(
     Type.String({ minLength: 1, maxLength: 321, description: 'A label, by its name (team) or with its value (team=vision)' }),
   ),
-  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name' })),
+  q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' })),
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:

@@ -1,0 +1,32 @@
+/** On top of every page: a name or an id, Enter, and what has it. */
+import { useLocation, useNavigate } from '@solidjs/router'
+import { createMemo, type JSX } from 'solid-js'
+import { queryText } from '../api/query-text.ts'
+import { usePath } from '../api/world.ts'
+import styles from './shell.module.css'
+
+export function SearchField(): JSX.Element {
+  const navigate = useNavigate()
+  const location = useLocation()
+  const path = usePath()
+  /** What was searched for, as long as that is what is shown. */
+  const asked = createMemo(() => (location.pathname === path('/search') ? String(location.query['q'] ?? '') : ''))
+  let input: HTMLInputElement | undefined
+  const go = (event: SubmitEvent): void => {
+    event.preventDefault()
+    const text = input?.value.trim() ?? ''
+    if (text !== '') navigate(path(`/search${queryText({ q: text })}`))
+  }
+  return (
+    <form role="search" aria-label="Tasks and nodes" class={styles['search']} onSubmit={go}>
+      <input
+        ref={(element) => (input = element)}
+        type="search"
+        maxLength="200"
+        aria-label="Search tasks and nodes"
+        placeholder="Search  /"
+        value={asked()}
+      />
+    </form>
+  )
+}

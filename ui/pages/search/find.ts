@@ -1,0 +1,24 @@
+/** What a search asks for: tasks and nodes by a part of their name or by their id. */
+import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
+import type { ApiClient } from '../../api/client.ts'
+
+/** So many of each are shown; the lists have all. */
+const SHOWN = 10
+
+export interface Found {
+  readonly nodes: readonly NodeBody[]
+  readonly nodeCount: number
+  readonly tasks: readonly TaskBody[]
+  /** Null: the controller has not counted them. */
+  readonly taskCount: number | null
+}
+
+/** @throws Refused, Unreachable */
+export async function find(api: ApiClient, text: string, signal: AbortSignal): Promise<Found> {
+  const [nodes, tasks] = await Promise.all([
+    api.get<NodePage>('/nodes', { q: text, limit: SHOWN }, signal),
+    api.get<TaskPage>('/tasks', { state: 'all', q: text, limit: SHOWN }, signal),
+  ])
+  return { nodes: nodes.items, nodeCount: nodes.total ?? nodes.items.length, tasks: tasks.items, taskCount: tasks.total }
+}

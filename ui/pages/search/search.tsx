@@ -1,0 +1,118 @@
+/** What has this name or id: nodes and tasks, the first of each, and the way to all. */
+import { A, useSearchParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { For, Show, type JSX } from 'solid-js'
+import { part } from '../../api/client.ts'
+import { queryText } from '../../api/query-text.ts'
+import { usePath } from '../../api/world.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { mib, whole } from '../../format/figures.ts'
+import { statusWords } from '../../format/nodes.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import { find, type Found } from './find.ts'
+
+export default function Search(): JSX.Element {
+  const { api } = useCluster()
+  const [search] = useSearchParams<{ q?: string }>()
+  const text = (): string => (search.q ?? '').trim().slice(0, 200)
+  const found = useQuery(() => ({
+    queryKey: ['search', text()],
+    queryFn: ({ signal }: { signal: AbortSignal }) => find(api, text(), signal),
+    enabled: text() !== '',
+    staleTime: 2_000,
+  }))
+  return (
+    <div class="stack">
+      <h1>Search</h1>
+      <Show
+        when={text() !== ''}
+        fallback={<p class="card">Type a part of the name of a task or node above, or a whole id. The key is /.</p>}
+      >
+        <QueryState
+          query={found}
+          isEmpty={({ nodes, tasks }) => nodes.length + tasks.length === 0}
+          whenEmpty={
+            <p class="card">
+              No task or node has <q class="text">{text()}</q> in its name, or as its id.
+            </p>
+          }
+        >
+          {(answer) => <Results found={answer()} text={text()} />}
+        </QueryState>
+      </Show>
+    </div>
+  )
+}
+
+function Results(props: { readonly found: Found; readonly text: string }): JSX.Element {
+  const path = usePath()
+  return (
+    <>
+      <Section
+        title="Nodes"
+        shown={props.found.nodes.length}
+        of={props.found.nodeCount}
+        href={path(`/nodes${queryText({ q: props.text })}`)}
+      >
+        <For each={props.found.nodes}>
+          {(node) => (
+            <li>
+              <A class="text" href={path(`/nodes/${part(node.node_id)}`)}>
+                {node.name}
+              </A>{' '}
+              <span class="quiet">
+                {statusWords(node)} · {whole(node.gpus.length)} GPUs
+              </span>
+            </li>
+          )}
+        </For>
+      </Section>
+      <Section
+        title="Tasks"
+        shown={props.found.tasks.length}
+        of={props.found.taskCount}
+        href={path(`/tasks${queryText({ tab: 'all', q: props.text })}`)}
+      >
+        <For each={props.found.tasks}>
+          {(task) => (
+            <li>
+              <A class="text" href={path(`/tasks/${part(task.id)}`)}>
+                {task.name}
+              </A>{' '}
+              <span class="quiet">
+                {task.state} · P{task.priority} · {mib(task.vram_mib)}
+              </span>
+            </li>
+          )}
+        </For>
+      </Section>
+    </>
+  )
+}
+
+interface SectionProps {
+  readonly title: string
+  readonly shown: number
+  readonly of: number | null
+  readonly href: string
+  readonly children: JSX.Element
+}
+
+function Section(props: SectionProps): JSX.Element {
+  return (
+    <section class="card" aria-label={props.title}>
+      <h2>
+        {props.title}{' '}
+        <Show when={props.of !== null}>
+          <span class="quiet">{whole(props.of)}</span>
+        </Show>
+      </h2>
+      <Show when={props.shown > 0} fallback={<p class="quiet">None.</p>}>
+        <ul>{props.children}</ul>
+      </Show>
+      <Show when={props.shown > 0 && (props.of === null || props.of > props.shown)}>
+        <A href={props.href}>All in the list</A>
+      </Show>
+    </section>
+  )
+}
