@@ -99,7 +99,7 @@ test-faults: install broker ## kill and stop broker, controller and servers unde
 test-hostile: export HOSTILE_REQUESTS ?= 50000
 test-hostile: export HOSTILE_STALL_MS ?= 200
 test-hostile: install ## requests made from the API's own description to break it (HOSTILE_REQUESTS=50000 HOSTILE_SEED=1)
-	vitest run test/fuzz --disable-console-intercept=true
+	vitest run test/fuzz/api-hostile.test.ts --disable-console-intercept=true
 
 # Minutes at first; with the seeds that caught them last, kept in test/mutants/caught.json, some two seconds each.
 mutants: install ## take each rule out in turn: a seed or a directed scenario must notice (ARGS="--rule R4 --seeds 10000 --minutes 3")
