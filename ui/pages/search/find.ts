@@ -4,7 +4,7 @@ import type { TaskBody, TaskPage } from '../../../controller/api/schema/task.ts'
 import type { ApiClient } from '../../api/client.ts'
 
 /** So many of each are shown; the lists have all. */
-const SHOWN = 10
+export const SHOWN = 10
 
 export interface Found {
   readonly nodes: readonly NodeBody[]

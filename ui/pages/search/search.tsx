@@ -9,7 +9,7 @@ import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
 import { statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { find, type Found } from './find.ts'
+import { find, SHOWN, type Found } from './find.ts'
 
 export default function Search(): JSX.Element {
   const { api } = useCluster()
@@ -110,7 +110,7 @@ function Section(props: SectionProps): JSX.Element {
       <Show when={props.shown > 0} fallback={<p class="quiet">None.</p>}>
         <ul>{props.children}</ul>
       </Show>
-      <Show when={props.shown > 0 && (props.of === null || props.of > props.shown)}>
+      <Show when={props.of === null ? props.shown === SHOWN : props.of > props.shown}>
         <A href={props.href}>All in the list</A>
       </Show>
     </section>
