@@ -166,6 +166,16 @@ export class ClusterBuilder {
     return answer.value
   }
 
+  /** It started, and was then swapped out by hand. */
+  submitSwappedOut(request: Change<TaskRequest> = {}): LiveTask {
+    const task = this.submit(request)
+    this.settle()
+    this.byHand(task, 'swap-out')
+    this.cycle()
+    this.swapped(task)
+    return task
+  }
+
   /** Answers whether the change was accepted. */
   update(task: LiveTask, change: TaskChange): boolean {
     return updateTask(this.cluster, task.spec.id, change, this.now).ok

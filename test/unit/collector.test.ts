@@ -21,11 +21,7 @@ it('a growth for which host memory cannot be promised collects nothing, however 
 it('a return that backs off after a failed copy collects nothing, and is tried again when the back-off ends', () => {
   const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 100, swap_in_aging_seconds: 1 })
   b.addNode({ id: 'n', gpus: [100] })
-  const task = b.submit({ vramMib: 60 })
-  b.settle()
-  b.byHand(task, 'swap-out')
-  b.cycle()
-  b.swapped(task)
+  const task = b.submitSwappedOut({ vramMib: 60 })
   b.wants(task, true)
   b.cycle()
   b.swapped(task, true)
@@ -45,14 +41,7 @@ it('a P0 return for which the collector lets go has its bytes at once, before an
     idle_swap_out_seconds: 86_400,
   })
   b.addNode({ id: 'n', gpus: [1000] })
-  const away = [{ vramMib: 295 }, { vramMib: 312, priority: 0 as const }, { vramMib: 516 }].map((fields) => {
-    const task = b.submit(fields)
-    b.settle()
-    b.byHand(task, 'swap-out')
-    b.cycle()
-    b.swapped(task)
-    return task
-  })
+  const away = [{ vramMib: 295 }, { vramMib: 312, priority: 0 as const }, { vramMib: 516 }].map((fields) => b.submitSwappedOut(fields))
   const [aged, urgent, late] = away as [LiveTask, LiveTask, LiveTask]
   const leaving = b.submit({ vramMib: 305 })
   b.submit({ vramMib: 422 })
@@ -74,11 +63,7 @@ it('a P0 return for which the collector lets go has its bytes at once, before an
 it('an aged return collects as soon as somebody has started whose bytes could cover it', () => {
   const b = new ClusterBuilder({ safety_reserve_mib: 0, default_vram_overcommit_percent: 300, swap_in_aging_seconds: 1 })
   b.addNode({ id: 'n', gpus: [100] })
-  const aged = b.submit({ vramMib: 60 })
-  b.settle()
-  b.byHand(aged, 'swap-out')
-  b.cycle()
-  b.swapped(aged)
+  const aged = b.submitSwappedOut({ vramMib: 60 })
   const other = b.submit({ vramMib: 90 })
   b.cycle()
   b.wants(aged, true)
@@ -114,14 +99,9 @@ it('what a collector leaves over that lets go is for whoever comes first, also b
     idle_swap_out_seconds: 86_400,
   })
   b.addNode({ id: 'n', gpus: [1000] })
-  const away = [{ vramMib: 300 }, { vramMib: 40 }, { vramMib: 60, priority: 0 as const }, { vramMib: 40 }].map((fields) => {
-    const task = b.submit(fields)
-    b.settle()
-    b.byHand(task, 'swap-out')
-    b.cycle()
-    b.swapped(task)
-    return task
-  })
+  const away = [{ vramMib: 300 }, { vramMib: 40 }, { vramMib: 60, priority: 0 as const }, { vramMib: 40 }].map((fields) =>
+    b.submitSwappedOut(fields),
+  )
   const [collects, aged, urgent, late] = away as [LiveTask, LiveTask, LiveTask, LiveTask]
   b.submit({ vramMib: 895 })
   b.settle()

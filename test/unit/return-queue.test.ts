@@ -1,7 +1,5 @@
 /** Who comes first in a node's queue, and what is counted as taken (semantics 5, "Return"). */
 import { expect, it } from 'vitest'
-import type { LiveTask } from '../../controller/engine/live.ts'
-import type { TaskRequest } from '../../controller/controller.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000
@@ -17,18 +15,9 @@ function clusterOf(mib: number): ClusterBuilder {
   return b
 }
 
-function swappedOut(b: ClusterBuilder, request: Partial<TaskRequest>): LiveTask {
-  const task = b.submit(request)
-  b.settle()
-  b.byHand(task, 'swap-out')
-  b.cycle()
-  b.swapped(task)
-  return task
-}
-
 it('whoever has waited long returns before a P0 task that asked later, though it may not have its victims', () => {
   const b = clusterOf(100)
-  const [aged, urgent] = [swappedOut(b, { vramMib: 60 }), swappedOut(b, { vramMib: 60, priority: 0 })]
+  const [aged, urgent] = [b.submitSwappedOut({ vramMib: 60 }), b.submitSwappedOut({ vramMib: 60, priority: 0 })]
   const holder = b.submit({ vramMib: 60, priority: 0 })
   b.settle()
   b.wants(holder, true)
@@ -47,7 +36,7 @@ it('whoever has waited long returns before a P0 task that asked later, though it
 
 it('a P0 task returns before one that asked earlier and has not waited long', () => {
   const b = clusterOf(100)
-  const [early, urgent] = [swappedOut(b, { vramMib: 60 }), swappedOut(b, { vramMib: 60, priority: 0 })]
+  const [early, urgent] = [b.submitSwappedOut({ vramMib: 60 }), b.submitSwappedOut({ vramMib: 60, priority: 0 })]
   const holder = b.submit({ vramMib: 60, priority: 0 })
   b.settle()
   b.wants(holder, true)
@@ -63,7 +52,7 @@ it('a P0 task returns before one that asked earlier and has not waited long', ()
 
 it('who waits for bytes does not count on those that leave for an owner: his own victim leaves at once', () => {
   const b = clusterOf(100)
-  const [owner, second] = [swappedOut(b, { vramMib: 60 }), swappedOut(b, { vramMib: 40 })]
+  const [owner, second] = [b.submitSwappedOut({ vramMib: 60 }), b.submitSwappedOut({ vramMib: 40 })]
   const [large, small] = [b.submit({ vramMib: 60 }), b.submit({ vramMib: 30 })]
   b.settle()
   b.advance(60 * SECOND)
