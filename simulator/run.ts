@@ -4,6 +4,7 @@ import { arrivalsUntil } from './arrivals-until.ts'
 import type { BoundedArrivals } from './arrivals-until.ts'
 import { Drive } from './drive.ts'
 import type { Watcher } from './drive.ts'
+import type { ControllerWatch } from './faults/controller-process.ts'
 import type { FaultCounts } from './faults/fault-tally.ts'
 import { OperatorAgenda } from './operator-agenda.ts'
 import type { OperatorDesk } from './operator-agenda.ts'
@@ -59,6 +60,8 @@ export interface RunOptions extends PulseOptions {
   /** What there was of every task can be read from the world's store afterwards. */
   readonly keepsTasks?: boolean
   readonly watch?: (world: World) => Watcher
+  /** Sees everything that enters a controller; asked for at each start. */
+  readonly record?: () => ControllerWatch
   /** Once it has started, and nothing of the workload has come. */
   readonly onStarted?: (world: World) => void
 }
@@ -87,6 +90,7 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
     onEvents: (events) => pulse.saw(events),
     start,
     keepsTasks: options.keepsTasks ?? false,
+    ...(options.record === undefined ? {} : { watch: options.record }),
   })
   world.controller.engine.stopwatch = options.stopwatch ?? null
   const watcher = options.watch?.(world) ?? null

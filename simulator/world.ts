@@ -17,6 +17,7 @@ import type { DurationMs, Instant, Mib } from '../protocol/units.ts'
 import type { Counters } from '../controller/metrics/counters.ts'
 import { swapTotalsOf } from './faults/controller-host.ts'
 import type { SwapTotals } from './faults/controller-host.ts'
+import type { ControllerWatch } from './faults/controller-process.ts'
 import { FaultStage } from './faults/fault-stage.ts'
 import { workOfCommand } from './fleet/command-work.ts'
 import { planForeignMemory } from './fleet/foreign-memory.ts'
@@ -58,6 +59,8 @@ export interface WorldOptions {
   readonly start?: readonly StartTask[]
   /** Something may be made to break that the plan does not speak of: every heartbeat is sent. */
   readonly mayBreak?: boolean
+  /** Sees everything that enters a controller; asked for at each start. Its world is one in which something may break. */
+  readonly watch?: () => ControllerWatch
 }
 
 /** What a world is made of: a scenario's fleet and configuration, and what breaks in it. */
@@ -260,9 +263,9 @@ export class World {
     if (cancelAt !== null) this.#planCancel(request.id, cancelAt)
   }
 
-  #faultStage(plan: WorldPlan, { seed, busMode = 'reference', mayBreak = false, store }: WorldOptions): FaultStage | null {
+  #faultStage(plan: WorldPlan, { seed, busMode = 'reference', mayBreak = false, store, watch }: WorldOptions): FaultStage | null {
     const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
-    if (faults.length === 0 && !mayBreak) return null
+    if (faults.length === 0 && !mayBreak && watch === undefined) return null
     if (this.#start !== null) throw new Error('faults do not go with tasks that are there at the start')
     const { clock, random } = this
     return new FaultStage({
@@ -276,6 +279,7 @@ export class World {
       busMode,
       workload: this.workload,
       ...(store === undefined ? {} : { store }),
+      ...(watch === undefined ? {} : { watch }),
       onDurable: (events) => this.#onEvents(events),
       onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),
     })

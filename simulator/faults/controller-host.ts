@@ -12,6 +12,7 @@ import type { Random } from '../../controller/ports/random.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { ControllerProcess } from './controller-process.ts'
+import type { ControllerWatch } from './controller-process.ts'
 import type { FaultyBus } from './faulty-bus.ts'
 import type { FaultTally } from './fault-tally.ts'
 import type { StoreOptions } from './mortal-store.ts'
@@ -26,6 +27,8 @@ export interface ControllerHostOptions {
   readonly initialConfig: Partial<ConfigFields>
   readonly ownerLimits: OwnerLimits
   readonly tally: FaultTally
+  /** Sees everything that enters a controller; asked for at each start. */
+  readonly watch?: () => ControllerWatch
   /** A controller has read what is durable. */
   readonly onBegun: () => void
 }
@@ -148,7 +151,7 @@ export class ControllerHost {
 
   #newProcess(): ControllerProcess {
     this.#starts += 1
-    const { clock, bus, randomOf, store, initialConfig, ownerLimits, tally } = this.#o
+    const { clock, bus, randomOf, store, initialConfig, ownerLimits, tally, watch } = this.#o
     return new ControllerProcess({
       clock,
       bus,
@@ -157,6 +160,7 @@ export class ControllerHost {
       initialConfig,
       ownerLimits,
       tally,
+      ...(watch === undefined ? {} : { watch: watch() }),
       onBegun: (process) => {
         // Another has taken the store while it wrote its epoch: it is not the later one, and finds out at its first commit.
         if (store.disk.owner !== process) return

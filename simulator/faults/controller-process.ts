@@ -1,16 +1,20 @@
 /** A controller's process that may die at any moment, and the next one that begins with what it had made durable. */
 import { createController } from '../../controller/controller.ts'
-import type { Controller } from '../../controller/controller.ts'
+import type { Controller, ControllerOptions } from '../../controller/controller.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
 import type { Random } from '../../controller/ports/random.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { SimClock } from '../virtual-clock.ts'
+import { laterBus } from '../later-bus.ts'
 import type { Endpoint, FaultyBus } from './faulty-bus.ts'
 import type { FaultTally } from './fault-tally.ts'
 import type { Committer, DeathPoint, StoreOptions } from './mortal-store.ts'
 import { storeOf } from './mortal-store.ts'
 import { ProcessClock } from './process-clock.ts'
+
+/** Sees everything that enters a controller: a recording, say. */
+export type ControllerWatch = NonNullable<ControllerOptions['watch']>
 
 export interface ControllerProcessOptions {
   readonly clock: SimClock
@@ -20,6 +24,8 @@ export interface ControllerProcessOptions {
   readonly initialConfig: Partial<ConfigFields>
   readonly ownerLimits: OwnerLimits
   readonly tally: FaultTally
+  /** Left out: nobody watches. */
+  readonly watch?: ControllerWatch
   /** It has read what is durable, and listens. */
   readonly onBegun: (process: ControllerProcess) => void
   /** It is dead; what it had counted can be read for the last time. */
@@ -43,9 +49,15 @@ export class ControllerProcess implements Committer {
     this.#clock = new ProcessClock(options.clock)
     this.#endpoint = options.bus.endpoint(null, (_subject, message) => this.#mayLeave('valid_until_mono' in message.body))
     const { clock, random } = { clock: this.#clock, random: options.random }
+    const { watch } = options
     this.controller = createController(
-      { clock, random, bus: this.#endpoint, store: storeOf(this, options.store) },
       {
+        ...{ clock, random, store: storeOf(this, options.store) },
+        // Inputs that are noted come one after the other.
+        bus: watch === undefined ? this.#endpoint : laterBus(this.#endpoint, clock),
+      },
+      {
+        ...(watch === undefined ? {} : { watch }),
         initialConfig: options.initialConfig,
         ownerLimits: options.ownerLimits,
         onFault: (fault) => this.die(fault instanceof Error ? fault.message : String(fault)),

@@ -23,6 +23,7 @@ import type { BusMode } from '../sim-bus.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { SwapTotals } from './controller-host.ts'
 import { ControllerHost } from './controller-host.ts'
+import type { ControllerWatch } from './controller-process.ts'
 import { Disturbances } from './disturbances.ts'
 import type { FaultNote, FaultStageHand } from './fault-agenda.ts'
 import { FaultAgenda } from './fault-agenda.ts'
@@ -52,6 +53,8 @@ export interface FaultStageOptions {
   readonly store?: Store
   readonly onDurable: (events: readonly Event[]) => void
   readonly onNote: FaultNote
+  /** Sees everything that enters a controller; asked for at each start. */
+  readonly watch?: () => ControllerWatch
 }
 
 /** Promises that follow from each other within one step of the clock. */
@@ -110,6 +113,7 @@ export class FaultStage implements FaultStageHand {
       initialConfig: options.config,
       ownerLimits: options.ownerLimits,
       tally,
+      ...(options.watch === undefined ? {} : { watch: options.watch }),
       onBegun: () => {
         this.#agenda.recovered()
         this.#disturbances.begins()

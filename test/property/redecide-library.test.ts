@@ -1,0 +1,87 @@
+/**
+ * What controllers are told in the scenarios of the library and in drawn ones, killed or not, one after the other or two at once, is decided again as it
+ * was: from each start on, and from wherever the recording is cut. HEADROOM_REDECIDE_SEEDS=4000 draws so many scenarios, HEADROOM_REDECIDE_SEED=7 that one alone.
+ */
+import { globSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { createDesks } from '../../cli/shared-desks.ts'
+import type { Checkpoint, RecordedEntry } from '../../controller/ports/recording-log.ts'
+import { scenarioOf } from '../../simulator/fuzz/build.ts'
+import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
+import { redecide, Redecision } from '../../simulator/recording/redecide.ts'
+import { runScenario } from '../../simulator/run.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import type { Scenario } from '../../simulator/scenario/scenario.ts'
+import { seededStream } from '../../simulator/seeded-random.ts'
+import { RecordingInMemory } from '../support/recording-in-memory.ts'
+
+const SEEDS = Number(process.env['HEADROOM_REDECIDE_SEEDS'] ?? 40)
+const ONE = process.env['HEADROOM_REDECIDE_SEED']
+const CUTS = 3
+const TIMEOUT_MS = 120_000 + 500 * SEEDS
+const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
+const desks = createDesks()
+
+/** What each start of a controller was told: one recording each, as each has files of its own. */
+async function recordingsOf(scenario: Scenario): Promise<readonly RecordedEntry[][]> {
+  const recordings: RecordingInMemory[] = []
+  const record = () => {
+    const recording = new RecordingInMemory()
+    recordings.push(recording)
+    return recording.recorder()
+  }
+  await runScenario(scenario, IDENTITY, { record, openDesk: desks.openDesk })
+  expect(recordings.map(({ nested }) => nested).filter((nested) => nested > 0)).toEqual([])
+  return recordings.map((recording) => recording.entries())
+}
+
+/** Answers how many decisions came out again as they were. */
+async function redecided(scenario: Scenario): Promise<number> {
+  let decisions = 0
+  for (const [start, entries] of (await recordingsOf(scenario)).entries()) {
+    const random = seededStream(scenario.seed, `cuts/${start}`)
+    const cuts = new Set(Array.from({ length: CUTS }, () => 1 + Math.floor(random() * (entries.length - 1))))
+    const whole = new Redecision()
+    for (const [i, entry] of entries.entries()) {
+      if (cuts.has(i)) {
+        const checkpoint = JSON.parse(JSON.stringify(whole.checkpoint())) as Checkpoint
+        const { difference } = await redecide([checkpoint, ...entries.slice(i)])
+        expect(difference, `${scenario.name}, start ${start}, cut at ${i}`).toBeNull()
+      }
+      await whole.next(entry)
+    }
+    expect(whole.difference, `${scenario.name}, start ${start}`).toBeNull()
+    decisions += whole.result().decisions
+  }
+  return decisions
+}
+
+const withFaults = globSync('scenarios/**/*.scenario.yaml')
+  .toSorted((a, b) => (a < b ? -1 : 1))
+  .map((file) => loadScenario(file).scenario)
+  .filter(({ faults }) => faults.length > 0)
+
+describe('controllers that are killed', () => {
+  it.each(withFaults.map((scenario) => [scenario.name, scenario] as const))(
+    'are decided again as they decided: %s',
+    async (_name, scenario) => {
+      expect(await redecided(scenario)).toBeGreaterThan(0)
+    },
+    TIMEOUT_MS,
+  )
+
+  it('are decided again as they decided, in drawn scenarios', { timeout: TIMEOUT_MS }, async () => {
+    const seeds = ONE === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(ONE)]
+    let decisions = 0
+    for (const seed of seeds.filter((each) => featuresOf(each).faults.length > 0))
+      decisions += await redecided(scenarioOf(drawDocument(seed)))
+    if (ONE === undefined) expect(decisions).toBeGreaterThan(3 * SEEDS)
+  })
+})
+
+it('two controllers at once are two recordings: written into one, it is no course of any controller', async () => {
+  const scenario = withFaults.find(({ name }) => name === 'fault-second-controller') as Scenario
+  const both = new RecordingInMemory()
+  await runScenario(scenario, IDENTITY, { record: both.recorder, openDesk: desks.openDesk })
+  expect((await redecide(both.entries())).difference).toMatchObject({ what: 'course' })
+})
