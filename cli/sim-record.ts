@@ -39,7 +39,6 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   const missing = [
     ...(leftOut.nodes > 0 ? [`${leftOut.nodes} nodes that were not up`] : []),
     ...(leftOut.tasks > 0 ? [`${leftOut.tasks} tasks on them or being stopped`] : []),
-    ...(leftOut.faults > 0 ? [`${leftOut.faults} faults, because a scenario that begins with tasks has none`] : []),
   ]
   process.stderr.write(
     `${times}: ${nodes} nodes, ${tasks} tasks, ${operator} operator actions, ${faults} faults${missing.length === 0 ? '' : `; left out: ${missing.join(', ')}`}\n`,

@@ -8,8 +8,8 @@ import { DEFAULT_CONFIG } from '../controller/domain/config.ts'
 import { byCodeUnits } from '../controller/domain/order.ts'
 import { residentCapacityMib } from '../controller/domain/vram.ts'
 import type { AttemptStart } from '../gpu-server/core/device.ts'
-import { createMemoryStorage, EMPTY_NODE_STATE } from '../gpu-server/core/storage.ts'
-import type { KeptAttempt, NodeStorage } from '../gpu-server/core/storage.ts'
+import { EMPTY_NODE_STATE } from '../gpu-server/core/storage.ts'
+import type { KeptAttempt, NodeState } from '../gpu-server/core/storage.ts'
 import type { Instant, Mib } from '../protocol/units.ts'
 import type { Inhabitant } from './fleet/simulated-process.ts'
 import { idOfNode } from './scenario/node-id.ts'
@@ -18,9 +18,15 @@ import type { PlacedStart, Scenario, ScenarioNode } from './scenario/scenario.ts
 
 export interface WorldStart {
   readonly stored: StoredState
-  /** Empty disks for nodes where nothing lives. */
-  storageOf(nodeId: string): NodeStorage
-  inhabitantsOf(nodeId: string): readonly Inhabitant[]
+  homeOf(nodeId: string): NodeHome
+}
+
+/** What an earlier server has left on a node. */
+export interface NodeHome {
+  /** On its disk. */
+  readonly state: NodeState
+  /** On its GPUs. */
+  readonly inhabitants: readonly Inhabitant[]
 }
 
 /** Residency changes so far, as both ends count them: an adopting server adds one. */
@@ -49,8 +55,7 @@ export function worldStart(plan: Pick<Scenario, 'clock' | 'nodes' | 'config'>, t
       groups: groupsOf(plan.nodes),
       marks: { epoch: 0, nextTaskSeq: lastSeq(records) + 1, nextEventSeq: 1, nextDecision: lastDecision(tasks) + 1 },
     },
-    storageOf: (nodeId) => storageWith(inhabitants.get(nodeId) ?? []),
-    inhabitantsOf: (nodeId) => inhabitants.get(nodeId) ?? [],
+    homeOf: (nodeId) => homeWith(inhabitants.get(nodeId) ?? []),
   }
 }
 
@@ -212,12 +217,13 @@ function inhabitantOf(task: StartTask, placed: PlacedStart, vramMib: Mib, at: In
   }
 }
 
-function storageWith(inhabitants: readonly Inhabitant[]): NodeStorage {
-  return createMemoryStorage(0, {
+function homeWith(inhabitants: readonly Inhabitant[]): NodeHome {
+  const state: NodeState = {
     ...EMPTY_NODE_STATE,
     attempts: new Map(inhabitants.map(({ start }) => [start.taskId, start.attempt])),
     living: new Map(inhabitants.map((each) => [each.start.taskId, keptOf(each)])),
-  })
+  }
+  return { state, inhabitants }
 }
 
 function keptOf({ start, isInVram }: Inhabitant): KeptAttempt {

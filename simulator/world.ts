@@ -4,7 +4,7 @@
  */
 import { createController } from '../controller/controller.ts'
 import type { Controller } from '../controller/controller.ts'
-import { createMemoryStore } from '../controller/adapters/memory-store.ts'
+import { createMemoryStore, EMPTY_STATE } from '../controller/adapters/memory-store.ts'
 import type { Event } from '../controller/domain/event.ts'
 import { NO_OWNER_LIMITS } from '../controller/domain/owner-limits.ts'
 import type { Node } from '../controller/domain/node.ts'
@@ -52,7 +52,8 @@ export interface WorldOptions {
   readonly onOutcome?: ((outcome: TaskOutcome) => void) | null
   /** Sees every event once it is durable, after the journal. */
   readonly onEvents?: (events: readonly Event[]) => void
-  readonly store?: Store
+  /** In place of one in memory that keeps nothing of what is over; holds this when it begins. */
+  readonly store?: (initial: StoredState) => Store
   /** Its store keeps what there was of tasks that have ended, to be read afterwards. */
   readonly keepsTasks?: boolean
   /** Tasks that are there when it begins. */
@@ -113,8 +114,9 @@ export class World {
       return
     }
     const bus = new SimBus({ clock: this.clock, mode: options.busMode ?? 'reference', delayMs: 0 })
-    const initial = this.#start === null ? {} : { initial: this.#start.stored }
-    const store = options.store ?? createMemoryStore({ retainFinished: keepsTasks, retainEvents: 0, isForgetful: !keepsTasks, ...initial })
+    const initial = this.stored ?? EMPTY_STATE
+    const store =
+      options.store?.(initial) ?? createMemoryStore({ retainFinished: keepsTasks, retainEvents: 0, isForgetful: !keepsTasks, initial })
     this.#controller = createController(
       { clock: this.clock, random: this.random, bus, store },
       {
@@ -266,7 +268,6 @@ export class World {
   #faultStage(plan: WorldPlan, { seed, busMode = 'reference', mayBreak = false, store, watch }: WorldOptions): FaultStage | null {
     const { faults = [], nodes, config, ownerLimits = NO_OWNER_LIMITS } = plan
     if (faults.length === 0 && !mayBreak && watch === undefined) return null
-    if (this.#start !== null) throw new Error('faults do not go with tasks that are there at the start')
     const { clock, random } = this
     return new FaultStage({
       faults,
@@ -278,7 +279,8 @@ export class World {
       clock,
       busMode,
       workload: this.workload,
-      ...(store === undefined ? {} : { store }),
+      start: this.#start,
+      ...(store === undefined ? {} : { store: store(this.stored ?? EMPTY_STATE) }),
       ...(watch === undefined ? {} : { watch }),
       onDurable: (events) => this.#onEvents(events),
       onNote: (phase, fault) => this.#journal?.note({ at: clock.now(), [phase]: fault }),
@@ -294,8 +296,9 @@ export class World {
   #addServer(node: ScenarioNode, bus: SimBus, areHeartbeatsElided: boolean): void {
     const id = idOfNode(node)
     const device = new SimulatedDevice(this.clock, node, this.workload)
-    const storage = this.#start?.storageOf(id) ?? createMemoryStorage()
-    for (const inhabitant of this.#start?.inhabitantsOf(id) ?? []) device.inhabit(inhabitant)
+    const home = this.#start?.homeOf(id)
+    const storage = createMemoryStorage(0, home?.state)
+    for (const inhabitant of home?.inhabitants ?? []) device.inhabit(inhabitant)
     this.#devices.set(id, device)
     const newServer = (start: number): ServerCore =>
       new ServerCore({

@@ -147,8 +147,6 @@ export class SessionHost {
   /** @param entry a list of one fault, as text. It begins now. Throws ScenarioError. */
   breakNow(entry: string, isHidden: boolean, by: string | null): Promise<void> {
     return this.#alone(async () => {
-      if (this.stage.world.faults === null)
-        throw new SessionConflict('Faults do not go with tasks that are there when the scenario begins.')
       const [fault] = readFaults(entry, this.#plan.nodes, 'fault')
       if (fault === undefined || fault.kind === 'swarm') throw new SessionConflict('One fault at a time is injected, and no swarm.')
       await this.#put({ kind: 'fault', fault: { ...fault, atMs: this.stage.world.nowMs }, isHidden, by })

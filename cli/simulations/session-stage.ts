@@ -33,10 +33,9 @@ export interface SessionAnswer {
 }
 
 export async function openStage(plan: RunPlan): Promise<RestStage> {
-  const store = createMemoryStore({ retainFinished: true, retainEvents: RETAIN_EVENTS, retainDecisions: RETAIN_DECISIONS })
   const start = startTasksOf(plan, createSeededRandom(plan.seed))
-  // A world that begins with tasks has a cast that is there to stay.
-  const world = new World(plan, { seed: plan.seed, store, start, mayBreak: start.length === 0 })
+  const retained = { retainFinished: true, retainEvents: RETAIN_EVENTS, retainDecisions: RETAIN_DECISIONS }
+  const world = new World(plan, { seed: plan.seed, store: (initial) => createMemoryStore({ ...retained, initial }), start, mayBreak: true })
   const charts = sampleEveryController(world)
   await world.start()
   charts.of(world.controller)

@@ -17,9 +17,11 @@ import type { SimulatedDevice } from '../fleet/simulated-device.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Workload } from '../fleet/workload.ts'
 import type { Fault, FaultItem } from '../scenario/fault.ts'
+import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import { createSeededRandom, seededStream } from '../seeded-random.ts'
 import type { BusMode } from '../sim-bus.ts'
+import type { WorldStart } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { SwapTotals } from './controller-host.ts'
 import { ControllerHost } from './controller-host.ts'
@@ -49,6 +51,8 @@ export interface FaultStageOptions {
   readonly clock: SimClock
   readonly busMode: BusMode
   readonly workload: Workload
+  /** What is there when it begins; null: nothing. */
+  readonly start: WorldStart | null
   /** Outlives every controller; left out: one that keeps nothing of what is over. */
   readonly store?: Store
   readonly onDurable: (events: readonly Event[]) => void
@@ -91,7 +95,9 @@ export class FaultStage implements FaultStageHand {
     this.#links = new LinkFaults(random.stream('faults/links'), tally)
     this.bus = new FaultyBus({ clock, mode: options.busMode, weather: this.#links })
     this.#disturbances = new Disturbances(clock, SETTLE_HEARTBEATS * heartbeatMsOf(options.config), runLeaseMsOf(options.config))
-    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0 })
+    const initial = options.start === null ? {} : { initial: options.start.stored }
+    const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, ...initial })
+    for (const { id } of options.start?.stored.openTasks ?? []) this.acknowledged.add(id)
     this.#host = new ControllerHost({
       clock,
       bus: this.bus,
@@ -126,7 +132,8 @@ export class FaultStage implements FaultStageHand {
         if (server === null) this.servers.delete(id)
         else this.servers.set(id, server)
       }
-      const host = new NodeHost({ node, clock, bus: this.bus, random, workload, runs, onServer, tally })
+      const home = options.start?.homeOf(idOfNode(node)) ?? null
+      const host = new NodeHost({ node, clock, bus: this.bus, random, workload, runs, onServer, tally, home })
       this.#nodes.set(node.name, host)
       this.#byId.set(host.id, host)
     }

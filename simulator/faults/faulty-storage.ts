@@ -4,13 +4,15 @@ import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/s
 
 export class FaultyStorage implements NodeStorage {
   isFull = false
-  #saved = new ReplayedState()
+  #saved: ReplayedState
   /** Saves that failed. */
   failedSaves = 0
   /** A save has failed: the server's process ends (R10). */
   readonly #onFailure: () => void
 
-  constructor(onFailure: () => void) {
+  /** @param initial what an earlier server has left there */
+  constructor(onFailure: () => void, initial?: NodeState) {
+    this.#saved = new ReplayedState(initial)
     this.#onFailure = onFailure
   }
 

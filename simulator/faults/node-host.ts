@@ -9,6 +9,7 @@ import type { Workload } from '../fleet/workload.ts'
 import type { Fault } from '../scenario/fault.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
+import type { NodeHome } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { DriftingClock } from './drifting-clock.ts'
 import type { FaultTally } from './fault-tally.ts'
@@ -29,6 +30,8 @@ export interface NodeHostOptions {
   /** Its server process runs, or (null) does not any more. */
   readonly onServer: (nodeId: string, server: ServerCore | null) => void
   readonly tally: FaultTally
+  /** What an earlier server has left here; null: nothing. */
+  readonly home: NodeHome | null
 }
 
 interface ServerProcess {
@@ -59,8 +62,10 @@ export class NodeHost {
     this.name = options.node.name
     this.id = idOfNode(options.node)
     this.#clock = new DriftingClock(options.clock)
-    this.#storage = new FaultyStorage(() => this.#diskFailed())
+    this.#storage = new FaultyStorage(() => this.#diskFailed(), options.home?.state)
     this.#device = this.#newDevice()
+    // What lives here gets its lease with the first answer to the server, before anything breaks.
+    for (const inhabitant of options.home?.inhabitants ?? []) this.#device.inhabit(inhabitant)
   }
 
   /** Null while its process is down. */

@@ -39,7 +39,7 @@ export interface RecordedScenario {
   readonly tasks: number
   readonly operator: number
   readonly faults: number
-  readonly leftOut: LeftOut & { readonly faults: number }
+  readonly leftOut: LeftOut
 }
 
 /** Null: the recording has nothing in that range, or no node is up in it. */
@@ -201,9 +201,7 @@ class RangeTaker {
       const entry = operatorEntry(name, args, (id) => names.get(id))
       return entry === null ? [] : [{ at: `${since(at)}ms`, ...entry }]
     })
-    const seenFaults = this.#faults?.entries(names, this.#lastAt) ?? []
-    // A scenario that begins with tasks has no faults.
-    const faults = snapshot.tasks.length > 0 ? [] : seenFaults
+    const faults = this.#faults?.entries(names, this.#lastAt) ?? []
     const { name } = this.#o
     const description = `Recorded from ${new Date(image.at).toISOString()} to ${new Date(this.#lastAt).toISOString()}; work as it was observed.`
     const untilMs = Math.max(1, since(this.#lastAt))
@@ -214,13 +212,7 @@ class RangeTaker {
       operator: operator.length,
       faults: faults.length,
     }
-    return {
-      text,
-      from: image.at,
-      to: this.#lastAt,
-      ...counts,
-      leftOut: { ...snapshot.leftOut, faults: seenFaults.length - faults.length },
-    }
+    return { text, from: image.at, to: this.#lastAt, ...counts, leftOut: snapshot.leftOut }
   }
 }
 

@@ -22,9 +22,6 @@ export function buildScenario(document: ScenarioDocument, baseDir: string, refus
   const context = { baseDir, untilMs: until, startMs: start, largestFitMib: largestFitMib(nodes, config) }
   const workload = workloadItemsOf(document.workload, context, refuse)
   refuseImpossibleStarts(workload, nodes, refuse)
-  if (document.faults.length > 0 && workload.some((item) => item.kind === 'task' && item.state !== undefined)) {
-    refuse(['faults'], 'do not go with tasks that have a state')
-  }
   return {
     name: document.scenario,
     description: document.description,

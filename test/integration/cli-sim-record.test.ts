@@ -97,6 +97,9 @@ describe('headroom sim record', () => {
     )
     const { from, rows } = await ran(file)
     expect(from).toBe(middle)
+    const { workload, faults } = JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<'workload' | 'faults', readonly object[]>>
+    expect(JSON.stringify(workload)).toContain('"placed"')
+    expect(faults).toEqual([expect.objectContaining({ partition: ['controller', 'n1'] })])
     // `c` is over by then.
     for (const id of ['a', 'b', 'd']) {
       const ended = course(from).get(id)?.[1] as number

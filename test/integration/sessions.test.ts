@@ -1,4 +1,5 @@
 /** Sessions over REST: simulated worlds that are driven by hand, with the production interface below them. */
+import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Role } from '../../controller/domain/role.ts'
 import { busyScenario } from '../support/headroom-command.ts'
@@ -208,6 +209,33 @@ describe('faults in a session', () => {
     expect(wrong.body.detail).toMatch(/fault\.crash: .*a100-9/)
     expect((await root('POST', `${session}/faults`, { fault: { swarm: { until: '1h' } } })).status).toBe(400)
     expect((await ok('GET', `${session}/faults`)).items).toEqual([])
+    await ok('DELETE', session)
+  })
+})
+
+describe('a session of a snapshot', () => {
+  it('begins with its tasks in place, and they bear what breaks', async () => {
+    const scenario = readFileSync('scenarios/faults/fault-from-a-snapshot.scenario.yaml', 'utf8').replace(
+      /^faults:[^]*^assert:/m,
+      'assert:',
+    )
+    const session = await open({ scenario_text: scenario })
+    const task = (id: string) => ok('GET', `${session}/api/v1/tasks/${id}`)
+    const places = async () => {
+      const tasks = await Promise.all(['stays', 'stays-out'].map(task))
+      return tasks.map(({ state, residency, placement }) => [state, residency, placement.node_name])
+    }
+    const inPlace = [
+      ['running', 'resident', 'n2'],
+      ['running', 'swapped_out', 'n2'],
+    ]
+    expect(await places()).toEqual(inPlace)
+    for (const fault of [{ bounce: 'n2' }, { crash: 'controller' }]) await ok('POST', `${session}/faults`, { fault })
+    await ok('POST', `${session}/seek`, { virtual_seconds: 60 })
+    expect(await places()).toEqual(inPlace)
+    await ok('POST', `${session}/faults`, { fault: { crash: 'n2', for: '1m' } })
+    await ok('POST', `${session}/seek`, { virtual_seconds: 400 })
+    expect((await task('stays')).state).toBe('lost')
     await ok('DELETE', session)
   })
 })

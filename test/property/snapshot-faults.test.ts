@@ -1,0 +1,110 @@
+/**
+ * A world that begins in the middle of things, from a snapshot, bears what breaks as one does that began empty: drawn worlds run without their faults for a
+ * while, are written down, and go on from the file with them. HEADROOM_SNAPSHOT_SEEDS=2000 draws so many, HEADROOM_SNAPSHOT_SEED=7 that one alone.
+ */
+import { describe, expect, it } from 'vitest'
+import { createDesks } from '../../cli/shared-desks.ts'
+import { scenarioOf } from '../../simulator/fuzz/build.ts'
+import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
+import { judge } from '../../simulator/fuzz/judge.ts'
+import type { TaskOutcome } from '../../simulator/report/collector.ts'
+import { runScenario } from '../../simulator/run.ts'
+import { workloadOf } from '../../simulator/scenario/generate.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import type { Scenario, SimTask } from '../../simulator/scenario/scenario.ts'
+import { createSeededRandom, seededStream } from '../../simulator/seeded-random.ts'
+import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
+import { World } from '../../simulator/world.ts'
+import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
+import { RecordingInMemory } from '../support/recording-in-memory.ts'
+
+const SEEDS = Number(process.env['HEADROOM_SNAPSHOT_SEEDS'] ?? 60)
+const ONE = process.env['HEADROOM_SNAPSHOT_SEED']
+const MINUTE_MS = 60_000
+const IDENTITY = { scenarioSha256: null, traceSha256: null, version: 'test' }
+const desks = createDesks()
+
+describe('a world that begins with tasks', () => {
+  it('bears any schedule of faults', { timeout: 60_000 + 1_000 * SEEDS }, async () => {
+    const seeds = ONE === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(ONE)]
+    const total = { worlds: 0, placed: 0, swappedOut: 0 }
+    for (const seed of seeds.filter((each) => featuresOf(each).faults.length > 0)) {
+      const { scenario, placed, swappedOut } = await begunInTheMiddle(seed)
+      const { violations } = await judge(scenario, desks.openDesk)
+      expect(violations, `HEADROOM_SNAPSHOT_SEED=${seed} vitest run test/property/snapshot-faults.test.ts`).toEqual([])
+      total.worlds += 1
+      total.placed += placed
+      total.swappedOut += swappedOut
+    }
+    console.log(`${total.worlds} worlds began with ${total.placed} tasks in place, ${total.swappedOut} of them swapped out`)
+    if (ONE === undefined) expect([total.placed > SEEDS, total.swappedOut > 0]).toEqual([true, true])
+  })
+})
+
+it('a crash of every node in place ends every task there by its policy, and a restart of every server none', async () => {
+  const { scenario } = loadScenario('scenarios/faults/fault-from-a-snapshot.scenario.yaml')
+  const inPlace = ['works', 'rests', 'is-out', 'wants-back', 'moves', 'waits', 'stays', 'stays-out']
+  const endsWith = async (faults: Scenario['faults']): Promise<Record<string, string>> => {
+    const ends: Record<string, string> = {}
+    const onOutcome = ({ id, state }: TaskOutcome): void => void (ends[id] = state)
+    await runScenario({ ...scenario, workload: scenario.workload.filter(({ kind }) => kind === 'task'), faults }, IDENTITY, { onOutcome })
+    return Object.fromEntries(inPlace.map((id) => [id, ends[id] ?? 'open']))
+  }
+  const nodes = scenario.nodes.map(({ name }) => name)
+  const all = (end: string): Record<string, string> => Object.fromEntries(inPlace.map((id) => [id, end]))
+  const restarted = nodes.map((node, i) => ({ kind: 'bounce', atMs: 10_000 + i, forMs: 0, node }) as const)
+  expect(await endsWith(restarted)).toEqual(all('completed'))
+  expect(await endsWith([{ kind: 'crash_controller', atMs: 5_000, forMs: 20_000, atPoint: null }])).toEqual(all('completed'))
+  const crashed = nodes.map((node) => ({ kind: 'crash', atMs: 10_000, forMs: 10_000, node }) as const)
+  const requeued = { works: 'completed', 'is-out': 'completed', moves: 'completed' }
+  expect(await endsWith(crashed)).toEqual({ ...all('lost'), ...requeued })
+  const anew = nodes.map((node) => ({ kind: 'node_disk_lost', atMs: 10_000, forMs: 10_000, node }) as const)
+  expect(await endsWith(anew)).toEqual({ ...all('lost'), ...requeued })
+})
+
+it('where nothing breaks, a world in which something may decides as one in which nothing can', async () => {
+  const { scenario } = loadScenario('scenarios/faults/fault-from-a-snapshot.scenario.yaml')
+  const digests: (string | null)[] = []
+  for (const options of [{}, { record: () => new RecordingInMemory().recorder() }]) {
+    digests.push((await runScenario({ ...scenario, faults: [] }, IDENTITY, options)).result.digest)
+  }
+  expect(digests[1]).toBe(digests[0])
+})
+
+interface Begun {
+  readonly scenario: Scenario
+  readonly placed: number
+  readonly swappedOut: number
+}
+
+/** The world of that seed, some time after its start; from there on its faults come, and the tasks that had not. */
+async function begunInTheMiddle(seed: number): Promise<Begun> {
+  const drawn = drawDocument(seed)
+  const { faults, operator: _, ...calm } = drawn
+  const before = scenarioOf({ ...calm, faults: [], operator: [] })
+  const world = new World(before, { seed })
+  await world.start()
+  world.feed(workloadOf(before, world.random))
+  await world.runUntil(MINUTE_MS + Math.floor(seededStream(seed, 'middle')() * MINUTE_MS))
+  const snapshot = snapshotOfWorld(world)
+  const later = laterThan(world, before)
+  const text = [
+    ...snapshotText(snapshot, { name: drawn.scenario, description: 'here', untilMs: before.clock.untilMs, later, faults }),
+  ].join('')
+  const { assertions } = before
+  const placed = snapshot.tasks.flatMap(({ state }) => state?.placed ?? [])
+  return {
+    scenario: { ...loadScenario({ text, baseDir: '.' }).scenario, assertions },
+    placed: placed.length,
+    swappedOut: placed.filter(({ residency }) => residency === 'swapped_out').length,
+  }
+}
+
+function laterThan({ nowMs }: World, scenario: Scenario): SimTask[] {
+  const all: SimTask[] = []
+  const source = workloadOf(scenario, createSeededRandom(scenario.seed))
+  for (let task = source.next(); task !== null; task = source.next()) all.push(task)
+  return all
+    .filter(({ at }) => at > nowMs)
+    .map((task) => ({ ...task, at: task.at - nowMs, cancelAt: task.cancelAt === null ? null : task.cancelAt - nowMs }))
+}
