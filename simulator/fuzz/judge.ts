@@ -59,9 +59,11 @@ export async function judge(scenario: Scenario, openDesk: OpenDesk, bounds: Boun
   }
   const broken: Violation[] = []
   let digest: string | null = null
+  let unexpected: readonly string[] = []
   try {
     const run = await runScenario(scenario, IDENTITY, { watch, openDesk })
     digest = run.result.digest
+    unexpected = run.operatorFaults
     const { checker, soundness } = seen as unknown as Seen
     soundness.finish()
     checker.finish(run.result.metrics)
@@ -69,7 +71,9 @@ export async function judge(scenario: Scenario, openDesk: OpenDesk, bounds: Boun
     if (!(error instanceof Error)) throw error
     broken.push(brokenBy(error, seen))
   }
-  return verdictOf(seen, broken, digest)
+  const verdict = verdictOf(seen, broken, digest)
+  const answers = unexpected.slice(0, 1).map((sentence): Finding => ({ rule: 'operator_answer', sentence }))
+  return { ...verdict, violations: [...verdict.violations, ...answers] }
 }
 
 function boundsOf({ faults }: Scenario): Bounds {

@@ -1,0 +1,79 @@
+/** An operator who is answered otherwise than a scenario expects is a finding of `sim fuzz`, as of `sim check`. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { createDesks } from '../../cli/shared-desks.ts'
+import { scenarioOf } from '../../simulator/fuzz/build.ts'
+import type { Entry, FuzzDocument } from '../../simulator/fuzz/document.ts'
+import { drawDocument } from '../../simulator/fuzz/draw.ts'
+import { judge, type Verdict } from '../../simulator/fuzz/judge.ts'
+import { shrink } from '../../simulator/fuzz/shrink.ts'
+import type { OpenDesk } from '../../simulator/run.ts'
+
+const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1)
+const desks = createDesks()
+afterAll(() => desks.close())
+
+const DRAWN = drawDocument(11)
+
+function withOperator(operator: readonly Entry[], faults: readonly Entry[] = []): FuzzDocument {
+  const fleet = [{ name: 'n0', gpu: { vram_mib: 1000 } }]
+  return { ...DRAWN, fleet, config: {}, workload: [], faults, operator, clock: { until: '2m' } }
+}
+
+function judged(document: FuzzDocument, openDesk: OpenDesk = desks.openDesk): Promise<Verdict> {
+  return judge(scenarioOf(document), openDesk)
+}
+
+/** A controller that refuses to take a cordon back. */
+const lying: OpenDesk = async (world, pump) => {
+  const desk = await desks.openDesk(world, pump)
+  return {
+    ask: (method, path, body, headers) =>
+      path.endsWith('/uncordon') ? Promise.resolve({ status: 409, text: '{"code":"conflict"}' }) : desk.ask(method, path, body, headers),
+    close: () => desk.close(),
+  }
+}
+
+const config = { at: '1000ms', put: '/api/v1/config', body: { default_vram_overcommit_percent: 50 } }
+
+describe('what an operator is answered', () => {
+  it('is as expected, by status and by content, or a finding', async () => {
+    const asExpected = { ...config, expect: 200, answer: { default_vram_overcommit_percent: 50 } }
+    expect((await judged(withOperator([asExpected]))).violations).toEqual([])
+    expect((await judged(withOperator([{ ...config, expect: 409 }]))).violations).toEqual([
+      { rule: 'operator_answer', sentence: expect.stringContaining('was answered 200, expected is 409') as string },
+    ])
+    const { violations } = await judged(withOperator([{ ...asExpected, answer: { default_vram_overcommit_percent: 60 } }]))
+    expect(violations).toMatchObject([{ rule: 'operator_answer', sentence: expect.stringContaining('is 50, expected is 60') as string }])
+  })
+
+  it('counts where things break, too: he asks again until a controller answers', async () => {
+    const crash = { at: '900ms', crash: 'controller', for: '10000ms' }
+    expect((await judged(withOperator([{ ...config, expect: 200 }], [crash]))).violations).toEqual([])
+    expect((await judged(withOperator([{ ...config, expect: 202 }], [crash]))).violations).toMatchObject([{ rule: 'operator_answer' }])
+  })
+
+  it('is foretold where it depends on nothing that happens', () => {
+    const actions = SEEDS.flatMap((seed) => drawDocument(seed).operator)
+    const foretold = actions.filter((action) => 'expect' in action)
+    expect(foretold.length).toBeGreaterThan(actions.length / 4)
+    expect(foretold.some((action) => 'answer' in action)).toBe(true)
+  })
+
+  it('that is wrong is found in drawn seeds, and the failure comes down to that action', { timeout: 60_000 }, async () => {
+    const seed = SEEDS.find((each) => drawDocument(each).operator.some((action) => String(action['post']).endsWith('/uncordon')))
+    const document = drawDocument(Number(seed))
+    const fails = async (one: FuzzDocument): Promise<boolean> => {
+      try {
+        return (await judged(one, lying)).violations.some(({ rule }) => rule === 'operator_answer')
+      } catch {
+        return false
+      }
+    }
+    expect(await fails(document)).toBe(true)
+    const { document: small } = await shrink(document, fails, 400)
+    expect(small.operator).toEqual([
+      { at: expect.any(String) as string, post: expect.stringContaining('/uncordon') as string, expect: 200 },
+    ])
+    expect(small.faults).toEqual([])
+  })
+})
