@@ -14,7 +14,7 @@ import { queueClass } from '../scheduler/queue.ts'
 import type { SchedulingView } from '../scheduler/schedule.ts'
 import type { CancelTimer } from '../ports/clock.ts'
 import { RecentRuns } from './activity-runs.ts'
-import { deriveFigures } from './figures.ts'
+import { deriveFigures } from './near-figures.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
 import { GroupWaits } from './group-waits.ts'
 import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
@@ -245,8 +245,8 @@ export class Cluster implements SchedulingView {
   deriveFigures(): void {
     for (const gpu of this.#staleGpus) {
       gpu.isStale = false
-      const changed = deriveFigures(gpu.figures, gpu, this.policy)
-      if (changed !== 0) for (const seat of gpu.seats) seat.pool.markChanged(seat, changed)
+      const isNearChanged = deriveFigures(gpu.figures, gpu)
+      for (const seat of gpu.seats) seat.pool.mark(seat, isNearChanged)
     }
     empty(this.#staleGpus)
   }

@@ -1,93 +1,148 @@
-/** One index of a pool: its GPUs (one GPU asked for) or nodes (several) in the order of preference, by what they admit to one kind of request. */
+/**
+ * One order of a pool: its GPUs (one GPU asked for) or its nodes (several) in the order of preference, with what they admit to each kind of
+ * request. One order serves all kinds; what changed is taken in when somebody asks.
+ */
 import type { Mib } from '../../protocol/units.ts'
-import type { IndexEntry } from '../domain/ordered-index.ts'
-import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
+import { empty } from '../domain/list-edit.ts'
+import { OrderedTable } from '../domain/ordered-table.ts'
 import { NOTHING } from '../scheduler/feasible.ts'
-import type { When } from '../scheduler/score.ts'
 import { byGpuId, byNodeId } from '../scheduler/score.ts'
-import type { Shape } from '../scheduler/shape.ts'
-import type { LogReader } from './change-log.ts'
-import type { Figures } from './figures.ts'
-import { admitsPlace } from './figures.ts'
 import { HoldIndex } from './hold-index.ts'
-import type { LiveGpu, LiveNode } from './live.ts'
-import { NodeSlot } from './node-slot.ts'
-import type { NodeSeat, Seat } from './seats.ts'
+import type { SeatTable } from './seat-table.ts'
+import type { NodeSeat, Seat, Unit } from './seats.ts'
 
 export class Facet {
-  readonly when: When
-  readonly gpuCount: number
-  readonly gpus = new OrderedIndex<LiveGpu>(byGpuId)
-  readonly nodes = new OrderedIndex<LiveNode>(byNodeId)
-  readonly held: HoldIndex
-  readonly reader: LogReader
-  /** Grows whenever some GPU admits more than before. */
-  version = 0
-  readonly #place: number
-  readonly #gpuEntries: (IndexEntry<LiveGpu> | undefined)[] = []
-  readonly #nodeSlots: (NodeSlot | undefined)[] = []
-  /** What each GPU admits, its holds left aside. */
-  readonly #wholeMib: (Mib | undefined)[] = []
+  readonly #table: SeatTable
+  readonly #gpuCount: number
+  readonly #order: OrderedTable
+  /** By the numbers of units: what is offered together, one GPU or a node. */
+  readonly #units: (Unit | undefined)[] = []
+  readonly #isUnseen: boolean[] = []
+  readonly #unseen: Seat[] = []
+  readonly #wasHeld: boolean[] = []
+  /** By lane, those that somebody has asked for. */
+  readonly #held: (HoldIndex | undefined)[] = []
+  /** Of the unit that is being taken in, by lane. */
+  readonly #values: Float64Array
+  /** What its best GPUs admit, the best first. */
+  readonly #best: Mib[] = []
 
-  constructor(shape: Shape, when: When, reader: LogReader) {
-    this.when = when
-    this.gpuCount = shape.gpuCount
-    this.reader = reader
-    this.#place = admitsPlace(when, shape.kind, shape.isP0)
-    this.held = new HoldIndex(shape.gpuCount, (seat) => this.#wholeMib[seat.number] ?? NOTHING)
-  }
-
-  maxMib(): Mib {
-    return this.gpuCount === 1 ? this.gpus.maxValue() : this.nodes.maxValue()
+  constructor(table: SeatTable, gpuCount: number) {
+    this.#table = table
+    this.#gpuCount = gpuCount
+    this.#values = new Float64Array(table.lanes)
+    this.#order = new OrderedTable(table.lanes, (a, b) => {
+      const one = this.#seatOf(a)
+      const other = this.#seatOf(b)
+      return gpuCount === 1 ? byGpuId(one.gpu, other.gpu) : byNodeId(one.gpu.node, other.gpu.node)
+    })
   }
 
   /** The GPU's figures or holds changed. */
-  takeIn(seat: Seat, figures: Figures): void {
-    const { gpu, number } = seat
-    const whole = figures.admitsMib[this.#place] as Mib
-    const before = this.#wholeMib[number] ?? NOTHING
-    if (whole !== before) this.#wholeMib[number] = whole
-    this.held.touch(this.gpuCount === 1 ? seat.unit : seat.node.unit)
-    const open = gpu.holds.length > 0 ? NOTHING : whole
-    const isMore = this.gpuCount === 1 ? this.#indexGpu(seat, figures, open) : this.#indexNode(seat, figures, open)
-    if (isMore || whole > before) this.version += 1
+  mark(seat: Seat): void {
+    const { number } = this.#unitOf(seat)
+    if (this.#isUnseen[number] === true) return
+    this.#isUnseen[number] = true
+    this.#unseen.push(seat)
   }
 
-  drop({ node, number, unit }: NodeSeat): void {
-    this.held.drop(unit)
-    for (const seat of unit.seats) {
-      this.held.drop(seat.unit)
-      const entry = this.#gpuEntries[seat.number]
-      if (entry !== undefined) this.gpus.remove(entry)
-      this.#gpuEntries[seat.number] = undefined
+  catchUp(): void {
+    if (this.#unseen.length === 0) return
+    for (const seat of this.#unseen) {
+      const unit = this.#unitOf(seat)
+      this.#isUnseen[unit.number] = false
+      if (seat.node.isMember) this.#takeIn(unit)
     }
-    const slot = this.#nodeSlots[number]
-    if (slot?.entry.item === node) this.nodes.remove(slot.entry)
-    this.#nodeSlots[number] = undefined
+    empty(this.#unseen)
   }
 
-  /** Says whether it admits more than it did. */
-  #indexGpu({ gpu, number }: Seat, { key1, key2 }: Figures, open: Mib): boolean {
-    let entry = this.#gpuEntries[number]
-    if (entry === undefined) {
-      entry = newIndexEntry(gpu)
-      this.#gpuEntries[number] = entry
+  drop({ unit }: NodeSeat): void {
+    const units = this.#gpuCount === 1 ? unit.seats.map((seat) => seat.unit) : [unit]
+    for (const each of units) {
+      for (const index of this.#held) index?.drop(each)
+      this.#order.remove(each.number)
+      this.#units[each.number] = undefined
     }
-    const isMore = open > entry.value
-    this.gpus.set(entry, key1[this.when], key2[this.when], open)
-    return isMore
   }
 
-  #indexNode({ gpu, node }: Seat, { key1, key2 }: Figures, open: Mib): boolean {
-    let slot = this.#nodeSlots[node.number]
-    if (slot === undefined) {
-      slot = new NodeSlot(node.node, this.gpuCount)
-      this.#nodeSlots[node.number] = slot
+  /** The largest demand that any unit without holds admits. */
+  maxMib(lane: number): Mib {
+    return this.#order.maxValue(lane)
+  }
+
+  /** The first unit without holds that admits so much, after `previous` if that is given; null when there is none. */
+  unitFor(lane: number, demandMib: Mib, previous: Unit | null): Unit | null {
+    const number = previous === null ? this.#order.firstAtLeast(lane, demandMib) : this.#order.nextAtLeast(lane, previous.number, demandMib)
+    return number < 0 ? null : (this.#units[number] as Unit)
+  }
+
+  /** What units with holds offer. */
+  heldFor(lane: number): HoldIndex {
+    let index = this.#held[lane]
+    if (index === undefined) {
+      index = new HoldIndex(this.#gpuCount, ({ number }) => this.#wholeMib(number, lane))
+      this.#held[lane] = index
+      for (const unit of this.#units) if (unit !== undefined) index.touch(unit)
     }
-    slot.set(gpu.index, key1[this.when], key2[this.when], open)
-    const kth = slot.kthLargestMib()
-    const isMore = kth > slot.entry.value
-    this.nodes.set(slot.entry, slot.sum1, slot.sum2, kth)
-    return isMore
+    return index
+  }
+
+  #takeIn(unit: Unit): void {
+    this.#units[unit.number] = unit
+    this.#noteHolds(unit)
+    const { key1, key2 } = this.#table
+    const end = unit.firstSeat + unit.seats.length
+    let sum1 = 0
+    let sum2 = 0
+    for (let seat = unit.firstSeat; seat < end; seat++) {
+      sum1 += key1[seat] as number
+      sum2 += key2[seat] as number
+    }
+    for (let lane = 0; lane < this.#values.length; lane++) this.#values[lane] = this.#kthLargestMib(unit, lane)
+    this.#order.set(unit.number, sum1, sum2, this.#values)
+  }
+
+  #noteHolds(unit: Unit): void {
+    const isHeldNow = this.#isHeld(unit)
+    if (isHeldNow || this.#wasHeld[unit.number] === true) for (const index of this.#held) index?.touch(unit)
+    this.#wasHeld[unit.number] = isHeldNow
+  }
+
+  #isHeld({ firstSeat, seats }: Unit): boolean {
+    for (let seat = firstSeat; seat < firstSeat + seats.length; seat++) if (this.#table.isHeld[seat] === 1) return true
+    return false
+  }
+
+  #wholeMib(seat: number, lane: number): Mib {
+    return this.#table.admitsMib[seat * this.#values.length + lane] as Mib
+  }
+
+  /** What it admits to those who pass over holds: nothing while it has any. */
+  #openMib(seat: number, lane: number): Mib {
+    return this.#table.isHeld[seat] === 1 ? NOTHING : this.#wholeMib(seat, lane)
+  }
+
+  /** What each of its best k GPUs admits at least; NOTHING when it has fewer. */
+  #kthLargestMib({ firstSeat, seats }: Unit, lane: number): Mib {
+    if (seats.length < this.#gpuCount) return NOTHING
+    if (this.#gpuCount === 1) return this.#openMib(firstSeat, lane)
+    const best = this.#best
+    let size = 0
+    for (let seat = firstSeat; seat < firstSeat + seats.length; seat++) {
+      const mib = this.#openMib(seat, lane)
+      if (size === this.#gpuCount && mib <= (best[size - 1] as Mib)) continue
+      let at = size < this.#gpuCount ? size++ : size - 1
+      for (; at > 0 && (best[at - 1] as Mib) < mib; at--) best[at] = best[at - 1] as Mib
+      best[at] = mib
+    }
+    return best[this.#gpuCount - 1] as Mib
+  }
+
+  #unitOf(seat: Seat): Unit {
+    return this.#gpuCount === 1 ? seat.unit : seat.node.unit
+  }
+
+  #seatOf(number: number): Seat {
+    return (this.#units[number] as Unit).seats[0] as Seat
   }
 }

@@ -1,10 +1,10 @@
 /** Nodes by how near they come to taking a task that misses commit room everywhere (semantics 4, reservation). */
 import type { Mib } from '../../protocol/units.ts'
+import { empty } from '../domain/list-edit.ts'
 import type { IndexEntry } from '../domain/ordered-index.ts'
 import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
 import { commitRoomMib, isPlaceable, largestEverMib, NOTHING } from '../scheduler/feasible.ts'
 import { byNodeId } from '../scheduler/score.ts'
-import type { LogReader } from './change-log.ts'
 import type { LiveGpu, LiveNode } from './live.ts'
 import type { NodeSeat } from './seats.ts'
 import { sortDescending } from './seats.ts'
@@ -14,16 +14,39 @@ export type NearPlace = readonly [node: LiveNode, minusRoomMib: Mib, everMib: Mi
 
 export class NearIndex {
   readonly nodes = new OrderedIndex<LiveNode>(byNodeId)
-  readonly reader: LogReader
   readonly isExclusive: boolean
   readonly gpuCount: number
+  readonly #unseen: NodeSeat[] = []
+  readonly #isUnseen: boolean[] = []
   readonly #entries: (IndexEntry<LiveNode> | undefined)[] = []
   readonly #scratchMib: Mib[] = []
 
-  constructor(isExclusive: boolean, gpuCount: number, reader: LogReader) {
+  constructor(isExclusive: boolean, gpuCount: number) {
     this.isExclusive = isExclusive
     this.gpuCount = gpuCount
-    this.reader = reader
+  }
+
+  /** What makes it near has changed: it is looked at when somebody asks. */
+  mark(seat: NodeSeat): void {
+    if (this.#isUnseen[seat.number] === true) return
+    this.#isUnseen[seat.number] = true
+    this.#unseen.push(seat)
+  }
+
+  /** Those that changed since somebody looked last, in the order in which they did. */
+  unseen(): readonly LiveNode[] {
+    return this.#unseen.flatMap(({ isMember, node }) => (isMember ? [node] : []))
+  }
+
+  /** Takes in what has changed; answers how many nodes changed their place in the order. */
+  catchUp(): number {
+    let moved = 0
+    for (const seat of this.#unseen) {
+      this.#isUnseen[seat.number] = false
+      if (seat.isMember && this.takeIn(seat)) moved += 1
+    }
+    empty(this.#unseen)
+    return moved
   }
 
   /** Says whether the node's place in the order changed. */

@@ -1,21 +1,19 @@
 /** A pool: the GPUs that tasks of one set of groups may use, indexed by what they admit. Kept up to date lazily, GPU by GPU. */
 import type { Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
-import type { TaskSpec } from '../domain/task.ts'
-import { largestEverMib, NOTHING } from '../scheduler/feasible.ts'
+import type { Task, TaskSpec } from '../domain/task.ts'
+import { isRefusedBy, largestEverMib, NOTHING } from '../scheduler/feasible.ts'
 import type { PoolView } from '../scheduler/schedule.ts'
 import type { When } from '../scheduler/score.ts'
 import type { Shape } from '../scheduler/shape.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import type { Queued } from '../scheduler/queue.ts'
-import type { LogReader } from './change-log.ts'
-import { ChangeLog } from './change-log.ts'
-import { Facet } from './facet.ts'
-import { AFTER_SWAP, deriveFigures, NEAR, newFigures, NOW } from './figures.ts'
+import type { Facet } from './facet.ts'
 import type { HoldIndex } from './hold-index.ts'
 import type { LiveGpu, LiveNode } from './live.ts'
 import type { NearPlace } from './near-index.ts'
 import { NearIndex } from './near-index.ts'
+import { laneOf, SeatTable } from './seat-table.ts'
 import type { NodeSeat, Seat, Unit } from './seats.ts'
 import { sortDescending } from './seats.ts'
 
@@ -37,13 +35,9 @@ export class Pool implements PoolView {
   /** Grows whenever a hold, a member or the policy changes: blocked tasks look again whatever GPUs admit. */
   version = 0
   #policy: Policy
-  #facets: Facet[] = []
-  readonly #facetByKey = new Map<string, Facet>()
-  /** The same, by the shapes that asked. */
-  readonly #facetsByShape: Record<When, Map<Shape, Facet>> = { now: new Map(), after_swap: new Map() }
-  readonly #nearIndexes = new Map<string, NearIndex>()
-  /** GPUs whose figures changed, by which of them. */
-  readonly #logs: Record<When | 'near', ChangeLog<Seat>> = { now: new ChangeLog(), after_swap: new ChangeLog(), near: new ChangeLog() }
+  /** What fits now, and what fits after a swap; null as long as nobody has asked. */
+  readonly #tables: Record<When, SeatTable | null> = { now: null, after_swap: null }
+  readonly #nearIndexes: NearIndex[] = []
   /** Grows with every change of order among the nodes. */
   #nearVersion = 0
   /** Grows whenever a node joins or leaves, or a reserve or the policy changes. */
@@ -58,14 +52,20 @@ export class Pool implements PoolView {
   }
 
   addNode(node: LiveNode): void {
-    const nodeSeat: NodeSeat = { node, number: this.#nodeCount, unit: { number: this.#nodeCount++, seats: [] }, isMember: true }
+    const nodeSeat: NodeSeat = {
+      node,
+      number: this.#nodeCount,
+      unit: { number: this.#nodeCount++, firstSeat: this.#seatCount, seats: [] },
+      isMember: true,
+    }
     for (const gpu of node.gpus) {
-      const unit = { number: this.#seatCount, seats: [] as Seat[] }
-      const seat: Seat = { pool: this, gpu, number: this.#seatCount++, unit, node: nodeSeat }
+      const number = this.#seatCount++
+      const unit = { number, firstSeat: number, seats: [] as Seat[] }
+      const seat: Seat = { pool: this, gpu, number, unit, node: nodeSeat }
       unit.seats.push(seat)
       nodeSeat.unit.seats.push(seat)
       gpu.seats.push(seat)
-      this.markChanged(seat, NOW | AFTER_SWAP | NEAR)
+      this.mark(seat, true)
     }
     this.nodes.set(node, nodeSeat)
     this.#everByShape.clear()
@@ -82,8 +82,9 @@ export class Pool implements PoolView {
     this.#everByShape.clear()
     this.version += 1
     this.membershipVersion += 1
-    for (const facet of this.#facets) facet.drop(nodeSeat)
-    for (const index of this.#nearIndexes.values()) index.drop(nodeSeat)
+    this.#tables.now?.drop(nodeSeat)
+    this.#tables.after_swap?.drop(nodeSeat)
+    for (const index of this.#nearIndexes) index.drop(nodeSeat)
   }
 
   /** A reserve changed: what could ever fit is derived again. */
@@ -93,53 +94,48 @@ export class Pool implements PoolView {
     this.membershipVersion += 1
   }
 
-  /** The GPU's figures or holds changed, as `deriveFigures` says. */
-  markChanged(seat: Seat, changed: number): void {
-    if ((changed & NOW) !== 0) this.#logs.now.push(seat)
-    if ((changed & AFTER_SWAP) !== 0) this.#logs.after_swap.push(seat)
-    if ((changed & NEAR) !== 0) this.#logs.near.push(seat)
+  /** The GPU's books, its node or its holds changed, and so, perhaps, did what makes it near. */
+  mark(seat: Seat, isNearChanged: boolean): void {
+    this.#tables.now?.mark(seat)
+    this.#tables.after_swap?.mark(seat)
+    if (isNearChanged) for (const index of this.#nearIndexes) index.mark(seat.node)
   }
 
   /** The policy or a node's reserve changed: every figure and every order may have. */
   rebuild(policy: Policy): void {
     this.#policy = policy
-    this.#facets = []
-    this.#facetByKey.clear()
-    this.#facetsByShape.now.clear()
-    this.#facetsByShape.after_swap.clear()
-    this.#nearIndexes.clear()
+    this.#tables.now = null
+    this.#tables.after_swap = null
+    this.#nearIndexes.length = 0
     this.#everByShape.clear()
-    this.#logs.now.clear()
-    this.#logs.after_swap.clear()
-    this.#logs.near.clear()
     this.version += 1
     this.membershipVersion += 1
   }
 
   /** Grows whenever a task of this shape that fitted nowhere might fit now. */
   versionFor(shape: Shape): number {
-    const after = shape.kind === 'exclusive' ? 0 : this.#facetFor(shape, 'after_swap').version
-    return this.version + this.#facetFor(shape, 'now').version + after
+    const after = shape.kind === 'exclusive' ? 0 : this.#admittedVersion(shape, 'after_swap')
+    return this.version + this.#admittedVersion(shape, 'now') + after
   }
 
   /** Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may no longer be asked, or may be from now on. */
   get nearVersion(): number {
-    for (const index of this.#nearIndexes.values()) this.#catchUpNear(index)
+    for (const index of this.#nearIndexes) this.#nearVersion += index.catchUp()
     return this.#nearVersion + this.membershipVersion
   }
 
   largestMib(shape: Shape, when: When): Mib {
-    if (when === 'after_swap' && shape.kind === 'exclusive') return NOTHING
-    return this.#facetFor(shape, when).maxMib()
+    if (isNever(shape, when)) return NOTHING
+    return this.#facetFor(shape, when).maxMib(laneFor(shape, when))
   }
 
   holds(shape: Shape): HoldIndex {
-    return this.#facetFor(shape, shape.kind === 'exclusive' ? 'now' : 'after_swap').held
+    return this.#heldFor(shape, shape.kind === 'exclusive' ? 'now' : 'after_swap')
   }
 
   heldGpusFor(shape: Shape, when: When, queued: Queued, demandMib: Mib): Iterable<LiveGpu> {
-    if (when === 'after_swap' && shape.kind === 'exclusive') return NO_GPUS
-    const { held } = this.#facetFor(shape, when)
+    if (isNever(shape, when)) return NO_GPUS
+    const held = this.#heldFor(shape, when)
     return held.isEmpty ? NO_GPUS : firstGpus(held.unitsFor(queued, demandMib))
   }
 
@@ -147,16 +143,28 @@ export class Pool implements PoolView {
     for (const gpu of this.heldGpusFor(shape, when, queued, demandMib)) yield gpu.node
   }
 
+  firstGpuFor(shape: Shape, when: When, demandMib: Mib, task: Task): LiveGpu | null {
+    if (isNever(shape, when)) return null
+    const facet = this.#facetFor(shape, when)
+    const lane = laneFor(shape, when)
+    for (let unit = facet.unitFor(lane, demandMib, null); unit !== null; unit = facet.unitFor(lane, demandMib, unit)) {
+      const { gpu } = unit.seats[0] as Seat
+      if (!isRefusedBy(task, gpu.node)) return gpu
+    }
+    return null
+  }
+
   *gpusFor(shape: Shape, when: When, demandMib: Mib): Generator<LiveGpu> {
-    if (when === 'after_swap' && shape.kind === 'exclusive') return
-    const index = this.#facetFor(shape, when).gpus
-    for (let entry = index.firstAtLeast(demandMib); entry !== null; entry = index.nextAtLeast(entry, demandMib)) yield entry.item
+    if (isNever(shape, when)) return
+    const facet = this.#facetFor(shape, when)
+    const lane = laneFor(shape, when)
+    for (let unit = facet.unitFor(lane, demandMib, null); unit !== null; unit = facet.unitFor(lane, demandMib, unit)) {
+      yield (unit.seats[0] as Seat).gpu
+    }
   }
 
   *nodesFor(shape: Shape, when: When, demandMib: Mib): Generator<LiveNode> {
-    if (when === 'after_swap' && shape.kind === 'exclusive') return
-    const index = this.#facetFor(shape, when).nodes
-    for (let entry = index.firstAtLeast(demandMib); entry !== null; entry = index.nextAtLeast(entry, demandMib)) yield entry.item
+    for (const gpu of this.gpusFor(shape, when, demandMib)) yield gpu.node
   }
 
   /** Nodes that could ever take the task, nearest first: by what its worst GPU there misses of commit room (an exclusive task: N + S). */
@@ -179,14 +187,13 @@ export class Pool implements PoolView {
 
   /** How near nodes were when somebody looked last, for `memory/`. Nobody looks here: what has changed since stays unseen. */
   get nearness(): Nearness {
-    const log = this.#logs.near
     return {
       nearVersion: this.#nearVersion,
-      indexes: [...this.#nearIndexes.values()].map((index) => ({
+      indexes: this.#nearIndexes.map((index) => ({
         isExclusive: index.isExclusive,
         gpuCount: index.gpuCount,
         places: [...index.places()],
-        unseen: log.unseen(index.reader).flatMap(({ node }) => (node.isMember ? [node.node] : [])),
+        unseen: index.unseen(),
       })),
     }
   }
@@ -194,72 +201,57 @@ export class Pool implements PoolView {
   /** The same, taken up again by a pool whose members are known. */
   recallNearness({ nearVersion, indexes }: Nearness): void {
     this.#nearVersion = nearVersion
-    const counts = indexes.map(({ unseen }) => unseen.length)
-    // All have read one log, each to some point: what one has not seen ends like what another has not.
-    const longest = indexes[counts.indexOf(Math.max(...counts))]?.unseen ?? []
-    const seats = longest.flatMap((node) => this.nodes.get(node)?.unit.seats[0] ?? [])
-    const readers = this.#logs.near.recall(seats, counts)
-    indexes.forEach(({ isExclusive, gpuCount, places }, i) => {
-      const index = new NearIndex(isExclusive, gpuCount, readers[i] as LogReader)
-      this.#nearIndexes.set(`${String(isExclusive)} ${gpuCount}`, index)
+    for (const { isExclusive, gpuCount, places, unseen } of indexes) {
+      const index = new NearIndex(isExclusive, gpuCount)
+      this.#nearIndexes.push(index)
       for (const [node, minusRoomMib, everMib] of places) {
         const seat = this.nodes.get(node)
         if (seat !== undefined) index.recall(seat, minusRoomMib, everMib)
       }
-    })
-  }
-
-  #facetFor(shape: Shape, when: When): Facet {
-    const known = this.#facetsByShape[when].get(shape)
-    if (known !== undefined) {
-      if (this.#logs[when].isNews(known.reader)) this.#catchUp(known)
-      return known
-    }
-    const key = `${when} ${shape.kind} ${shape.gpuCount} ${when === 'now' ? '' : String(shape.isP0)}`
-    const facet = this.#facetByKey.get(key) ?? this.#newFacet(key, shape, when)
-    this.#facetsByShape[when].set(shape, facet)
-    this.#catchUp(facet)
-    return facet
-  }
-
-  #catchUp(facet: Facet): void {
-    for (const seat of this.#logs[facet.when].news(facet.reader)) {
-      if (seat.node.isMember) facet.takeIn(seat, seat.gpu.figures)
-    }
-  }
-
-  #catchUpNear(index: NearIndex): void {
-    const log = this.#logs.near
-    if (!log.isNews(index.reader)) return
-    for (const { node } of log.news(index.reader)) if (node.isMember && index.takeIn(node)) this.#nearVersion += 1
-  }
-
-  /** Figures of GPUs that changed while nobody was pending are not derived yet. */
-  #newFacet(key: string, shape: Shape, when: When): Facet {
-    const facet = new Facet(shape, when, this.#logs[when].addReader())
-    this.#facetByKey.set(key, facet)
-    this.#facets.push(facet)
-    const fresh = newFigures()
-    for (const { unit } of this.nodes.values()) {
-      for (const seat of unit.seats) {
-        deriveFigures(fresh, seat.gpu, this.#policy)
-        facet.takeIn(seat, fresh)
+      for (const node of unseen) {
+        const seat = this.nodes.get(node)
+        if (seat !== undefined) index.mark(seat)
       }
     }
-    return facet
+  }
+
+  #heldFor(shape: Shape, when: When): HoldIndex {
+    return this.#facetFor(shape, when).heldFor(laneFor(shape, when))
+  }
+
+  #facetFor({ gpuCount }: Shape, when: When): Facet {
+    return this.#tableFor(when).facetFor(gpuCount, this.nodes.values())
+  }
+
+  #admittedVersion(shape: Shape, when: When): number {
+    const table = this.#tableFor(when)
+    table.catchUp()
+    return table.versions[laneFor(shape, when)] as number
+  }
+
+  #tableFor(when: When): SeatTable {
+    return (this.#tables[when] ??= new SeatTable(when, this.#policy, this.nodes.values()))
   }
 
   #nearIndexFor(isExclusive: boolean, gpuCount: number): NearIndex {
-    const key = `${String(isExclusive)} ${gpuCount}`
-    let index = this.#nearIndexes.get(key)
+    let index = this.#nearIndexes.find((each) => each.isExclusive === isExclusive && each.gpuCount === gpuCount)
     if (index === undefined) {
-      index = new NearIndex(isExclusive, gpuCount, this.#logs.near.addReader())
-      this.#nearIndexes.set(key, index)
+      index = new NearIndex(isExclusive, gpuCount)
+      this.#nearIndexes.push(index)
       for (const node of this.nodes.values()) index.takeIn(node)
     }
-    this.#catchUpNear(index)
+    this.#nearVersion += index.catchUp()
     return index
   }
+}
+
+/** An exclusive task waits for no swap. */
+function isNever({ kind }: Shape, when: When): boolean {
+  return when === 'after_swap' && kind === 'exclusive'
+}
+
+function laneFor({ kind, isP0 }: Shape, when: When): number {
+  return laneOf(when, kind, isP0)
 }
 
 const NO_GPUS: readonly LiveGpu[] = []

@@ -25,6 +25,8 @@ export interface NodeSeat {
 /** GPUs that are offered together: one GPU, or all of a node. */
 export interface Unit {
   readonly number: number
+  /** Number of the first of its seats; those of the others follow. */
+  readonly firstSeat: number
   readonly seats: Seat[]
 }
 

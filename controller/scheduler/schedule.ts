@@ -18,7 +18,9 @@ import { kindOf, searchDemandMib } from './shape.ts'
 export interface PoolView {
   /** The largest demand that any GPU (or, for several GPUs, any node) without holds admits. */
   largestMib(shape: Shape, when: When): Mib
-  /** The GPUs without holds that admit the demand, in score order. Single-GPU shapes only. */
+  /** The first GPU without holds, in score order, that admits the demand and whose node does not refuse the task. Single-GPU shapes only. */
+  firstGpuFor(shape: Shape, when: When, demandMib: Mib, task: Task): Gpu | null
+  /** All that admit the demand, in score order. */
   gpusFor(shape: Shape, when: When, demandMib: Mib): Iterable<Gpu>
   /** The nodes without holds with enough such GPUs, in score order. */
   nodesFor(shape: Shape, when: When, demandMib: Mib): Iterable<Node>
@@ -162,12 +164,7 @@ interface Place {
 
 function oneGpu(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): Place | null {
   const demand = searchDemandMib(queued.task.spec)
-  let best: Gpu | null = null
-  for (const gpu of queue.pool.gpusFor(queue.shape, when, demand)) {
-    if (isRefusedBy(queued.task, gpu.node)) continue
-    best = gpu
-    break
-  }
+  let best = queue.pool.firstGpuFor(queue.shape, when, demand, queued.task)
   for (const gpu of queue.pool.heldGpusFor(queue.shape, when, queued, demand)) {
     if (isRefusedBy(queued.task, gpu.node)) continue
     if (best === null || byScore(gpu, best, when, policy.strategy) < 0) best = gpu

@@ -19,9 +19,17 @@ export interface Score {
  * Order where it fits after a swap: 1. least to be swapped out; 2. and on as above.
  */
 export function scoreOf(gpu: Gpu, when: When, strategy: PlacementStrategy): Score {
+  return { key1: key1Of(gpu, when, strategy), key2: key2Of(gpu, strategy) }
+}
+
+export function key1Of(gpu: Gpu, when: When, strategy: PlacementStrategy): number {
+  if (when === 'after_swap') return -afterMovesMib(gpu)
+  return strategy === 'spread' ? -gpu.freeMib : gpu.freeMib
+}
+
+export function key2Of(gpu: Gpu, strategy: PlacementStrategy): number {
   const room = commitRoomMib(gpu)
-  if (when === 'after_swap') return { key1: -afterMovesMib(gpu), key2: strategy === 'spread' ? -room : room }
-  return strategy === 'spread' ? { key1: -gpu.freeMib, key2: -room } : { key1: gpu.freeMib, key2: room }
+  return strategy === 'spread' ? -room : room
 }
 
 /** A node's score for a task on several of its GPUs: the sums over all its GPUs. */

@@ -233,12 +233,8 @@ const ADMISSION: readonly Mutant[] = [
         '  return chosen.length > 0 && hasHostRoom',
       ),
       // The index offers only nodes with enough of them, so that the first alone changes nothing.
-      edit(
-        `${ENGINE}/node-slot.ts`,
-        '    if (admitted.length < this.#gpuCount) return NOTHING\n',
-        '    if (admitted.length === 0) return NOTHING\n',
-      ),
-      edit(`${ENGINE}/node-slot.ts`, '    return sorted[this.#gpuCount - 1] as Mib\n', '    return sorted[0] as Mib\n'),
+      edit(`${ENGINE}/facet.ts`, '    if (seats.length < this.#gpuCount) return NOTHING\n', '    if (seats.length === 0) return NOTHING\n'),
+      edit(`${ENGINE}/facet.ts`, '    return best[this.#gpuCount - 1] as Mib\n', '    return best[0] as Mib\n'),
     ],
     likes: ['multi_gpu'],
   },
@@ -302,11 +298,7 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'best_fit takes the GPU with the most free',
     edits: [
-      edit(
-        `${SCHEDULER}/score.ts`,
-        "  return strategy === 'spread' ? { key1: -gpu.freeMib",
-        "  return strategy !== 'spread' ? { key1: -gpu.freeMib",
-      ),
+      edit(`${SCHEDULER}/score.ts`, "  return strategy === 'spread' ? -gpu.freeMib", "  return strategy !== 'spread' ? -gpu.freeMib"),
     ],
     directed: { scenario: 'best-fit-packs' },
   },

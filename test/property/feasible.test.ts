@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import type { IndexEntry } from '../../controller/domain/ordered-index.ts'
 import { newIndexEntry, OrderedIndex } from '../../controller/domain/ordered-index.ts'
+import { OrderedTable } from '../../controller/domain/ordered-table.ts'
 import { admit } from '../../controller/domain/vram.ts'
 import type { LiveGpu, LiveNode, LiveTask } from '../../controller/engine/live.ts'
 import { isInHost } from '../../controller/engine/records.ts'
@@ -198,6 +199,42 @@ describe('an ordered index', () => {
           expect(index.countBelow(each.key1, each.key2, asked)).toBe(fitting.filter(isBefore).length)
         }
         for (const [i, each] of fitting.entries()) expect(index.nextAtLeast(each, asked)).toBe(fitting[i + 1] ?? null)
+      }
+    })
+    holds(property, 60, FILE)
+  })
+})
+
+describe('the table of a pool, one order for several values', () => {
+  it('answers in every lane what a sorted list would, after any inserts, moves, changes and removals', () => {
+    const action = fc.record({
+      item: fc.integer({ min: 0, max: 400 }),
+      key1: fc.integer({ min: -3, max: 3 }),
+      key2: fc.integer({ min: 0, max: 2 }),
+      values: fc.tuple(fc.integer({ min: -5, max: 5 }), fc.integer({ min: 0, max: 1 })),
+      isRemoval: fc.constantFrom(false, false, false, true),
+    })
+    type Row = { readonly item: number; readonly key1: number; readonly key2: number; readonly values: readonly [number, number] }
+    const property = fc.property(fc.array(action, { maxLength: 1200, size: 'max' }), fc.integer({ min: -5, max: 6 }), (actions, asked) => {
+      const table = new OrderedTable(2, (a, b) => b - a)
+      const rows = new Map<number, Row>()
+      for (const [at, { isRemoval, ...row }] of actions.entries()) {
+        if (isRemoval) {
+          table.remove(row.item)
+          rows.delete(row.item)
+        } else {
+          table.set(row.item, row.key1, row.key2, Float64Array.from(row.values))
+          rows.set(row.item, row)
+        }
+        const isLookedAtClosely = at % 50 === 0 || at === actions.length - 1
+        const list = isLookedAtClosely ? [...rows.values()].sort((a, b) => a.key1 - b.key1 || a.key2 - b.key2 || b.item - a.item) : []
+        for (const lane of [0, 1] as const) {
+          if (at % 7 === 0) expect(table.maxValue(lane)).toBe(Math.max(-Infinity, ...[...rows.values()].map(({ values }) => values[lane])))
+          if (!isLookedAtClosely) continue
+          const fitting = list.filter(({ values }) => values[lane] >= asked).map(({ item }) => item)
+          expect(table.firstAtLeast(lane, asked)).toBe(fitting[0] ?? -1)
+          for (const [i, item] of fitting.entries()) expect(table.nextAtLeast(lane, item, asked)).toBe(fitting[i + 1] ?? -1)
+        }
       }
     })
     holds(property, 60, FILE)

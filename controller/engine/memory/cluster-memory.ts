@@ -10,7 +10,7 @@ import type { Group } from '../../domain/group.ts'
 import type { FinalState, TaskSpec } from '../../domain/task.ts'
 import type { SubmissionKeyRecord } from '../../ports/store.ts'
 import type { ActivityRuns } from '../../ports/twin.ts'
-import type { Figures } from '../figures.ts'
+import type { Figures } from '../near-figures.ts'
 import type { SwapTotals } from '../live.ts'
 import type { RequeueFreeze } from '../requeue-freeze.ts'
 import type { SwapMark } from '../../swap/rounds.ts'
@@ -62,9 +62,7 @@ export interface GpuMemory extends GpuFields {
   readonly exclusiveTask: TaskNumber | null
   readonly rounds: Readonly<Record<'p0' | 'non_p0', RoundMemory>>
   readonly meter: MeterMemory
-  readonly figures: Omit<Figures, 'holds'>
-  /** Its figures were derived with the holds that it has. */
-  readonly isOfTheseHolds: boolean
+  readonly figures: Figures
 }
 
 export interface RoundMemory {

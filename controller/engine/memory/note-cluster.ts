@@ -160,7 +160,6 @@ class Noting {
 
   #noteGpu(gpu: LiveGpu): GpuMemory {
     const { meter, rounds, figures } = gpu
-    const { holds, ...figuresAlone } = figures
     return {
       ...fieldsOf(gpu, GPU_FIELDS),
       placements: gpu.placements.map(({ task }) => this.#task(task)),
@@ -173,8 +172,7 @@ class Noting {
         non_p0: { round: rounds.non_p0.round, marks: [...rounds.non_p0.marks] },
       },
       meter: { ...meter, sharers: meter.sharers.map((sharer) => this.#task((sharer as LivePlacement).task)) },
-      figures: figuresAlone,
-      isOfTheseHolds: holds === gpu.holds,
+      figures: { ...figures },
     }
   }
 

@@ -119,7 +119,7 @@ class Recalling {
       }
       const { sharers, ...meter } = gpuMemory.meter
       gpu.meter = { ...newGpuMeter(0), ...meter, sharers: sharers.map((number) => this.#placementOf(number)) }
-      gpu.figures = { ...gpuMemory.figures, holds: gpuMemory.isOfTheseHolds ? gpu.holds : null }
+      gpu.figures = { ...gpuMemory.figures }
     })
     if (wake !== null) node.cancelWake = this.#wake(wake, () => lookAgain(this.#c, node))
     if (drainTimer !== null) node.cancelDrain = this.#wake(drainTimer, (now) => beginMoving(this.#c, node, now))

@@ -1,0 +1,234 @@
+/**
+ * Numbered items in the order of two keys, each with several values: "the first item whose value in this lane is at least x", lane by lane,
+ * with one order for all lanes. Keys and values lie in columns by the items' numbers; the order is a list of blocks of such numbers, and each
+ * block knows a bound of its values in each lane, so that a search looks at one number per block and then into one block.
+ *
+ * A pool's GPUs are kept this way: in order of preference, one lane for each kind of request, the value being the largest demand they admit.
+ */
+
+import { grownColumn, grownFlags } from './columns.ts'
+
+const FIRST_ROOM = 64
+const BLOCK_MAX = 128
+
+interface Block {
+  readonly items: Int32Array
+  size: number
+  /** Nothing in it has more; exact where `isExact` says so. */
+  readonly bounds: Float64Array
+  readonly isExact: Uint8Array
+}
+
+export class OrderedTable {
+  readonly #lanes: number
+  readonly #tieBreak: (a: number, b: number) => number
+  #key1 = new Float64Array(FIRST_ROOM)
+  #key2 = new Float64Array(FIRST_ROOM)
+  #values: Float64Array
+  #isIn = new Uint8Array(FIRST_ROOM)
+  readonly #blocks: Block[] = []
+  /** The largest value in each lane; NaN while it is not known. */
+  readonly #largest: Float64Array
+
+  /** @param tieBreak total order among items with equal keys */
+  constructor(lanes: number, tieBreak: (a: number, b: number) => number) {
+    this.#lanes = lanes
+    this.#tieBreak = tieBreak
+    this.#values = new Float64Array(FIRST_ROOM * lanes)
+    this.#largest = new Float64Array(lanes).fill(-Infinity)
+  }
+
+  /** Puts the item in, or moves it, to these keys; one value a lane. */
+  set(item: number, key1: number, key2: number, values: Float64Array): void {
+    if (item >= this.#isIn.length) this.#grow(item)
+    if (this.#isIn[item] === 1) {
+      if (this.#key1[item] === key1 && this.#key2[item] === key2) {
+        this.#change(item, values)
+        return
+      }
+      this.remove(item)
+    }
+    this.#key1[item] = key1
+    this.#key2[item] = key2
+    this.#isIn[item] = 1
+    this.#values.set(values, item * this.#lanes)
+    this.#insert(item)
+  }
+
+  remove(item: number): void {
+    if (this.#isIn[item] !== 1) return
+    const blockAt = this.#blockFor(item)
+    const block = this.#blocks[blockAt] as Block
+    const at = this.#placeIn(block, item)
+    block.items.copyWithin(at, at + 1, block.size)
+    block.size -= 1
+    this.#isIn[item] = 0
+    for (let lane = 0; lane < this.#lanes; lane++) this.#lower(block, lane, this.#values[item * this.#lanes + lane] as number)
+    if (block.size === 0) this.#blocks.splice(blockAt, 1)
+  }
+
+  /** The largest value in this lane; -Infinity when nothing is in. */
+  maxValue(lane: number): number {
+    const known = this.#largest[lane] as number
+    if (!Number.isNaN(known)) return known
+    let max = -Infinity
+    for (const block of this.#blocks) {
+      if ((block.bounds[lane] as number) <= max) continue
+      const largest = block.isExact[lane] === 1 ? (block.bounds[lane] as number) : this.#measure(block, lane)
+      if (largest > max) max = largest
+    }
+    this.#largest[lane] = max
+    return max
+  }
+
+  /** The first item in order whose value in this lane is at least `minValue`; -1 when there is none. */
+  firstAtLeast(lane: number, minValue: number): number {
+    return this.#firstIn(0, lane, minValue)
+  }
+
+  /** The same, among those after `previous`, which is in. */
+  nextAtLeast(lane: number, previous: number, minValue: number): number {
+    const blockAt = this.#blockFor(previous)
+    const block = this.#blocks[blockAt] as Block
+    for (let at = this.#placeIn(block, previous) + 1; at < block.size; at++) {
+      const item = block.items[at] as number
+      if ((this.#values[item * this.#lanes + lane] as number) >= minValue) return item
+    }
+    return this.#firstIn(blockAt + 1, lane, minValue)
+  }
+
+  #firstIn(from: number, lane: number, minValue: number): number {
+    const lanes = this.#lanes
+    const values = this.#values
+    for (let at = from; at < this.#blocks.length; at++) {
+      const block = this.#blocks[at] as Block
+      if ((block.bounds[lane] as number) < minValue) continue
+      const { items, size } = block
+      for (let place = 0; place < size; place++) {
+        const item = items[place] as number
+        if ((values[item * lanes + lane] as number) >= minValue) return item
+      }
+      this.#measure(block, lane)
+    }
+    return -1
+  }
+
+  #insert(item: number): void {
+    if (this.#blocks.length === 0) this.#blocks.push(newBlock(this.#lanes))
+    const blockAt = this.#blockFor(item)
+    const block = this.#blocks[blockAt] as Block
+    const at = this.#lowerBound(block, item)
+    block.items.copyWithin(at + 1, at, block.size)
+    block.items[at] = item
+    block.size += 1
+    for (let lane = 0; lane < this.#lanes; lane++) this.#raise(block, lane, this.#values[item * this.#lanes + lane] as number)
+    if (block.size > BLOCK_MAX) this.#split(blockAt)
+  }
+
+  #change(item: number, values: Float64Array): void {
+    const from = item * this.#lanes
+    let block: Block | null = null
+    for (let lane = 0; lane < this.#lanes; lane++) {
+      const before = this.#values[from + lane] as number
+      const value = values[lane] as number
+      if (before === value) continue
+      block ??= this.#blocks[this.#blockFor(item)] as Block
+      this.#values[from + lane] = value
+      if (value > before) this.#raise(block, lane, value)
+      else this.#lower(block, lane, before)
+    }
+  }
+
+  /** A value has come. */
+  #raise(block: Block, lane: number, value: number): void {
+    if (value >= (block.bounds[lane] as number)) {
+      block.bounds[lane] = value
+      block.isExact[lane] = 1
+    }
+    if (value > (this.#largest[lane] as number)) this.#largest[lane] = value
+  }
+
+  /** A value has gone. */
+  #lower(block: Block, lane: number, value: number): void {
+    if (value === block.bounds[lane]) block.isExact[lane] = 0
+    if (value === this.#largest[lane]) this.#largest[lane] = NaN
+  }
+
+  /** The largest value of a block, which it knows from now on. */
+  #measure(block: Block, lane: number): number {
+    const { items, size } = block
+    let max = -Infinity
+    for (let at = 0; at < size; at++) {
+      const value = this.#values[(items[at] as number) * this.#lanes + lane] as number
+      if (value > max) max = value
+    }
+    block.bounds[lane] = max
+    block.isExact[lane] = 1
+    return max
+  }
+
+  /** The first block whose last item does not come before this one; the last block when there is none. */
+  #blockFor(item: number): number {
+    let low = 0
+    let high = this.#blocks.length - 1
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const { items, size } = this.#blocks[middle] as Block
+      if (this.#compare(items[size - 1] as number, item) < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #placeIn(block: Block, item: number): number {
+    const at = this.#lowerBound(block, item)
+    if (block.items[at] !== item) throw new Error('broken invariant: an item is not where its keys say')
+    return at
+  }
+
+  #lowerBound({ items, size }: Block, item: number): number {
+    let low = 0
+    let high = size
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#compare(items[middle] as number, item) < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #compare(a: number, b: number): number {
+    const first = (this.#key1[a] as number) - (this.#key1[b] as number)
+    if (first !== 0) return first
+    const second = (this.#key2[a] as number) - (this.#key2[b] as number)
+    return second !== 0 || a === b ? second : this.#tieBreak(a, b)
+  }
+
+  #split(blockAt: number): void {
+    const block = this.#blocks[blockAt] as Block
+    const right = newBlock(this.#lanes)
+    const kept = block.size >>> 1
+    right.items.set(block.items.subarray(kept, block.size))
+    right.size = block.size - kept
+    block.size = kept
+    for (const half of [block, right]) for (let lane = 0; lane < this.#lanes; lane++) this.#measure(half, lane)
+    this.#blocks.splice(blockAt + 1, 0, right)
+  }
+
+  #grow(item: number): void {
+    const room = Math.max(2 * this.#isIn.length, item + 1)
+    this.#key1 = grownColumn(this.#key1, room, 0)
+    this.#key2 = grownColumn(this.#key2, room, 0)
+    this.#values = grownColumn(this.#values, room * this.#lanes, 0)
+    this.#isIn = grownFlags(this.#isIn, room)
+  }
+}
+
+function newBlock(lanes: number): Block {
+  return {
+    items: new Int32Array(BLOCK_MAX + 1),
+    size: 0,
+    bounds: new Float64Array(lanes).fill(-Infinity),
+    isExact: new Uint8Array(lanes).fill(1),
+  }
+}
