@@ -5,6 +5,7 @@ import type { Objective } from '../simulator/plan/objective.ts'
 import type { DurationMs } from '../protocol/units.ts'
 import { settingsText, sweepRunOf } from '../simulator/sweep.ts'
 import type { SweepJob } from '../simulator/sweep.ts'
+import type { SweepWish } from '../simulator/sweep-grid.ts'
 import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
 import { packageCommit, packageVersion } from './package-info.ts'
 import { withProgress } from './progress.ts'
@@ -14,12 +15,12 @@ import { onInterrupt } from './run/interrupts.ts'
 import type { SweepAnswer, SweepRunStore, SweepTask } from './sweep-run.ts'
 import { findRun, openSweepFolder } from './sweep/run-store.ts'
 import { planSweep } from './sweep/sweep-plan.ts'
-import type { SweepPlan, SweepRequest } from './sweep/sweep-plan.ts'
-import { printSweep, reportOn, writeSweep } from './sweep/sweep-report.ts'
+import type { SweepPlan } from './sweep/sweep-plan.ts'
+import { printSweep, reportOn, writeSweep } from './sweep/write-sweep.ts'
 import { runInWorkers } from './worker-pool.ts'
 import { workerUrl } from './worker-url.ts'
 
-export interface SimSweepOptions extends OutputOptions, SweepRequest {
+export interface SimSweepOptions extends OutputOptions, SweepWish {
   readonly objective?: readonly Objective[]
   readonly jobs?: number
   /** False: no journal.jsonl is kept. */
@@ -138,8 +139,9 @@ async function finish(
   if (stopped !== null) process.stderr.write(`stopped: ${count} are done; with --out FOLDER a sweep goes on where it was stopped\n`)
   if (answers.length > 0) {
     const report = await reportOn(plan, answers, objective)
-    if (out !== undefined) writeSweep(out, report)
-    printSweep(report, json)
+    const timings = answers.map(({ timing }) => timing)
+    if (out !== undefined) writeSweep(out, plan.name, report, timings)
+    printSweep(report, timings, json)
   }
   if (stopped !== null) return stopped
   const faults = answers.flatMap(({ run, operatorFaults }) =>

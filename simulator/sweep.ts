@@ -58,7 +58,7 @@ export function sweepSize(percentages: readonly Percent[], seeds: readonly numbe
 }
 
 /** Every combination; the values of the last field change first. */
-function settingsOf(axes: readonly SweepAxis[]): Settings[] {
+export function settingsOf(axes: readonly SweepAxis[]): Settings[] {
   let combinations: Settings[] = [{}]
   for (const { field, values } of axes) combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [field]: value })))
   return combinations

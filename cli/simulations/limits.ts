@@ -14,6 +14,10 @@ export const LIMITS = {
   steps: 500_000_000,
   /** Memory of the process of one run or session: the heap of JavaScript, MiB. */
   heapMib: 2_048,
+  /** Runs of one sweep. */
+  sweptRuns: 2_000,
+  /** Combinations of the fields that a sweep varies beside the percentage: each is read as a scenario before it begins. */
+  sweptSettings: 200,
   /** A run, or all of a sweep. */
   runWithinMs: 30 * 60_000,
   /** Sessions that are open at a time, a process each. */

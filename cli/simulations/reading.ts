@@ -3,34 +3,38 @@ import { readFileSync } from 'node:fs'
 import type { LibraryEntry, ScenarioFacts, ScenarioProblem } from '../../controller/ports/simulation.ts'
 import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import type { SweepWish } from '../../simulator/sweep-grid.ts'
+import { readSweep, type SweepReading } from './reading-sweep.ts'
 import { factsOf, whyTooLarge } from './scenario-facts.ts'
 
 export type FoundScenario = Omit<LibraryEntry, 'isOwn'> & { readonly file: string }
 
 export type ReadJob =
   | { readonly kind: 'scenario'; readonly source: ScenarioSource }
+  | { readonly kind: 'sweep'; readonly source: ScenarioSource; readonly wish: SweepWish }
   | { readonly kind: 'library'; readonly files: ReadonlyArray<{ readonly file: string; readonly purpose: string | null }> }
 
 export type ReadAnswer =
   | { readonly kind: 'facts'; readonly facts: ScenarioFacts; readonly text: string }
-  | { readonly kind: 'too_large'; readonly detail: string }
+  | SweepReading
   | { readonly kind: 'problems'; readonly problems: readonly ScenarioProblem[] }
   | { readonly kind: 'library'; readonly entries: readonly FoundScenario[] }
 
 export async function read(job: ReadJob): Promise<ReadAnswer> {
-  return job.kind === 'scenario' ? readScenario(job.source) : { kind: 'library', entries: entriesOf(job.files) }
-}
-
-function readScenario(source: ScenarioSource): ReadAnswer {
+  if (job.kind === 'library') return { kind: 'library', entries: entriesOf(job.files) }
   try {
-    const loaded = loadScenario(source)
-    const facts = factsOf(loaded)
-    const detail = whyTooLarge(facts)
-    return detail === null ? { kind: 'facts', facts, text: loaded.text } : { kind: 'too_large', detail }
+    return job.kind === 'scenario' ? readScenario(job.source) : readSweep(job.source, job.wish)
   } catch (error) {
     if (!(error instanceof ScenarioError)) throw error
     return { kind: 'problems', problems: error.problems }
   }
+}
+
+function readScenario(source: ScenarioSource): ReadAnswer {
+  const loaded = loadScenario(source)
+  const facts = factsOf(loaded)
+  const detail = whyTooLarge(facts)
+  return detail === null ? { kind: 'facts', facts, text: loaded.text } : { kind: 'too_large', detail }
 }
 
 /** Of a file that is no scenario any more only its name is known. */

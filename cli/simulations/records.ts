@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { byCodeUnits, firstDifference } from '../../controller/domain/order.ts'
 import { isOver, type SimulationRecord, type SweptRunKey } from '../../controller/ports/simulation.ts'
+import { sha256 } from '../sweep/run-store.ts'
 import { LIMITS } from './limits.ts'
 
 const RECORD = 'record.json'
@@ -14,7 +15,10 @@ export const REPORT = 'report.json'
 
 /** Who was where in a run; in the one of a sweep, or in the only one. */
 export function residencyFile(run: SweptRunKey | null): string {
-  return run === null ? 'residency.json' : `residency-${run.overcommitPercent}-${run.seed}.json`
+  if (run === null) return 'residency.json'
+  const { overcommitPercent, seed, settings } = run
+  const others = settings === '' ? '' : `-${sha256(settings)}`
+  return `residency-${overcommitPercent}-${seed}${others}.json`
 }
 
 /** What a folder may be called: the ids that are made here. */

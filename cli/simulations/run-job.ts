@@ -3,15 +3,22 @@ import type { RunChoices, RunResidency, SimulationSeries } from '../../controlle
 import type { RunResult } from '../../simulator/report/result.ts'
 import { ResidencyRecorder } from '../../simulator/report/residency.ts'
 import { SeriesSampler } from '../../simulator/report/series.ts'
-import { runScenario } from '../../simulator/run.ts'
+import type { Idleness } from '../../simulator/plan/idleness.ts'
+import { planOf, runScenario } from '../../simulator/run.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
+import type { Override } from '../../simulator/scenario/override.ts'
 import { readRunInput } from '../run-input.ts'
 import { createStopwatch, startTiming, type Timing } from '../stopwatch.ts'
+import { idlenessOfScenario } from '../sweep/idleness-of-scenario.ts'
 import { LIMITS } from './limits.ts'
 import { whyTooLarge } from './scenario-facts.ts'
 
 export interface RunJob {
   readonly source: ScenarioSource
+  /** Fields of the scenario that take another value than its text says. */
+  readonly overrides?: readonly Override[]
+  /** Whether the workload by itself is looked at, too. */
+  readonly asksIdleness?: boolean
   readonly choices: RunChoices
 }
 
@@ -19,6 +26,8 @@ export interface RunAnswer {
   readonly result: RunResult
   readonly series: SimulationSeries
   readonly residency: RunResidency
+  /** Null: nobody asked. */
+  readonly idleness: Idleness | null
   readonly timing: Timing
   /** What the scenario's operator was answered and did not expect. */
   readonly operatorFaults: readonly string[]
@@ -32,20 +41,26 @@ export class LimitReached extends Error {
 /** As the pulse of a run tells its progress: once in so many steps. */
 const STEPS_PER_BEAT = 1024
 
-export async function runJob({ source, choices }: RunJob, onProgress: (fraction: number) => void): Promise<RunAnswer> {
-  const input = await readRunInput(source)
+export async function runJob(job: RunJob, onProgress: (fraction: number) => void): Promise<RunAnswer> {
+  const { source, overrides, choices } = job
+  const input = await readRunInput(source, overrides)
   const { scenario, identity, expectedTasks } = input
   const tooLarge = whyTooLarge({ nodes: 0, gpus: 0, expectedTasks: Math.ceil(expectedTasks) })
   if (tooLarge !== null) throw new LimitReached(tooLarge)
+  const chosen = {
+    ...(choices.seed === null ? {} : { seed: choices.seed }),
+    ...(choices.untilMs === null ? {} : { untilMs: choices.untilMs }),
+    ...(choices.overcommitPercent === null ? {} : { overcommitPercent: choices.overcommitPercent }),
+  }
+  const plan = planOf(scenario, chosen)
+  const idleness = job.asksIdleness === true ? await idlenessOfScenario(plan, plan.seed) : null
   const sampler = new SeriesSampler()
   const stopwatch = createStopwatch()
   const takeTiming = startTiming(stopwatch)
   let beats = 0
   let recorder: ResidencyRecorder | null = null
   const { result, operatorFaults } = await runScenario(scenario, identity, {
-    ...(choices.seed === null ? {} : { seed: choices.seed }),
-    ...(choices.untilMs === null ? {} : { untilMs: choices.untilMs }),
-    ...(choices.overcommitPercent === null ? {} : { overcommitPercent: choices.overcommitPercent }),
+    ...chosen,
     expectedTasks,
     sampler,
     onStarted: (world) => (recorder = new ResidencyRecorder(world)),
@@ -60,7 +75,7 @@ export async function runJob({ source, choices }: RunJob, onProgress: (fraction:
   const timing = takeTiming()
   const residency = (recorder as ResidencyRecorder | null)?.finish()
   if (residency === undefined) throw new Error('a run has ended that never started')
-  return { result, series: columnsOf(sampler.csv()), residency, timing, operatorFaults }
+  return { result, series: columnsOf(sampler.csv()), residency, idleness, timing, operatorFaults }
 }
 
 /** The rows of series.csv as columns on one x: seconds since the start, at the end of each interval. */

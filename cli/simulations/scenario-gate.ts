@@ -1,8 +1,10 @@
 /** What somebody sent or named, read and found right before anything is done with it. */
 import type { Outcome, ScenarioFacts, ScenarioReference, SimulationRefusal } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
+import type { SweepGrid, SweepWish } from '../../simulator/sweep-grid.ts'
 import { WorkerFault } from '../worker-process.ts'
 import type { ScenarioLibrary } from './library.ts'
+import type { ReadAnswer, ReadJob } from './reading.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 
 export interface Found {
@@ -12,26 +14,54 @@ export interface Found {
   readonly text: string
 }
 
-export type ScenarioGate = (scenario: ScenarioReference) => Promise<Outcome<Found>>
+export interface FoundSweep extends Omit<Found, 'text'> {
+  readonly grid: SweepGrid
+}
+
+export interface ScenarioGate {
+  readonly scenario: (scenario: ScenarioReference) => Promise<Outcome<Found>>
+  /** With every combination of what is varied in it. */
+  readonly sweep: (scenario: ScenarioReference, wish: SweepWish) => Promise<Outcome<FoundSweep>>
+}
 
 const BUSY = { code: 'too_many', detail: 'Too many scenarios are being read.', retryAfterSeconds: 2 } as const
 
 export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): ScenarioGate {
-  return async (scenario) => {
+  const read = async <T>(
+    scenario: ScenarioReference,
+    jobOf: (source: ScenarioSource) => ReadJob,
+    found: (answer: ReadAnswer, source: ScenarioSource) => T | null,
+  ): Promise<Outcome<T>> => {
     const source = await library.sourceOf(scenario)
     if (source === undefined) return refused({ code: 'not_found', what: 'scenario', id: 'name' in scenario ? scenario.name : '' })
-    const answering = reader.read({ kind: 'scenario', source })
+    const answering = reader.read(jobOf(source))
     if (answering === null) return refused(BUSY)
     try {
       const answer = await answering
       if (answer.kind === 'problems') return refused({ code: 'invalid_scenario', problems: answer.problems })
       if (answer.kind === 'too_large') return refused({ code: 'too_large', detail: answer.detail })
-      if (answer.kind === 'library') throw new Error('the reader answered something else')
-      return { ok: true, value: { source, facts: answer.facts, text: answer.text } }
+      if (answer.kind === 'invalid') return refused({ code: 'invalid', field: answer.field, detail: answer.detail })
+      const value = found(answer, source)
+      if (value === null) throw new Error('the reader answered something else')
+      return { ok: true, value }
     } catch (error) {
       if (error instanceof WorkerFault) return refused({ code: 'too_large', detail: `The scenario was not read: ${error.message}.` })
       throw error
     }
+  }
+  return {
+    scenario: (scenario) =>
+      read(
+        scenario,
+        (source) => ({ kind: 'scenario', source }),
+        (answer, source) => (answer.kind === 'facts' ? { source, facts: answer.facts, text: answer.text } : null),
+      ),
+    sweep: (scenario, wish) =>
+      read(
+        scenario,
+        (source) => ({ kind: 'sweep', source, wish }),
+        (answer, source) => (answer.kind === 'sweep' ? { source, facts: answer.facts, grid: answer.grid } : null),
+      ),
   }
 }
 

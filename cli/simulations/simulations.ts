@@ -6,6 +6,7 @@ import type { RunChoices, RunRequest, ScenarioFacts, Simulation, SimulationKind 
 import { isOver, type RunResidency, type SimulationSeries } from '../../controller/ports/simulation.ts'
 import { packageRoot } from '../package-info.ts'
 import { exercisesPort } from './exercises.ts'
+import { SweepFiles } from './sweep-file.ts'
 import { sweepWork } from './sweep-work.ts'
 import { DEFAULT_OBJECTIVES, OBJECTIVE_FORMAT, parseObjective, type Objective } from '../../simulator/plan/objective.ts'
 import { tracesPort } from './traces.ts'
@@ -48,7 +49,8 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
   const shipped = fileURLToPath(new URL('scenarios', packageRoot()))
   const reader = new ScenarioReader()
   const library = new ScenarioLibrary({ shipped, own: join(folder, 'scenarios'), traces: join(folder, 'traces') }, reader)
-  const readScenario = scenarioGate(library, reader)
+  const { scenario: readScenario, sweep: readSweep } = scenarioGate(library, reader)
+  const files = new SweepFiles()
   const store = new RecordStore(join(folder, 'runs'), now)
   const book = new SimulationBook(store, now, (error) => log(`a simulation could not be written down: ${String(error)}`))
   const queue = new SimulationQueue(book, now)
@@ -70,6 +72,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
       await queue.close(STOPPED)
       book.close()
       await reader.close()
+      await files.close()
       await book.settled()
     },
     async run({ scenario, by, seed, untilMs, overcommitPercent }: RunRequest) {
@@ -82,11 +85,11 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
     async sweep(request) {
       const objectives = objectivesOf(request.objectives)
       if (typeof objectives === 'string') return refused({ code: 'invalid', field: 'objectives', detail: objectives })
-      const read = await readScenario(request.scenario)
+      const { percentages, seeds, fields, untilMs } = request
+      const read = await readSweep(request.scenario, { overcommit: percentages ?? undefined, seeds: seeds ?? undefined, set: fields })
       if (!read.ok) return read
-      const { source, facts } = read.value
-      const { percentages, untilMs } = request
-      const sweep = { source, untilMs, percentages, seeds: request.seeds ?? [facts.seed], objectives }
+      const { source, facts, grid } = read.value
+      const sweep = { source, untilMs, grid, objectives }
       return enqueue('sweep', facts, { seed: null, untilMs, overcommitPercent: null }, request.by, (id) => sweepWork(sweep, id, store))
     },
     ...sessionsPort(sessions, readScenario),
@@ -94,10 +97,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
     list: () => book.list(),
     get: (id) => book.get(id),
     changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
-    report: async (id) => (book.get(id) === undefined ? null : parsed(await store.readFile(id, REPORT))),
-    series: async (id) => (book.get(id) === undefined ? null : (parsed(await store.readFile(id, SERIES)) as SimulationSeries | null)),
-    residency: async (id, run) =>
-      book.get(id) === undefined ? null : (parsed(await store.readFile(id, residencyFile(run))) as RunResidency | null),
+    ...resultsPort(book, store, files),
     async remove(id, reason) {
       const record = book.get(id)
       if (record === undefined) return undefined
@@ -116,7 +116,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
 /** What of the port is about sessions. */
 function sessionsPort(
   sessions: Sessions,
-  readScenario: ScenarioGate,
+  readScenario: ScenarioGate['scenario'],
 ): Pick<Simulation, 'openSession' | 'control' | 'fork' | 'injectFault' | 'faults' | 'ask'> {
   return {
     async openSession(request) {
@@ -131,10 +131,32 @@ function sessionsPort(
   }
 }
 
+/** What of the port is about results. */
+function resultsPort(
+  book: SimulationBook,
+  store: RecordStore,
+  files: SweepFiles,
+): Pick<Simulation, 'report' | 'sweepReport' | 'sweepFile' | 'series' | 'residency'> {
+  const isSweep = (id: string): boolean => book.get(id)?.kind === 'sweep'
+  return {
+    report: async (id) => (book.get(id) === undefined ? null : parsed(await store.readFile(id, REPORT))),
+    sweepReport: (id) => (isSweep(id) ? store.readFile(id, REPORT) : Promise.resolve(null)),
+    async sweepFile(id, format) {
+      const report = isSweep(id) ? await store.readFile(id, REPORT) : null
+      if (report === null) return { ok: true, value: null }
+      const making = files.make({ format, name: book.get(id)?.scenario ?? id, report })
+      return making === null ? refused(FILES_BUSY) : { ok: true, value: await making }
+    },
+    series: async (id) => (book.get(id) === undefined ? null : (parsed(await store.readFile(id, SERIES)) as SimulationSeries | null)),
+    residency: async (id, run) =>
+      book.get(id) === undefined ? null : (parsed(await store.readFile(id, residencyFile(run))) as RunResidency | null),
+  }
+}
+
 /** What of the port is about the library. */
 function libraryPort(
   library: ScenarioLibrary,
-  readScenario: ScenarioGate,
+  readScenario: ScenarioGate['scenario'],
 ): Pick<Simulation, 'scenarios' | 'scenario' | 'putScenario' | 'removeScenario' | 'validate'> {
   return {
     scenarios: () => library.list(),
@@ -166,6 +188,7 @@ function objectivesOf(texts: readonly string[]): readonly Objective[] | string {
   return objectives
 }
 
+const FILES_BUSY = { code: 'too_many', detail: 'Too many files of sweeps are being made.', retryAfterSeconds: 2 } as const
 const STOPPED = 'The controller was stopped.'
 const SERIES = 'series.json'
 

@@ -1,12 +1,13 @@
-/** A sweep over REST: the same scenario at several percentages with the same seeds, a few processes at a time. What was done is kept, however it ends. */
-import type { RunResidency } from '../../controller/ports/simulation.ts'
+/** A sweep over REST: the runs that `headroom sim sweep` would make, a few processes at a time. What was done is kept, however it ends. */
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
-import { advise } from '../../simulator/plan/advisor.ts'
+import type { RunResidency } from '../../controller/ports/simulation.ts'
+import type { Idleness } from '../../simulator/plan/idleness.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
-import { adviceNotes, adviceSentence } from '../../simulator/report/advice-text.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
-import { summarize, sweepJobs, sweepRunOf, type SweepJob, type SweepRun } from '../../simulator/sweep.ts'
+import { overridesOf, settingsText, sweepJobs, sweepRunOf, type Settings, type SweepJob, type SweepRun } from '../../simulator/sweep.ts'
+import type { SweepGrid } from '../../simulator/sweep-grid.ts'
 import { JobProcess } from '../job-process.ts'
+import { sweepJson, sweepReport } from '../sweep/sweep-report.ts'
 import { progressOf } from '../worker-pool.ts'
 import { workerUrl } from '../worker-url.ts'
 import { LIMITS, SWEEP_PROCESSES } from './limits.ts'
@@ -17,63 +18,83 @@ import type { RunAnswer, RunJob } from './run-job.ts'
 export interface SweepWork {
   readonly source: ScenarioSource
   readonly untilMs: number | null
-  readonly percentages: readonly number[]
-  readonly seeds: readonly number[]
+  readonly grid: SweepGrid
   readonly objectives: readonly Objective[]
 }
 
 export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Work {
   return async ({ signal, onProgress }) => {
-    const jobs = sweepJobs(sweep.percentages, sweep.seeds)
+    const { percentages, seeds, axes } = sweep.grid
+    const jobs = sweepJobs(percentages, seeds, axes)
     const runs = new Array<SweepRun | undefined>(jobs.length)
-    const tell = progressOf(jobs.length, onProgress)
-    let keptCharacters = 0
-    const keep = async ({ overcommitPercent, seed }: SweepJob, residency: RunResidency): Promise<void> => {
-      const text = JSON.stringify(residency)
-      keptCharacters += text.length
-      if (keptCharacters <= LIMITS.sweptResidencyBytes) await store.writeFile(id, residencyFile({ overcommitPercent, seed }), text)
-    }
-    let next = 0
-    const takeJobs = async (): Promise<void> => {
-      const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), { heapMib: LIMITS.heapMib })
-      const end = (): void => void process.end()
-      signal.addEventListener('abort', end, { once: true })
-      try {
-        while (next < jobs.length && !signal.aborted) {
-          const index = next++
-          const job = jobs[index] as SweepJob
-          const { result, residency } = await process.ask(jobOf(sweep, job), (fraction) => tell(index, fraction))
-          runs[index] = sweepRunOf(job, result)
-          await keep(job, residency)
-          tell(index, 1)
-        }
-      } finally {
-        signal.removeEventListener('abort', end)
-        await process.end()
-      }
+    const idleness = new Map<string, Idleness>()
+    const keepResidency = residencyKeeper(id, store)
+    const take = async (index: number, { result, residency, idleness: found }: RunAnswer): Promise<void> => {
+      const job = jobs[index] as SweepJob
+      runs[index] = sweepRunOf(job, result)
+      if (found !== null) idleness.set(settingsText(job.settings), found)
+      await keepResidency(job, residency)
     }
     try {
-      await Promise.all(Array.from({ length: Math.min(SWEEP_PROCESSES, jobs.length) }, takeJobs))
+      await runAll(
+        jobs.map((job) => jobOf(sweep, job)),
+        { signal, tell: progressOf(jobs.length, onProgress), take },
+      )
     } finally {
       const done = runs.filter((run) => run !== undefined)
-      if (done.length > 0) await store.writeFile(id, REPORT, JSON.stringify(reportOf(done, jobs.length, sweep.objectives)))
+      const idlenessOf = (settings: Settings): Idleness | null => idleness.get(settingsText(settings)) ?? null
+      const report = { planned: jobs.length, runs: done, objectives: sweep.objectives, idlenessOf }
+      if (done.length > 0) await store.writeFile(id, REPORT, sweepJson(sweepReport(report) satisfies SweepReportBody))
     }
     signal.throwIfAborted()
   }
 }
 
-function jobOf({ source, untilMs }: SweepWork, { overcommitPercent, seed }: SweepJob): RunJob {
-  return { source, choices: { seed, untilMs, overcommitPercent } }
+interface RunningAll {
+  readonly signal: AbortSignal
+  readonly tell: (index: number, fraction: number) => void
+  readonly take: (index: number, answer: RunAnswer) => Promise<void>
 }
 
-/** As `headroom sim sweep --json` has it, with the advice in words. */
-function reportOf(runs: readonly SweepRun[], planned: number, objectives: readonly Objective[]): SweepReportBody {
-  const advice = advise({ runs, objectives, idleness: null })
-  return {
-    runs_done: runs.length,
-    runs_planned: planned,
-    summary: summarize(runs),
-    advice: { ...advice, text: [adviceSentence(advice), ...adviceNotes(advice)].join('\n') },
-    runs,
+/** A few processes at a time. Of the first run that fails, or when the signal comes, all of them end. */
+async function runAll(jobs: readonly RunJob[], { signal, tell, take }: RunningAll): Promise<void> {
+  const failure = new AbortController()
+  const stop = AbortSignal.any([signal, failure.signal])
+  let next = 0
+  const takeJobs = async (): Promise<void> => {
+    const process = new JobProcess<RunJob, RunAnswer>(workerUrl('simulations/run-worker'), { heapMib: LIMITS.heapMib })
+    const end = (): void => void process.end()
+    stop.addEventListener('abort', end, { once: true })
+    try {
+      while (next < jobs.length && !stop.aborted) {
+        const index = next++
+        await take(index, await process.ask(jobs[index] as RunJob, (fraction) => tell(index, fraction)))
+        tell(index, 1)
+      }
+    } catch (error) {
+      failure.abort()
+      throw error
+    } finally {
+      stop.removeEventListener('abort', end)
+      await process.end()
+    }
   }
+  await Promise.all(Array.from({ length: Math.min(SWEEP_PROCESSES, jobs.length) }, takeJobs))
+}
+
+/** Later runs are kept without it when the first ones took all the room. */
+function residencyKeeper(id: string, store: RecordStore) {
+  let characters = 0
+  return async ({ overcommitPercent, seed, settings }: SweepJob, residency: RunResidency): Promise<void> => {
+    const text = JSON.stringify(residency)
+    characters += text.length
+    if (characters > LIMITS.sweptResidencyBytes) return
+    await store.writeFile(id, residencyFile({ overcommitPercent, seed, settings: settingsText(settings) }), text)
+  }
+}
+
+/** The first run of each combination of the other fields also says how idle its workload is. */
+function jobOf({ source, untilMs, grid }: SweepWork, { overcommitPercent, settings, seed }: SweepJob): RunJob {
+  const asksIdleness = overcommitPercent === grid.percentages[0] && seed === grid.seeds[0]
+  return { source, overrides: overridesOf(settings), asksIdleness, choices: { seed, untilMs, overcommitPercent } }
 }

@@ -1,18 +1,11 @@
-/** Which runs a sweep is made of: from the options, and from what the scenario itself wants to be swept. */
-import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
-import { overridesOf, sweepJobs, sweepSize } from '../../simulator/sweep.ts'
-import type { Settings, SweepAxis, SweepJob } from '../../simulator/sweep.ts'
-import type { Scenario } from '../../simulator/scenario/scenario.ts'
+/** Which runs `headroom sim sweep` makes, with the scenario of each combination of the fields beside the percentage. */
+import { overridesOf, sweepJobs } from '../../simulator/sweep.ts'
+import type { Settings, SweepJob } from '../../simulator/sweep.ts'
+import { sweepGrid } from '../../simulator/sweep-grid.ts'
+import type { GridRefusal, SweepWish } from '../../simulator/sweep-grid.ts'
 import { UsageError } from '../exit-codes.ts'
 import { readRunInput } from '../run-input.ts'
 import type { Fingerprints, RunInput } from '../run-input.ts'
-
-export interface SweepRequest {
-  readonly overcommit?: readonly number[]
-  readonly seeds?: readonly number[]
-  /** Fields beside the percentage; they take the place of the same fields in the scenario's sweep. */
-  readonly set?: readonly SweepAxis[]
-}
 
 /** All runs of one setting of the fields beside the percentage. */
 export interface SweepPoint {
@@ -22,23 +15,21 @@ export interface SweepPoint {
 
 export interface SweepPlan {
   readonly name: string
+  /** At least one. */
   readonly jobs: readonly SweepJob[]
   readonly points: readonly SweepPoint[]
   readonly pointOf: (job: SweepJob) => SweepPoint
 }
 
 const MAX_RUNS = 100_000
-const PERCENTAGE = 'default_vram_overcommit_percent'
 
 /** Throws UsageError, and ScenarioError for a value that a field cannot have. */
-export async function planSweep(file: string, request: SweepRequest): Promise<SweepPlan> {
+export async function planSweep(file: string, wish: SweepWish): Promise<SweepPlan> {
   const fingerprints: Fingerprints = new Map()
   const { scenario } = await readRunInput(file, [], fingerprints)
-  const axes = axesOf(scenario, request.set ?? [])
-  const percentages = percentagesOf(scenario, request, axes.length > 0)
-  const seeds = request.seeds ?? scenario.sweep?.seeds ?? [scenario.seed]
-  const size = sweepSize(percentages, seeds, axes)
-  if (size > MAX_RUNS) throw new UsageError(`--overcommit, --seeds and --set make ${size} runs; allowed are ${MAX_RUNS}`)
+  const outcome = sweepGrid(scenario, wish, MAX_RUNS)
+  if (!outcome.ok) throw new UsageError(optionProblem(outcome.refusal))
+  const { percentages, seeds, axes } = outcome.grid
   const jobs = sweepJobs(percentages, seeds, axes)
   const points = new Map<Settings, SweepPoint>()
   for (const { settings } of jobs) {
@@ -48,25 +39,15 @@ export async function planSweep(file: string, request: SweepRequest): Promise<Sw
   return { name: scenario.name, jobs, points: [...points.values()], pointOf: ({ settings }) => points.get(settings) as SweepPoint }
 }
 
-/** What the options say comes last, so that it changes first. */
-function axesOf({ sweep }: Scenario, set: readonly SweepAxis[]): SweepAxis[] {
-  const named = new Set<string>()
-  for (const { field } of set) {
-    if (field === `config.${PERCENTAGE}`) throw new UsageError(`--set ${field}: this one is swept with --overcommit A..B:STEP`)
-    if (named.has(field)) throw new UsageError(`--set ${field}: it is there twice; give all its values at once`)
-    named.add(field)
+function optionProblem(refusal: GridRefusal): string {
+  switch (refusal.kind) {
+    case 'percentage_as_field':
+      return `--set ${refusal.field}: this one is swept with --overcommit A..B:STEP`
+    case 'field_twice':
+      return `--set ${refusal.field}: it is there twice; give all its values at once`
+    case 'no_percentages':
+      return 'which percentages? Add --overcommit A..B:STEP, or a sweep to the scenario'
+    case 'too_many_runs':
+      return `--overcommit, --seeds and --set make ${refusal.runs} runs; allowed are ${refusal.max}`
   }
-  const own = (sweep?.fields ?? [])
-    .filter(({ field }) => field !== PERCENTAGE)
-    .map(({ field, values }): SweepAxis => ({ field: `config.${field}`, values }))
-  return [...own.filter(({ field }) => !named.has(field)), ...set]
-}
-
-/** The option, or the scenario's sweep, or, when something else is swept, the percentage that the scenario has. */
-function percentagesOf({ sweep, config }: Scenario, { overcommit }: SweepRequest, isOtherSwept: boolean): readonly number[] {
-  if (overcommit !== undefined) return overcommit
-  const values = sweep?.fields.find(({ field }) => field === PERCENTAGE)?.values ?? []
-  if (values.length > 0) return values.filter((value) => typeof value === 'number')
-  if (isOtherSwept) return [config[PERCENTAGE] ?? DEFAULT_CONFIG[PERCENTAGE]]
-  throw new UsageError('which percentages? Add --overcommit A..B:STEP, or a sweep to the scenario')
 }

@@ -4,7 +4,7 @@ import type { FastifySchema } from 'fastify'
 import { PROBLEMS, type ProblemCode } from './errors.ts'
 import { PROBLEMS_OF, roleOf } from './operation.ts'
 import { ProblemRef } from './schema/problem.ts'
-import { MEDIA_TYPE } from './schema/service.ts'
+import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from './schema/service.ts'
 
 /** The document at /api/v1/openapi.json. Shared schemas stand in it once, under their own names. */
 export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
@@ -59,7 +59,9 @@ function successResponses(responses: object): object {
   const described = Object.entries(responses).map(([status, schema]: [string, object]) => {
     if ('type' in schema && schema.type === 'null') return [status, schema]
     const type = MEDIA_TYPE in schema ? String(schema[MEDIA_TYPE]) : 'application/json'
-    return [status, { description: STATUS_CODES[status] ?? status, content: { [type]: { schema } } }]
+    const { [OTHER_MEDIA_TYPES]: others = [], ...rest } = schema as { readonly [OTHER_MEDIA_TYPES]?: readonly string[] }
+    const asText = others.map((other) => [other, { schema: { type: 'string' } }])
+    return [status, { description: STATUS_CODES[status] ?? status, content: { [type]: { schema: rest }, ...Object.fromEntries(asText) } }]
   })
   return Object.fromEntries(described)
 }

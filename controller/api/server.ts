@@ -60,6 +60,7 @@ import { sessionRoutes } from './routes/sessions.ts'
 import { scenarioRoutes } from './routes/scenarios.ts'
 import { snapshotRoutes } from './routes/snapshot.ts'
 import { healthRoutes, openApiRoutes } from './routes/service.ts'
+import { simulationResultRoutes } from './routes/simulation-results.ts'
 import { simulationRoutes } from './routes/simulations.ts'
 import { signInRoutes } from './routes/sign-in.ts'
 import { summaryRoutes } from './routes/summary.ts'
@@ -258,6 +259,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   signInRoutes(app, api)
   auditRoutes(app, api)
   simulationRoutes(app, api)
+  simulationResultRoutes(app, api)
   sessionRoutes(app, api)
   sessionFaultRoutes(app, api)
   exerciseRoutes(app, api)

@@ -33,12 +33,23 @@ export interface RunRequest extends RunChoices {
 }
 
 export interface SweepRequest extends Omit<RunRequest, 'seed' | 'overcommitPercent'> {
-  readonly percentages: readonly Percent[]
+  /** Null: those that the scenario itself wants to be swept. */
+  readonly percentages: readonly Percent[] | null
   /** Each percentage is run with each of them; null: the scenario's own. */
   readonly seeds: readonly number[] | null
+  /** Each combination of their values is run at each percentage with each seed. */
+  readonly fields: readonly SweptField[]
   /** What a percentage has to keep to be recommended, such as `starvation.total<=20`; none: that one. */
   readonly objectives: readonly string[]
 }
+
+/** A field of the scenario by its dotted path, `fleet.0.count`, and the values tried. */
+export interface SweptField {
+  readonly field: string
+  readonly values: readonly (number | string | boolean | null)[]
+}
+
+export type SweepFileFormat = 'csv' | 'html'
 
 /** What a simulation is and how far. */
 export interface SimulationRecord {
@@ -78,6 +89,7 @@ export type SimulationRefusal =
   | { readonly code: 'too_large'; readonly detail: string }
   | { readonly code: 'not_found'; readonly what: 'simulation' | 'scenario' | 'exercise'; readonly id: string }
   | { readonly code: 'body_too_large'; readonly limitBytes: number }
+  /** `field`: its JSON Pointer in the body, without the first slash. */
   | { readonly code: 'invalid'; readonly field: string; readonly detail: string }
   | { readonly code: 'conflict'; readonly detail: string }
   | { readonly code: 'too_many'; readonly detail: string; readonly retryAfterSeconds: number }
@@ -142,6 +154,8 @@ export interface RunResidency {
 
 /** Which run of a sweep. */
 export interface SweptRunKey {
+  /** Of the fields beside the percentage: `fleet.0.count=2, config.idle_swap_out_seconds=60`; empty for none. */
+  readonly settings: string
   readonly overcommitPercent: Percent
   readonly seed: number
 }
@@ -354,6 +368,10 @@ export interface Simulation {
   changed(id: string, revision: number, withinMs: DurationMs): Promise<void>
   /** The result as JSON; of a cancelled sweep, what was done of it. Null: there is none (yet). */
   report(id: string): Promise<object | null>
+  /** The same of a sweep, as text: byte for byte the `result.json` of `headroom sim sweep --out`. */
+  sweepReport(id: string): Promise<string | null>
+  /** The result of a sweep, byte for byte as `runs.csv` and `report.html` of `headroom sim sweep --out`. Null: there is none (yet). */
+  sweepFile(id: string, format: SweepFileFormat): Promise<Outcome<string | null>>
   series(id: string): Promise<SimulationSeries | null>
   /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
   residency(id: string, run: SweptRunKey | null): Promise<RunResidency | null>

@@ -149,9 +149,9 @@ describe('a sweep over REST', () => {
       runs_done: 4,
       runs_planned: 4,
       summary: { length: 2 },
-      advice: { objectives: ['starvation.total<=90'] },
+      advice: [{ settings: {}, objectives: ['starvation.total<=90'] }],
     })
-    expect(report.advice.text.length).toBeGreaterThan(20)
+    expect(report.advice[0].text.length).toBeGreaterThan(20)
     const single = await start(world, { scenario_text: busyScenario(), until_seconds: 7200, overcommit_percent: 60, seed: 2 })
     await world.ended(single)
     const { digest } = (await world.api.send('GET', `/simulations/${single}/report`)).body

@@ -79,7 +79,7 @@ describe('the folder of a sweep', () => {
     await untilThere(path(), 'stopped/runs/[!.]*/done.json', 2)
     stopped.process.kill('SIGINT')
     expect(await stopped.ended).toBe(130)
-    expect(stopped.output()).toMatch(/stopped: [2-8] of 9 runs are done and kept in .*stopped; the same command goes on from there\n$/)
+    expect(stopped.output()).toMatch(/stopped: [1-8] of 9 runs are done and kept in .*stopped; the same command goes on from there\n$/)
     expect(globSync('{runs/.partial*,.lock,result.json}', { cwd: path('stopped') })).toEqual([])
     const { code } = await headroom(sweep('stopped'))
     expect(code).toBe(0)

@@ -2,17 +2,19 @@
 import { describe, expect, it, test } from 'vitest'
 import type { SweepReportBody, SweptRunBody } from '../../controller/api/schema/sweep-report.ts'
 import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/plan/objective.ts'
-import { runsCsv as runsCsvOfCommand } from '../../simulator/report/runs-csv.ts'
 import { curvesOf, marksOf, paretoOf } from '../../ui/pages/planner/curves.ts'
-import { differencesOf, figuresOfReport, figuresOfRun, flatten, objectiveFigure, runsCsv } from '../../ui/pages/planner/figures.ts'
-import { PERCENTS, readNumbers, readObjectives, SEEDS, tooMany } from '../../ui/pages/planner/grid.ts'
+import { bestOf, combinationsOf } from '../../ui/pages/planner/combinations.ts'
+import { differencesOf, figuresOfReport, figuresOfRun, flatten, objectiveFigure } from '../../ui/pages/planner/figures.ts'
+import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany } from '../../ui/pages/planner/grid.ts'
 import { secondsLeft } from '../../ui/pages/planner/time-left.ts'
 import { traceName, tracedScenario } from '../../ui/pages/planner/traced-scenario.ts'
+import { readValues, variedFields } from '../../ui/pages/planner/varied-fields.ts'
 
 function run(percent: number, seed: number, utilization: number | null, starvation: number): SweptRunBody {
   const spread = { mean: seed + 0.5, p50: seed, p95: seed + 2, p99: seed + 3 }
   return {
     overcommit_percent: percent,
+    settings: {},
     seed,
     digest: `digest-${percent}-${seed}`,
     scenario_sha256: 'a',
@@ -46,14 +48,16 @@ const RUNS = [
 
 function reportOf(runs: readonly SweptRunBody[]): SweepReportBody {
   const advice = {
+    settings: {},
     objectives: ['starvation.total<=20'],
     recommended_percent: 50,
     utilization_percent: null,
     knee_percent: null,
+    caveats: [],
     candidates: [],
     text: 'Overcommit 50 %.',
   }
-  return { runs_done: runs.length, runs_planned: runs.length, summary: [], advice, runs }
+  return { runs_done: runs.length, runs_planned: runs.length, summary: [], advice: [advice], runs }
 }
 
 describe('a grid', () => {
@@ -85,7 +89,11 @@ describe('a grid', () => {
   it('knows the largest seed, and how many runs a sweep may have', () => {
     expect(readNumbers('4294967295', SEEDS).ok).toBe(true)
     expect(readNumbers('4294967296', SEEDS).ok).toBe(false)
-    expect([tooMany(200, 10), tooMany(200, 11)]).toEqual([null, '200 percentages with 11 seeds are 2200 runs; at most 2000 are made.'])
+    expect([tooMany(200, 10, null), tooMany(200, 11, null)]).toEqual([
+      null,
+      '200 percentages × 11 seeds = 2200 runs; at most 2000 are made.',
+    ])
+    expect([tooMany(20, 10, 11) === null, runsText(1, 2, 3)]).toEqual([false, '1 percentage × 2 seeds × 3 values = 6 runs'])
     expect(readObjectives(' starvation.total<=20,\nqueue_wait.p95<=10m, ')).toEqual(['starvation.total<=20', 'queue_wait.p95<=10m'])
   })
 })
@@ -97,10 +105,6 @@ describe('figures', () => {
         expect(objectiveFigure(`${figure}<=1`, metrics), figure).toBe(valueOfObjective({ figure, max: 1 }, metrics as never))
     expect(objectiveFigure('unknown<=1', RUNS[0]!.metrics)).toBeNull()
     expect(objectiveFigure('queue_wait.unknown<=1', RUNS[0]!.metrics)).toBeNull()
-  })
-
-  it('as CSV are the bytes that the command writes', () => {
-    expect(runsCsv(RUNS)).toBe(runsCsvOfCommand(RUNS.map((each) => ({ ...each, settings: {} })) as never))
   })
 
   it('that differ are told, and no others', () => {
@@ -126,6 +130,7 @@ describe('figures', () => {
 
   it('of reports have the runs of a sweep by their digests, and those of a run without its timing', () => {
     const summary = {
+      settings: {},
       overcommit_percent: 0,
       utilization_percent: { mean: 20 },
       starvation_percent: { total: null },
@@ -145,7 +150,7 @@ describe('figures', () => {
 
 describe('charts', () => {
   it('have the median and the band of each percentage', () => {
-    const { x, utilization, starvation } = curvesOf(reportOf([...RUNS, run(200, 1, null, 3)]))
+    const { x, utilization, starvation } = curvesOf([...RUNS, run(200, 1, null, 3)])
     expect(x).toEqual([0, 50, 100, 200])
     expect(utilization).toEqual({
       values: [20, 50, 45, null],
@@ -158,7 +163,7 @@ describe('charts', () => {
   })
 
   it('tell which percentages no other beats', () => {
-    expect(paretoOf(reportOf([...RUNS, run(150, 1, 45, 20)]))).toEqual({
+    expect(paretoOf([...RUNS, run(150, 1, 45, 20)])).toEqual({
       x: [20, 45, 45, 50],
       best: [null, null, null, 12],
       others: [30, 20, 20, null],
@@ -167,7 +172,7 @@ describe('charts', () => {
   })
 
   it('mark what is known of current, recommended and knee', () => {
-    const { advice } = reportOf(RUNS)
+    const [advice] = reportOf(RUNS).advice as [SweepReportBody['advice'][number]]
     expect(marksOf(advice, 0).map(({ name }) => name)).toEqual(['current 0 %', 'recommended 50 %'])
     expect(marksOf({ ...advice, recommended_percent: null, knee_percent: 25 }, null).map(({ name }) => name)).toEqual(['knee 25 %'])
   })
@@ -194,4 +199,66 @@ test('a trace is put on the fleet that is here', () => {
     'cluster',
     'trace',
   ])
+})
+
+describe('another field that is varied', () => {
+  const text = `scenario: x
+version: 1
+clock: { until: 6h, drain: false, start: 2026-01-01T00:00:00Z }
+fleet:
+  - { name: "n-{i}", count: 2, gpus: 4, gpu: { model: A100, vram_mib: 40Gi } }
+config: { default_vram_overcommit_percent: 50, idle_swap_out_seconds: 300 }
+workload:
+  - { generate: poisson, rate_per_hour: 20, duration: { exponential: { mean: 20m } } }
+`
+
+  it('is one of the scenario, by its own name, with what is written there', () => {
+    const fields = variedFields(text)
+    expect(fields.slice(0, 8)).toEqual([
+      { path: 'config.idle_swap_out_seconds', now: '300' },
+      { path: 'fleet.0.count', now: '2' },
+      { path: 'fleet.0.gpus', now: '4' },
+      { path: 'fleet.0.gpu.model', now: 'A100' },
+      { path: 'fleet.0.gpu.vram_mib', now: '40Gi' },
+      { path: 'workload.0.rate_per_hour', now: '20' },
+      { path: 'workload.0.duration.exponential.mean', now: '20m' },
+      { path: 'clock.until', now: '6h' },
+    ])
+    expect(fields).toContainEqual({ path: 'config.max_tasks_per_gpu', now: null })
+    expect(fields.map(({ path }) => path)).not.toContain('config.default_vram_overcommit_percent')
+    expect(variedFields({ fleet: [{ count: 3 }] })[0]).toEqual({ path: 'fleet.0.count', now: '3' })
+    expect(variedFields({ fleet: Array.from({ length: 900 }, () => ({ count: 1 })) }).length).toBeLessThan(160)
+    expect([variedFields(null), variedFields('scenario: ['), variedFields('- 1').length]).toEqual([[], [], 4])
+  })
+
+  it('takes values as the command line does', () => {
+    expect(readValues('60..180:60, 300, 10m, true, null, -1, 0.5, 300')).toEqual({
+      ok: true,
+      values: [60, 120, 180, 300, '10m', true, null, -1, 0.5],
+    })
+    for (const wrong of ['', '1,,2', '5..1', '1..5:0', '1..500', '1..150, 200..350']) expect(readValues(wrong).ok, wrong).toBe(false)
+  })
+
+  it('makes combinations, of which the best keeps what is asked with the highest utilization', () => {
+    const [advice] = reportOf(RUNS).advice as [SweepReportBody['advice'][number]]
+    const band = (mean: number) => ({ mean, p10: mean, p90: mean, p95: mean })
+    const of = (count: number) => ({ 'fleet.0.count': count })
+    const report: SweepReportBody = {
+      ...reportOf([1, 2, 4].flatMap((count) => RUNS.map((each) => ({ ...each, settings: of(count) })))),
+      advice: [
+        { ...advice, settings: of(1), recommended_percent: null },
+        { ...advice, settings: of(2), utilization_percent: band(60) },
+        { ...advice, settings: of(4), utilization_percent: band(40) },
+      ],
+    }
+    const combinations = combinationsOf(report)
+    expect(combinations.map(({ name, runs }) => [name, runs.length])).toEqual([
+      ['fleet.0.count=1', 7],
+      ['fleet.0.count=2', 7],
+      ['fleet.0.count=4', 7],
+    ])
+    expect(bestOf(combinations)?.name).toBe('fleet.0.count=2')
+    expect(bestOf(combinations.slice(0, 1))).toBeNull()
+    expect(figuresOfReport(report).get('run hash at 50 %, seed 2, fleet.0.count=4')).toBe('digest-50-2')
+  })
 })

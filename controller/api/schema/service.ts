@@ -23,6 +23,9 @@ export type VersionBody = Static<typeof VersionSchema>
 /** Where a success that is no JSON says what it is. */
 export const MEDIA_TYPE = 'contentMediaType'
 
+/** Where one stands beside JSON for further types of the same answer. */
+export const OTHER_MEDIA_TYPES = 'x-other-media-types'
+
 export const MetricsSchema = Type.String({ [MEDIA_TYPE]: 'text/plain', description: 'One line a sample' })
 
 export const DocsPageSchema = Type.String({ [MEDIA_TYPE]: 'text/html' })

@@ -1,7 +1,8 @@
 import { Type, type Static } from 'typebox'
 import { RESIDENCY_KINDS, SIMULATION_KINDS, SIMULATION_STATES } from '../../ports/simulation.ts'
 import { closed, count, instant, instantOrNull, integer, list, numberOrNull, oneOf, page, pathId, refTo, textOrNull } from './fields.ts'
-import { MEDIA_TYPE } from './service.ts'
+import { REPORT_FORMATS } from '../report-format.ts'
+import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from './service.ts'
 import { SESSION_SPEED } from './session.ts'
 
 export const MAX_SEED = 4_294_967_295
@@ -53,26 +54,52 @@ export const NewSimulationSchema = closed(
 )
 
 const MAX_SWEPT = 200
+const MAX_SWEPT_FIELDS = 8
 const MAX_OBJECTIVES = 8
+/** Of a path, and of a value that is text. */
+const MAX_FIELD_CHARACTERS = 200
+const MAX_VALUE_CHARACTERS = 100
+const MAX_SETTINGS_CHARACTERS = MAX_SWEPT_FIELDS * (MAX_FIELD_CHARACTERS + MAX_VALUE_CHARACTERS + 3)
+
+/** No comma: the values of several fields stand beside each other in reports. */
+const SweptValueSchema = Type.Unsafe<number | string | boolean | null>({
+  type: ['number', 'string', 'boolean', 'null'],
+  maxLength: MAX_VALUE_CHARACTERS,
+  pattern: '^[^,\\u0000-\\u001f\\u007f]*$',
+  'x-allowed': `a number, true, false, null, or a text of at most ${MAX_VALUE_CHARACTERS} characters without commas`,
+})
+
+const SweptFieldsSchema = Type.Unsafe<Readonly<Record<string, readonly (number | string | boolean | null)[]>>>({
+  type: 'object',
+  maxProperties: MAX_SWEPT_FIELDS,
+  propertyNames: { type: 'string', minLength: 3, maxLength: MAX_FIELD_CHARACTERS },
+  additionalProperties: Type.Array(SweptValueSchema, { minItems: 1, maxItems: MAX_SWEPT, uniqueItems: true }),
+  description:
+    'Other fields of the scenario, each by its path below config, fleet, workload or clock (`fleet.0.count`), and the values tried. At most 200 combinations',
+})
 
 export const NewSweepSchema = closed(
   {
     ...scenarioFields,
     until_seconds: choiceFields.until_seconds,
-    overcommit_percents: Type.Array(integer(0, 1000), {
-      minItems: 1,
-      maxItems: MAX_SWEPT,
-      uniqueItems: true,
-      description: 'The default_vram_overcommit_percent of each run',
-    }),
+    overcommit_percents: Type.Optional(
+      Type.Array(integer(0, 1000), {
+        minItems: 1,
+        maxItems: MAX_SWEPT,
+        uniqueItems: true,
+        description:
+          "The default_vram_overcommit_percent of each run; left out: those of the scenario's sweep, or its own where other fields are swept",
+      }),
+    ),
     seeds: Type.Optional(
       Type.Array(integer(0, MAX_SEED), {
         minItems: 1,
         maxItems: MAX_SWEPT,
         uniqueItems: true,
-        description: "Each percentage is run with each; left out: the scenario's own",
+        description: "Each percentage is run with each; left out: those of the scenario's sweep, or its own",
       }),
     ),
+    fields: Type.Optional(SweptFieldsSchema),
     objectives: Type.Optional(
       Type.Array(Type.String({ maxLength: 100 }), {
         maxItems: MAX_OBJECTIVES,
@@ -80,7 +107,12 @@ export const NewSweepSchema = closed(
       }),
     ),
   },
-  { examples: [{ scenario: 'thrash-guard', overcommit_percents: [0, 50], seeds: [1, 2], objectives: ['starvation.total<=20'] }] },
+  {
+    examples: [
+      { scenario: 'thrash-guard', overcommit_percents: [0, 50], seeds: [1, 2], objectives: ['starvation.total<=20'] },
+      { scenario: 'thrash-guard', overcommit_percents: [0, 50], fields: { 'config.idle_swap_out_seconds': [60, 300] } },
+    ],
+  },
 )
 
 function exampleScenario(): string {
@@ -123,7 +155,12 @@ export const SimulationReportSchema = Type.Unsafe<object>({
   type: 'object',
   additionalProperties: true,
   description:
-    'Of a run: digest, seed, version, virtual_s and metrics as `headroom sim run --json` has them, and timing. Of a sweep: summary, advice and runs. Of an exercise: its debrief. docs/simulations.md',
+    'Of a run: digest, seed, version, virtual_s and metrics as `headroom sim run --json` has them, and timing. Of a sweep: result.json, runs.csv or report.html of `headroom sim sweep --out`. Of an exercise: its debrief. docs/simulations.md',
+  [OTHER_MEDIA_TYPES]: ['text/csv', 'text/html'],
+})
+
+export const ReportQuerySchema = closed({
+  format: Type.Optional(oneOf(REPORT_FORMATS, { description: 'Of a sweep; left out: as Accept has it, else JSON' })),
 })
 
 export const SimulationSeriesSchema = Type.Object({
@@ -136,6 +173,12 @@ export type SimulationSeriesBody = Static<typeof SimulationSeriesSchema>
 export const ResidencyQuerySchema = closed({
   overcommit_percent: Type.Optional(integer(0, 1000, { description: 'Of a sweep: the percentage of the run' })),
   seed: Type.Optional(integer(0, MAX_SEED, { description: 'Of a sweep: the seed of the run' })),
+  settings: Type.Optional(
+    Type.String({
+      maxLength: MAX_SETTINGS_CHARACTERS,
+      description: 'Of a sweep of other fields: those of the run (`fleet.0.count=2, config.idle_swap_out_seconds=60`)',
+    }),
+  ),
 })
 
 export const RunResidencySchema = Type.Object({

@@ -1,4 +1,7 @@
-/** What the report of a sweep has (GET /simulations/{id}/report): the same as `headroom sim sweep --json`, of one setting. cli/simulations holds it to this. */
+/** What the report of a sweep has (GET /simulations/{id}/report): `result.json` of `headroom sim sweep --out`. cli/sweep holds it to this. */
+
+/** The fields that are varied beside the percentage, by their dotted paths; empty for none. */
+export type SettingsBody = Readonly<Record<string, number | string | boolean | null>>
 
 /** Over the seeds of one percentage; quantiles are nearest rank. */
 export interface BandBody {
@@ -31,6 +34,7 @@ export interface RunMetricsBody {
 
 export interface SweptRunBody {
   readonly overcommit_percent: number
+  readonly settings: SettingsBody
   readonly seed: number
   /** Of everything that was decided: two runs with the same are the same run. */
   readonly digest: string | null
@@ -43,6 +47,7 @@ export interface SweptRunBody {
 
 export interface SweepSummaryBody {
   readonly overcommit_percent: number
+  readonly settings: SettingsBody
   readonly seeds: number
   readonly utilization_percent: BandBody | null
   readonly starvation_percent: {
@@ -75,12 +80,15 @@ export interface CandidateBody {
 }
 
 export interface AdviceBody {
+  readonly settings: SettingsBody
   readonly objectives: readonly string[]
   /** null: no percentage keeps the objectives. */
   readonly recommended_percent: number | null
   readonly utilization_percent: BandBody | null
   /** null: the curve has no knee. */
   readonly knee_percent: number | null
+  /** What has to be known beside it; `none_keeps` names the percentage that comes nearest. */
+  readonly caveats: readonly { readonly kind: string; readonly nearest_percent?: number }[]
   readonly candidates: readonly CandidateBody[]
   /** For people: a sentence a line, the recommendation first. */
   readonly text: string
@@ -89,7 +97,9 @@ export interface AdviceBody {
 export interface SweepReportBody {
   readonly runs_done: number
   readonly runs_planned: number
-  readonly summary: readonly SweepSummaryBody[]
-  readonly advice: AdviceBody
+  /** By setting, percentage, seed. */
   readonly runs: readonly SweptRunBody[]
+  readonly summary: readonly SweepSummaryBody[]
+  /** One for each combination of the settings. */
+  readonly advice: readonly AdviceBody[]
 }

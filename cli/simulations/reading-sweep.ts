@@ -1,0 +1,82 @@
+/** A sweep that was asked for over REST, before it is queued: which runs it is made of, and whether each of its scenarios is right and within the limits. */
+import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
+import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
+import { overrideFieldProblem } from '../../simulator/scenario/override.ts'
+import { ScenarioError } from '../../simulator/scenario/problem.ts'
+import { overridesOf, settingsOf, settingsText, sweepSize, type Settings } from '../../simulator/sweep.ts'
+import { sweepGrid, type GridRefusal, type SweepGrid, type SweepWish } from '../../simulator/sweep-grid.ts'
+import { LIMITS } from './limits.ts'
+import { factsOf, whyTooLarge } from './scenario-facts.ts'
+
+export type SweepReading =
+  | { readonly kind: 'sweep'; readonly facts: ScenarioFacts; readonly grid: SweepGrid }
+  | { readonly kind: 'too_large'; readonly detail: string }
+  /** As SimulationRefusal has it. */
+  | { readonly kind: 'invalid'; readonly field: string; readonly detail: string }
+
+/** Throws ScenarioError for what is wrong with the scenario itself. */
+export function readSweep(source: ScenarioSource, wish: SweepWish): SweepReading {
+  const loaded = loadScenario(source)
+  const facts = factsOf(loaded)
+  const tooLarge = whyTooLarge(facts)
+  if (tooLarge !== null) return { kind: 'too_large', detail: tooLarge }
+  const outcome = sweepGrid(loaded.scenario, wish, LIMITS.sweptRuns)
+  if (!outcome.ok) return bodyProblem(outcome.refusal)
+  return whyNotTried(source, outcome.grid) ?? { kind: 'sweep', facts, grid: outcome.grid }
+}
+
+type Refused = Extract<SweepReading, { readonly kind: 'invalid' }>
+
+function bodyProblem(refusal: GridRefusal): Refused {
+  switch (refusal.kind) {
+    case 'percentage_as_field':
+    case 'field_twice':
+      return refusedAt(['fields', refusal.field], `${refusal.field} is swept with overcommit_percents`)
+    case 'no_percentages':
+      return refusedAt(
+        ['overcommit_percents'],
+        'overcommit_percents is required: the scenario has no sweep of its own, and no other field is swept',
+      )
+    case 'too_many_runs':
+      return refusedAt(['seeds'], `overcommit_percents, seeds and fields make ${refusal.runs} runs; allowed are ${refusal.max}`)
+  }
+}
+
+/** Null: every combination of the other fields is a scenario that may be run. */
+function whyNotTried(source: ScenarioSource, { axes }: SweepGrid): Refused | null {
+  for (const { field, values } of axes) {
+    const problem = overrideFieldProblem(field)
+    if (problem !== null) return refusedAt(['fields', field], problem)
+    if (new Set(values.map(String)).size < values.length) return refusedAt(['fields', field], `${field} has a value twice`)
+  }
+  const combinations = sweepSize([0], [0], axes)
+  if (combinations > LIMITS.sweptSettings) {
+    return refusedAt(['fields'], `fields make ${combinations} combinations; allowed are ${LIMITS.sweptSettings}`)
+  }
+  for (const settings of axes.length === 0 ? [] : settingsOf(axes)) {
+    const refused = whyNotSet(source, settings)
+    if (refused !== null) return refused
+  }
+  return null
+}
+
+function whyNotSet(source: ScenarioSource, settings: Settings): Refused | null {
+  try {
+    const tooLarge = whyTooLarge(factsOf(loadScenario(source, overridesOf(settings))))
+    return tooLarge === null ? null : refusedAt(['fields'], `with ${settingsText(settings)}: ${tooLarge}`)
+  } catch (error) {
+    if (!(error instanceof ScenarioError)) throw error
+    const [{ path, detail } = { path: '', detail: 'is not right' }] = error.problems
+    const dotted = path.replaceAll(/\[(\d+)\]/g, '.$1')
+    const field = Object.keys(settings).find((each) => dotted === each || dotted.startsWith(`${each}.`) || each.startsWith(`${dotted}.`))
+    return refusedAt(
+      field === undefined ? ['fields'] : ['fields', field],
+      `with ${settingsText(settings)}: ${path === '' ? '' : `${path}: `}${detail}`,
+    )
+  }
+}
+
+/** @param way to the field in the body */
+function refusedAt(way: readonly string[], detail: string): Refused {
+  return { kind: 'invalid', field: way.map((key) => key.replaceAll('~', '~0').replaceAll('/', '~1')).join('/'), detail }
+}

@@ -1,0 +1,7 @@
+/** The process that makes files of sweeps. */
+import { serveJobs } from '../serve-jobs.ts'
+import { givesWay, NICE_ASKED } from './low-priority.ts'
+import { sweepFile } from './sweep-file.ts'
+
+givesWay(NICE_ASKED)
+serveJobs(sweepFile)

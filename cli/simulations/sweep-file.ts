@@ -1,0 +1,55 @@
+/** The result of a sweep as a file for people. It is made when it is asked for, in a process of its own: of a large sweep it takes a second. */
+import type { SweepFileFormat } from '../../controller/ports/simulation.ts'
+import { JobProcess } from '../job-process.ts'
+import { sweepHtml, sweepRunsCsv, type SweepReport } from '../sweep/sweep-report.ts'
+import { workerUrl } from '../worker-url.ts'
+
+export interface SweepFileJob {
+  readonly format: SweepFileFormat
+  /** Of the scenario. */
+  readonly name: string
+  /** `result.json` */
+  readonly report: string
+}
+
+export function sweepFile({ format, name, report }: SweepFileJob): Promise<string> {
+  const parsed = JSON.parse(report) as SweepReport
+  return Promise.resolve(format === 'csv' ? sweepRunsCsv(parsed) : sweepHtml(name, parsed))
+}
+
+/** Requests that wait; each holds the result of a sweep. */
+const MAX_WAITING = 8
+const HEAP_MIB = 512
+
+/** Makes them one after the other. */
+export class SweepFiles {
+  #last: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+
+  /** Null: too many wait. */
+  make(job: SweepFileJob): Promise<string> | null {
+    if (this.#waiting >= MAX_WAITING) return null
+    this.#waiting += 1
+    const made = this.#last.then(() => madeElsewhere(job))
+    this.#last = made.then(
+      () => {},
+      () => {},
+    )
+    return made.finally(() => {
+      this.#waiting -= 1
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#last
+  }
+}
+
+async function madeElsewhere(job: SweepFileJob): Promise<string> {
+  const process = new JobProcess<SweepFileJob, string>(workerUrl('simulations/sweep-file-worker'), { heapMib: HEAP_MIB })
+  try {
+    return await process.ask(job)
+  } finally {
+    await process.end()
+  }
+}

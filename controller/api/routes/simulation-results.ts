@@ -1,0 +1,118 @@
+/** What came of simulations. */
+import type { FastifyReply } from 'fastify'
+import type { Static } from 'typebox'
+import type { Debrief, SimulationKind, SimulationRecord, SweptRunKey } from '../../ports/simulation.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { ApiProblem, invalidField } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { presentDebrief } from '../present/exercise.ts'
+import { presentRunResidency, presentRunSeries } from '../present/run.ts'
+import { preferredFormat, REPORT_TYPES, type ReportFormat } from '../report-format.ts'
+import {
+  ReportQuerySchema,
+  ResidencyQuerySchema,
+  RunResidencySchema,
+  SimulationPathSchema,
+  SimulationReportSchema,
+  SimulationSeriesSchema,
+} from '../schema/simulation.ts'
+import { noSimulation, simulatorOf, valueOf } from '../simulation-request.ts'
+
+const getReport = operation(
+  {
+    operationId: 'getSimulationReport',
+    role: 'viewer',
+    summary: 'What came of it',
+    description: 'Of a sweep as JSON, as CSV (a row for each run), or as a page that is complete in itself.',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    querystring: ReportQuerySchema,
+    response: { 200: SimulationReportSchema },
+  },
+  ['not_found', 'conflict', 'too_many_simulations'],
+)
+
+const getSeries = operation(
+  {
+    operationId: 'getSimulationSeries',
+    role: 'viewer',
+    summary: 'How it went over time',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    response: { 200: SimulationSeriesSchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+const getResidency = operation(
+  {
+    operationId: 'getSimulationResidency',
+    role: 'viewer',
+    summary: 'Who was on which GPU when',
+    description:
+      'Of a run, or of one run of a sweep, which is named by its percentage, its seed, and the other fields where they are swept. Of a large sweep the first runs keep it.',
+    tags: ['simulations'],
+    params: SimulationPathSchema,
+    querystring: ResidencyQuerySchema,
+    response: { 200: RunResidencySchema },
+  },
+  ['not_found', 'conflict'],
+)
+
+/** GET /simulations/{simulation_id}/report, /series and /residency. */
+export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  const simulator = () => simulatorOf(simulation)
+
+  app.get('/simulations/:simulation_id/report', { schema: getReport }, async ({ params: { simulation_id: id }, query, headers }, reply) => {
+    const record = simulator().get(id)
+    if (record === undefined) throw noSimulation(id)
+    if (record.kind === 'sweep') return sweepReport(record, query.format ?? preferredFormat(headers.accept), reply)
+    if (query.format !== undefined && query.format !== 'json') throw invalidField('/format', `format of a ${record.kind} must be json`)
+    const report = await simulator().report(id)
+    if (report === null) throw nothingYet(id, 'result')
+    // What a session leaves is the debrief of an exercise.
+    return record.kind === 'session' ? presentDebrief(report as Debrief) : report
+  })
+
+  /** As it is on disk or as it was made: the same bytes as the command line's. */
+  async function sweepReport({ id, scenario }: SimulationRecord, format: ReportFormat, reply: FastifyReply): Promise<never> {
+    const text = format === 'json' ? await simulator().sweepReport(id) : valueOf(await simulator().sweepFile(id, format))
+    if (text === null) throw nothingYet(id, 'result')
+    reply.type(REPORT_TYPES[format]).header('vary', 'accept')
+    if (format !== 'json') reply.header('content-disposition', `attachment; filename="${scenario}.${format}"`)
+    return text as never
+  }
+
+  app.get('/simulations/:simulation_id/series', { schema: getSeries }, async ({ params }) => {
+    const series = await simulator().series(params.simulation_id)
+    if (series === null) throw nothingYet(params.simulation_id, 'series')
+    return presentRunSeries(series)
+  })
+
+  app.get('/simulations/:simulation_id/residency', { schema: getResidency }, async ({ params, query }) => {
+    const record = simulator().get(params.simulation_id)
+    if (record === undefined) throw noSimulation(params.simulation_id)
+    const residency = await simulator().residency(record.id, sweptRunOf(record.kind, query))
+    if (residency === null) throw nothingYet(record.id, 'record of who was where')
+    return presentRunResidency(residency)
+  })
+
+  function nothingYet(id: string, what: string): ApiProblem {
+    const record = simulator().get(id)
+    if (record === undefined) return noSimulation(id)
+    return new ApiProblem('conflict', `The simulation is ${record.state} and has no ${what}.`)
+  }
+}
+
+/** @throws ApiProblem when a run of a sweep is not named, or a run is that is alone. */
+function sweptRunOf(kind: SimulationKind, query: Static<typeof ResidencyQuerySchema>): SweptRunKey | null {
+  const { overcommit_percent: overcommitPercent, seed, settings = '' } = query
+  if (kind !== 'sweep') {
+    const [named] = Object.keys(query)
+    if (named === undefined) return null
+    throw invalidField(`/${named}`, `a ${kind} has one run: leave ${named} out`)
+  }
+  if (overcommitPercent === undefined) throw invalidField('/overcommit_percent', 'overcommit_percent is required: which run of the sweep')
+  if (seed === undefined) throw invalidField('/seed', 'seed is required: which run of the sweep')
+  return { overcommitPercent, seed, settings }
+}
