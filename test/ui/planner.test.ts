@@ -1,7 +1,8 @@
 /** The planner: a sweep from a text to a proposal, twice the same, cancelled in time; and nothing of it writes to the live cluster. */
+import { readFileSync } from 'node:fs'
 import type { Page, Request } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { accessibilityFaults, CHROMIUM, sidewaysPixels, type WatchedPage } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, faultsInEveryLook, sidewaysPixels, type WatchedPage } from '../support/browser.ts'
 import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson } from '../support/served.ts'
@@ -165,6 +166,58 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     await page.getByText('In nothing: all').waitFor()
   })
 
+  test(
+    'another field is varied beside the percentage, by keys alone; the best combination is told, and all is saved',
+    { timeout: 120_000 },
+    async () => {
+      await writeText(scenario)
+      const field = page.getByLabel('Another field to vary')
+      await expect.poll(() => field.locator('option').count()).toBeGreaterThan(10)
+      await field.focus()
+      await page.keyboard.type('fleet.0.c')
+      await expect.poll(() => field.inputValue()).toBe('fleet.0.count')
+      await page.getByText('In the scenario: 2.').waitFor()
+      expect(await faultsInEveryLook(page)).toEqual([])
+      const values = page.getByLabel('Values of fleet.0.count')
+      await values.fill('1, 0')
+      await page.getByText('3 percentages × 3 seeds × 2 values = 18 runs').waitFor()
+      await page.locator('button.primary', { hasText: 'Run' }).press('Enter')
+      await page.getByRole('alert').getByText('with fleet.0.count=0: fleet[0].count').waitFor()
+      await values.fill('1, 3')
+      await page.locator('button.primary:not([aria-disabled])', { hasText: 'Run' }).press('Enter')
+      await page.waitForURL(/\/planner\/[0-9a-f-]{36}$/)
+      const combinations = page.locator('#combinations tbody tr')
+      await combinations.nth(1).waitFor({ timeout: 60_000 })
+      const best = combinations.filter({ hasText: 'best' })
+      expect(await best.count()).toBe(1)
+      const sentence = page.getByRole('region', { name: 'Combinations' }).locator('p').first()
+      expect(await sentence.textContent()).toMatch(
+        /^Best of 2 combinations: fleet\.0\.count=[13]\. Overcommit \d+ %: the highest utilization/,
+      )
+      expect(await best.getByRole('radio').isChecked()).toBe(true)
+      expect(await page.locator('#runs tbody tr').count()).toBe(18)
+      expect(await page.locator('#percentages tbody tr').count()).toBe(3)
+      await page.getByRole('radio', { name: 'Show fleet.0.count=1' }).press('Space')
+      await page.getByRole('heading', { name: 'Recommendation with fleet.0.count=1' }).waitFor()
+      expect(new URL(page.url()).searchParams.get('show')).toBe('fleet.0.count=1')
+      expect(await faultsInEveryLook(page)).toEqual([])
+      await page.getByLabel('Compare 0 %, seed 1, fleet.0.count=1').check()
+      await page.getByLabel('Compare 0 %, seed 1, fleet.0.count=3').check()
+      await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'fleet.0.count' }).waitFor()
+      await expectAligned()
+
+      const id = new URL(page.url()).pathname.split('/').at(-1)
+      for (const [name, format] of Object.entries({ CSV: 'csv', 'Report (HTML)': 'html', JSON: 'json' })) {
+        const saving = page.waitForEvent('download')
+        await page.getByRole('group', { name: 'Download' }).getByRole('button', { name, exact: true }).press('Enter')
+        const saved = await saving
+        expect(saved.suggestedFilename()).toBe(`busy.${format}`)
+        const answer = await fetch(`${ui.served.url}/api/v1/simulations/${id}/report?format=${format}`)
+        expect(readFileSync(await saved.path(), 'utf8')).toBe(await answer.text())
+      }
+    },
+  )
+
   test('a sweep is cancelled within 2 s, and says so', { timeout: 60_000 }, async () => {
     await writeText(LONG_SCENARIO)
     await run()
@@ -210,7 +263,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
   test('nothing was written but simulations and traces, and nothing stood in the console', () => {
     expect(writes.length).toBeGreaterThan(8)
     expect(writes.filter((each) => !ALLOWED.test(each))).toEqual([])
-    // A sweep that was cancelled before its first run was done has no report.
-    expect(watched.faults.filter((fault) => !fault.includes('409'))).toEqual([])
+    // A sweep that was cancelled before its first run was done has no report, and one was asked for with a value that is refused.
+    expect(watched.faults.filter((fault) => !/ (409|400) /.test(fault))).toEqual([])
   })
 })

@@ -6,12 +6,13 @@ import { Prose } from '../../components/prose.tsx'
 import { usePath } from '../../api/world.ts'
 import styles from './planner.module.css'
 
-export function Advice(props: { readonly advice: AdviceBody }): JSX.Element {
+/** @param props.name of the combination of other fields; empty: none is varied */
+export function Advice(props: { readonly advice: AdviceBody; readonly name: string }): JSX.Element {
   const path = usePath()
   const sentences = (): readonly string[] => props.advice.text.split('\n')
   return (
     <section class="card" aria-label="Recommendation">
-      <h2>Recommendation</h2>
+      <h2>Recommendation{props.name === '' ? '' : ` with ${props.name}`}</h2>
       <p class={`${styles['advice']} text`} data-recommended={String(props.advice.recommended_percent)}>
         <Prose text={sentences()[0] ?? ''} />
       </p>

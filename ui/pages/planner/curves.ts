@@ -1,5 +1,5 @@
 /** The points of the charts. Medians and bands are of the runs: nearest rank, as everywhere. Pure. */
-import type { AdviceBody, SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { AdviceBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
 
 type Column = readonly (number | null)[]
 
@@ -15,7 +15,8 @@ export interface Curves {
   readonly starvation: Banded
 }
 
-export function curvesOf({ runs }: SweepReportBody): Curves {
+/** @param runs of one combination of the other fields */
+export function curvesOf(runs: readonly SweptRunBody[]): Curves {
   const x = percentsOf(runs)
   const banded = (valueOf: (run: SweptRunBody) => number | null): Banded => {
     const at = (percent: number): readonly number[] =>
@@ -45,8 +46,8 @@ export interface Pareto {
 }
 
 /** A percentage is beaten by another with at least its utilization and at most its starvation, and better in one of them. */
-export function paretoOf(report: SweepReportBody, marks: readonly Mark[] = []): Pareto {
-  const { x, utilization, starvation } = curvesOf(report)
+export function paretoOf(runs: readonly SweptRunBody[], marks: readonly Mark[] = []): Pareto {
+  const { x, utilization, starvation } = curvesOf(runs)
   const points = x
     .flatMap((percent, i) => {
       const [u, s] = [utilization.values[i] ?? null, starvation.values[i] ?? null]

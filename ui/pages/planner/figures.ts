@@ -1,5 +1,6 @@
 /** Figures of runs by name: for tables, objectives, comparisons and files. Pure. */
 import type { RunMetricsBody, SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import { combinationsOf, type Combination } from './combinations.ts'
 
 export type Cell = number | string | null
 
@@ -70,61 +71,35 @@ export function figuresOfRun({
   virtual_s,
   scenario_sha256,
   trace_sha256,
+  settings,
 }: SweptRunBody) {
   const about = { overcommit_percent, seed, digest, version, virtual_s, scenario_sha256, trace_sha256 }
-  return new Map<string, Cell>([...flatten(about), ...flatten(metrics)])
+  const varied = Object.entries(settings).map(([field, value]) => [field, String(value)] as const)
+  return new Map<string, Cell>([...varied, ...flatten(about), ...flatten(metrics)])
 }
 
 /** The report of a simulation of any kind. Of a sweep: what is advised, what each percentage comes to, and the runs by their digests. */
 export function figuresOfReport(report: object): ReadonlyMap<string, Cell> {
   if (!isSweep(report)) return new Map(flatten(report).filter(([path]) => !path.startsWith('timing')))
-  const { advice, summary, runs } = report
-  const found = new Map<string, Cell>([
-    ['recommended, %', advice.recommended_percent],
-    ['knee, %', advice.knee_percent],
-    ['objectives', advice.objectives.join(', ')],
-  ])
-  for (const each of summary) {
-    found.set(`utilization at ${each.overcommit_percent} %, mean`, each.utilization_percent?.mean ?? null)
-    found.set(`starvation at ${each.overcommit_percent} %, mean`, each.starvation_percent.total?.mean ?? null)
-    found.set(`queue wait p95 at ${each.overcommit_percent} %, mean`, each.queue_wait_s.p95?.mean ?? null)
-    found.set(`swaps an hour at ${each.overcommit_percent} %, mean`, each.swaps_per_hour?.mean ?? null)
-  }
-  for (const { overcommit_percent, seed, digest } of runs) found.set(`run hash at ${overcommit_percent} %, seed ${seed}`, digest)
-  return found
+  return new Map(combinationsOf(report).flatMap(figuresOfCombination))
+}
+
+function figuresOfCombination({ name, advice, summary, runs }: Combination): readonly (readonly [string, Cell])[] {
+  const suffix = name === '' ? '' : `, ${name}`
+  return [
+    [`recommended, %${suffix}`, advice.recommended_percent],
+    [`knee, %${suffix}`, advice.knee_percent],
+    [`objectives${suffix}`, advice.objectives.join(', ')],
+    ...summary.flatMap((each): (readonly [string, Cell])[] => [
+      [`utilization at ${each.overcommit_percent} %${suffix}, mean`, each.utilization_percent?.mean ?? null],
+      [`starvation at ${each.overcommit_percent} %${suffix}, mean`, each.starvation_percent.total?.mean ?? null],
+      [`queue wait p95 at ${each.overcommit_percent} %${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
+      [`swaps an hour at ${each.overcommit_percent} %${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
+    ]),
+    ...runs.map(({ overcommit_percent, seed, digest }) => [`run hash at ${overcommit_percent} %, seed ${seed}${suffix}`, digest] as const),
+  ]
 }
 
 export function isSweep(report: object): report is SweepReportBody {
   return 'advice' in report && 'runs' in report
-}
-
-const COLUMNS: readonly (readonly [name: string, valueOf: (run: SweptRunBody) => Cell | undefined])[] = [
-  ['overcommit_percent', (run) => run.overcommit_percent],
-  ['seed', (run) => run.seed],
-  ['utilization_percent', ({ metrics }) => metrics.utilization_percent],
-  ['starvation_percent', ({ metrics }) => metrics.starvation_percent.total],
-  ['starvation_queue_percent', ({ metrics }) => metrics.starvation_percent.queue],
-  ['starvation_swap_percent', ({ metrics }) => metrics.starvation_percent.swap],
-  ['starvation_compute_percent', ({ metrics }) => metrics.starvation_percent.compute],
-  ['queue_wait_mean_s', ({ metrics }) => metrics.queue_wait_s?.mean],
-  ['queue_wait_p50_s', ({ metrics }) => metrics.queue_wait_s?.p50],
-  ['queue_wait_p95_s', ({ metrics }) => metrics.queue_wait_s?.p95],
-  ['queue_wait_p99_s', ({ metrics }) => metrics.queue_wait_s?.p99],
-  ['slowdown_mean', ({ metrics }) => metrics.slowdown?.mean],
-  ['slowdown_p95', ({ metrics }) => metrics.slowdown?.p95],
-  ['swaps_per_hour', ({ metrics }) => metrics.swaps_per_hour],
-  ['swapped_gib_per_hour', ({ metrics }) => metrics.swapped_gib_per_hour],
-  ['swap_jain', ({ metrics }) => metrics.swap_jain],
-  ['tasks_submitted', ({ metrics }) => metrics.tasks.submitted],
-  ['tasks_completed', ({ metrics }) => metrics.tasks.completed],
-  ['tasks_failed', ({ metrics }) => metrics.tasks.failed],
-  ['tasks_unfinished', ({ metrics }) => metrics.tasks.unfinished],
-  ['virtual_s', (run) => run.virtual_s],
-  ['digest', (run) => run.digest],
-]
-
-/** The same bytes as `runs.csv` of `headroom sim sweep --out`: all digits, an empty cell where a run has no such figure. */
-export function runsCsv(runs: readonly SweptRunBody[]): string {
-  const lines = runs.map((run) => COLUMNS.map(([, valueOf]) => String(valueOf(run) ?? '')).join(','))
-  return [COLUMNS.map(([name]) => name).join(','), ...lines, ''].join('\n')
 }

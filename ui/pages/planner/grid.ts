@@ -43,7 +43,17 @@ export function readObjectives(text: string): readonly string[] {
 }
 
 /** Why there are too many; null: there are not. */
-export function tooMany(percents: number, seeds: number): string | null {
-  const runs = percents * seeds
-  return runs > MAX_RUNS ? `${percents} percentages with ${seeds} seeds are ${runs} runs; at most ${MAX_RUNS} are made.` : null
+export function tooMany(percents: number, seeds: number, values: number | null): string | null {
+  const runs = percents * seeds * (values ?? 1)
+  return runs > MAX_RUNS ? `${runsText(percents, seeds, values)}; at most ${MAX_RUNS} are made.` : null
+}
+
+/** @param values of another field; null: none is varied */
+export function runsText(percents: number, seeds: number, values: number | null): string {
+  const others = values === null ? '' : ` × ${counted(values, 'value')}`
+  return `${counted(percents, 'percentage')} × ${counted(seeds, 'seed')}${others} = ${counted(percents * seeds * (values ?? 1), 'run')}`
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
 }

@@ -1,23 +1,24 @@
 /** A row for each percentage: what it comes to over the seeds, and whether it keeps what was asked. */
 import { For, Show, type JSX } from 'solid-js'
-import type { CandidateBody, SweepReportBody, SweepSummaryBody } from '../../../controller/api/schema/sweep-report.ts'
+import type { CandidateBody, SweepSummaryBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
+import type { Combination } from './combinations.ts'
 import { Figure } from './field.tsx'
 import styles from './planner.module.css'
 
 /** The DOM takes no more. */
 const MAX_ROWS = 100
 
-export function PercentTable(props: { readonly report: SweepReportBody }): JSX.Element {
+export function PercentTable(props: { readonly combination: Combination }): JSX.Element {
   const rows = (): readonly (readonly [CandidateBody, SweepSummaryBody | undefined])[] =>
-    props.report.advice.candidates
+    props.combination.advice.candidates
       .slice(0, MAX_ROWS)
-      .map((each) => [each, props.report.summary.find(({ overcommit_percent }) => overcommit_percent === each.overcommit_percent)])
-  const isRecommended = (candidate: CandidateBody): boolean => candidate.overcommit_percent === props.report.advice.recommended_percent
+      .map((each) => [each, props.combination.summary.find(({ overcommit_percent }) => overcommit_percent === each.overcommit_percent)])
+  const isRecommended = (candidate: CandidateBody): boolean => candidate.overcommit_percent === props.combination.advice.recommended_percent
   return (
     <section class="card" aria-label="Percentages">
       <h2>Percentages</h2>
-      <Show when={props.report.advice.candidates.length > MAX_ROWS}>
+      <Show when={props.combination.advice.candidates.length > MAX_ROWS}>
         <p class="quiet">The first {MAX_ROWS} are shown; the files have all.</p>
       </Show>
       <div class="scroll" tabindex="0" role="group" aria-label="Figures of each percentage">
@@ -39,7 +40,7 @@ export function PercentTable(props: { readonly report: SweepReportBody }): JSX.E
               <th scope="col" class="number">
                 Swaps an hour
               </th>
-              <For each={props.report.advice.objectives}>
+              <For each={props.combination.advice.objectives}>
                 {(objective) => (
                   <th scope="col" class="number" title="In 95 of 100 seeds it is at most this">
                     {objective}

@@ -11,7 +11,7 @@ export interface DrawnRun {
   readonly name: string
   readonly simulation: string
   /** Which run of a sweep; null: the simulation is one run. */
-  readonly run: { readonly overcommit_percent: number; readonly seed: number } | null
+  readonly run: { readonly overcommit_percent: number; readonly seed: number; readonly settings: string } | null
 }
 
 export function RunGantts(props: { readonly runs: readonly DrawnRun[] }): JSX.Element {

@@ -2,6 +2,7 @@
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
+import { settingsText } from './combinations.ts'
 import { Figure } from './field.tsx'
 import { MAX_COMPARED, objectiveFigure } from './figures.ts'
 import styles from './planner.module.css'
@@ -11,28 +12,32 @@ export interface RunTableProps {
   readonly objectives: readonly string[]
   readonly picked: readonly string[]
   readonly onPick: (keys: readonly string[]) => void
-  /** Buttons. */
-  readonly children: JSX.Element
 }
 
 const PAGE = 100
 /** What the digest begins with tells two runs apart well enough to be read. */
 const HASH_CHARACTERS = 12
 
-export function runKey({ overcommit_percent, seed }: SweptRunBody): string {
-  return `${overcommit_percent}-${seed}`
+/** In an address, where commas part them. */
+export function runKey({ overcommit_percent, seed, settings }: SweptRunBody): string {
+  return [overcommit_percent, seed, ...Object.values(settings)].join('-')
+}
+
+/** `50 %, seed 2, fleet.0.count=4` */
+export function runName({ overcommit_percent, seed, settings }: SweptRunBody): string {
+  return [`${overcommit_percent} %`, `seed ${seed}`, settingsText(settings)].filter((each) => each !== '').join(', ')
 }
 
 export function RunTable(props: RunTableProps): JSX.Element {
   const [from, setFrom] = createSignal(0)
   const shown = () => props.runs.slice(from(), from() + PAGE)
+  const fields = (): readonly string[] => Object.keys(props.runs[0]?.settings ?? {})
   const toggle = (key: string): void =>
     props.onPick(props.picked.includes(key) ? props.picked.filter((each) => each !== key) : [...props.picked, key])
   return (
     <section class="card" aria-label="Runs">
       <h2>Runs</h2>
       <div class="row">
-        {props.children}
         <span class="quiet">Pick two to {MAX_COMPARED} to see in what they differ. Two runs with the same hash are the same run.</span>
       </div>
       <Show when={props.runs.length > PAGE}>
@@ -53,6 +58,13 @@ export function RunTable(props: RunTableProps): JSX.Element {
           <thead>
             <tr>
               <th scope="col">Compare</th>
+              <For each={fields()}>
+                {(field) => (
+                  <th scope="col" class="number">
+                    <code>{field}</code>
+                  </th>
+                )}
+              </For>
               <th scope="col" class="number">
                 Overcommit
               </th>
@@ -85,12 +97,13 @@ export function RunTable(props: RunTableProps): JSX.Element {
                   <td>
                     <input
                       type="checkbox"
-                      aria-label={`Compare ${run.overcommit_percent} %, seed ${run.seed}`}
+                      aria-label={`Compare ${runName(run)}`}
                       checked={props.picked.includes(runKey(run))}
                       disabled={!props.picked.includes(runKey(run)) && props.picked.length >= MAX_COMPARED}
                       onChange={() => toggle(runKey(run))}
                     />
                   </td>
+                  <For each={fields()}>{(field) => <td class="number">{String(run.settings[field])}</td>}</For>
                   <td class="number">
                     <Figure value={run.overcommit_percent} shown={`${run.overcommit_percent} %`} />
                   </td>

@@ -2,22 +2,22 @@
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, type JSX } from 'solid-js'
 import type { ConfigBody } from '../../../controller/api/schema/config.ts'
-import type { SweepReportBody } from '../../../controller/api/schema/sweep-report.ts'
 import { CurveChart } from '../../charts/curve-chart.tsx'
 import { percent } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import type { Combination } from './combinations.ts'
 import { curvesOf, marksOf, paretoOf } from './curves.ts'
 import styles from './planner.module.css'
 
-export function SweepCharts(props: { readonly report: SweepReportBody }): JSX.Element {
+export function SweepCharts(props: { readonly combination: Combination }): JSX.Element {
   const { api } = useCluster()
   const config = useQuery(() => ({
     queryKey: ['config', 'for the planner'],
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ConfigBody>('/config', {}, signal),
   }))
-  const curves = createMemo(() => curvesOf(props.report))
-  const marks = createMemo(() => marksOf(props.report.advice, config.data?.default_vram_overcommit_percent ?? null))
-  const pareto = createMemo(() => paretoOf(props.report, marks()))
+  const curves = createMemo(() => curvesOf(props.combination.runs))
+  const marks = createMemo(() => marksOf(props.combination.advice, config.data?.default_vram_overcommit_percent ?? null))
+  const pareto = createMemo(() => paretoOf(props.combination.runs, marks()))
   return (
     <div class={styles['charts']}>
       <section class="card">

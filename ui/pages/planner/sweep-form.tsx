@@ -1,6 +1,6 @@
 /** What to try: a workload, a grid of percentages, seeds, and what a percentage has to keep. */
 import { useNavigate, useSearchParams } from '@solidjs/router'
-import { createMemo, createSignal, For, Match, Show, Switch, type JSX } from 'solid-js'
+import { createSignal, For, Match, Show, Switch, type JSX } from 'solid-js'
 import type { SimulationBody } from '../../../controller/api/schema/simulation.ts'
 import { Refused } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
@@ -8,16 +8,14 @@ import { ActionButton } from '../../components/action-button.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 import { notYet, SOURCE_NAMES, SOURCES, type Chosen, type SourceKind } from '../../scenario/choice.ts'
 import { GridFields } from './grid-fields.tsx'
-import { PERCENTS, readNumbers, readObjectives, SEEDS, tooMany } from './grid.ts'
 import { LiveSource } from './live-source.tsx'
 import { ScenarioEditor } from '../../scenario/scenario-editor.tsx'
+import { OtherField } from './other-field.tsx'
 import { ShippedSource } from './shipped-source.tsx'
+import { createSweepWish } from './sweep-wish.ts'
 import { TraceSource } from './trace-source.tsx'
+import { useVariedFields } from './use-varied-fields.ts'
 import styles from './planner.module.css'
-
-const PERCENTS_AT_FIRST = '0..100:25'
-const SEEDS_AT_FIRST = '1..3'
-const OBJECTIVES_AT_FIRST = 'starvation.total<=20'
 
 export function SweepForm(): JSX.Element {
   const { api, session } = useCluster()
@@ -30,6 +28,8 @@ export function SweepForm(): JSX.Element {
     percents?: string
     seeds?: string
     keep?: string
+    field?: string
+    values?: string
   }>()
   const [text, setText] = createSignal('')
   const [choice, setChoice] = createSignal<Chosen>(notYet('Choose a workload.'), { equals: false })
@@ -40,22 +40,10 @@ export function SweepForm(): JSX.Element {
     setProblem(null)
     setSearch(values, { replace: true })
   }
-  const percentsText = (): string => search.percents ?? PERCENTS_AT_FIRST
-  const seedsText = (): string => search.seeds ?? SEEDS_AT_FIRST
-  const keepText = (): string => search.keep ?? OBJECTIVES_AT_FIRST
-  const percents = createMemo(() => readNumbers(percentsText(), PERCENTS))
-  const seeds = createMemo(() => readNumbers(seedsText(), SEEDS))
-  const runs = (): string => {
-    const [a, b] = [percents(), seeds()]
-    return a.ok && b.ok ? `${a.values.length} percentages × ${b.values.length} seeds = ${a.values.length * b.values.length} runs` : ''
-  }
-  const gridProblem = (): string | null => {
-    const [a, b] = [percents(), seeds()]
-    if (!a.ok) return a.why
-    return b.ok ? tooMany(a.values.length, b.values.length) : b.why
-  }
+  const wish = createSweepWish(search)
+  const fields = useVariedFields(() => choice().part)
   const whyNot = (): string | null =>
-    session.whyNot('submitter') ?? gridProblem() ?? choice().whyNot ?? (isBusy() ? 'It is being asked for.' : null)
+    session.whyNot('submitter') ?? wish.whyNot() ?? choice().whyNot ?? (isBusy() ? 'It is being asked for.' : null)
   const refusalOf = (field: string): string | null => {
     const error = problem()
     return error instanceof Refused ? (error.errors.find(({ pointer }) => pointer.startsWith(`/${field}`))?.detail ?? null) : null
@@ -65,13 +53,12 @@ export function SweepForm(): JSX.Element {
     set({ source: 'text' })
   }
   const run = async (): Promise<void> => {
-    const [a, b] = [percents(), seeds()]
-    if (!a.ok || !b.ok) return
+    const wished = wish.body()
+    if (wished === null) return
     setBusy(true)
     setProblem(null)
     try {
-      const body = { ...choice().part, overcommit_percents: a.values, seeds: b.values, objectives: readObjectives(keepText()) }
-      const answer = await api.send<SimulationBody>('POST', '/simulations/sweep', { body })
+      const answer = await api.send<SimulationBody>('POST', '/simulations/sweep', { body: { ...choice().part, ...wished } })
       navigate(path(`/planner/${answer.body.id}`))
     } catch (error) {
       setProblem(error instanceof Error ? error : new Error(String(error)))
@@ -108,13 +95,21 @@ export function SweepForm(): JSX.Element {
       </Switch>
       <h2>What to try on it</h2>
       <GridFields
-        texts={{ percents: percentsText(), seeds: seedsText(), keep: keepText() }}
+        texts={wish.texts()}
         problems={{
-          percents: problemOf(percents()) ?? refusalOf('overcommit_percents'),
-          seeds: problemOf(seeds()) ?? refusalOf('seeds'),
+          percents: wish.problems().percents ?? refusalOf('overcommit_percents'),
+          seeds: wish.problems().seeds ?? refusalOf('seeds'),
           keep: refusalOf('objectives'),
         }}
         onInput={set}
+      />
+      <OtherField
+        fields={fields()}
+        field={wish.field()}
+        values={wish.valuesText()}
+        problem={wish.problems().values ?? refusalOf('fields')}
+        onField={(chosen) => set({ field: chosen === '' ? null : chosen, values: null })}
+        onValues={(text) => set({ values: text })}
       />
       <Show when={problem()}>
         {(error) => (
@@ -128,13 +123,9 @@ export function SweepForm(): JSX.Element {
           Run
         </ActionButton>
         <span role="status" class="quiet text">
-          {whyNot() ?? `${runs()}. They run beside the live cluster and change nothing of it.`}
+          {whyNot() ?? `${wish.runs()}. They run beside the live cluster and change nothing of it.`}
         </span>
       </div>
     </section>
   )
-}
-
-function problemOf(read: ReturnType<typeof readNumbers>): string | null {
-  return read.ok ? null : read.why
 }

@@ -1,0 +1,115 @@
+/** A row for each combination of the other fields: the percentage to take there, and what it comes to. One of them is shown below in full. */
+import { createMemo, For, type JSX } from 'solid-js'
+import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
+import { percent, UNKNOWN } from '../../format/figures.ts'
+import { Prose } from '../../components/prose.tsx'
+import { bestOf, type Combination } from './combinations.ts'
+import { Figure } from './field.tsx'
+import styles from './planner.module.css'
+
+export interface CombinationTableProps {
+  readonly combinations: readonly Combination[]
+  readonly shown: Combination
+  readonly onShow: (combination: Combination) => void
+}
+
+export function CombinationTable(props: CombinationTableProps): JSX.Element {
+  const best = createMemo(() => bestOf(props.combinations))
+  const fields = (): readonly string[] => Object.keys(props.combinations[0]?.settings ?? {})
+  const objectives = (): readonly string[] => props.combinations[0]?.advice.objectives ?? []
+  const sentence = (): string => {
+    const found = best()
+    if (found === null)
+      return `None of the ${props.combinations.length} combinations keeps ${objectives().join(' and ')} at any percentage.`
+    return `Best of ${props.combinations.length} combinations: ${found.name}. ${found.advice.text.split('\n')[0]}`
+  }
+  return (
+    <section class="card" aria-label="Combinations">
+      <h2>Combinations</h2>
+      <p class={`${styles['advice']} text`}>
+        <Prose text={sentence()} />
+      </p>
+      <div class="scroll" tabindex="0" role="group" aria-label="Figures of each combination">
+        <table id="combinations">
+          <thead>
+            <tr>
+              <th scope="col">Shown below</th>
+              <For each={fields()}>
+                {(field) => (
+                  <th scope="col" class="number">
+                    <code>{field}</code>
+                  </th>
+                )}
+              </For>
+              <th scope="col" class="number">
+                Overcommit to take
+              </th>
+              <th scope="col" class="number">
+                Utilization there, mean
+              </th>
+              <For each={objectives()}>
+                {(objective) => (
+                  <th scope="col" class="number" title="In 95 of 100 seeds it is at most this">
+                    {objective}
+                  </th>
+                )}
+              </For>
+            </tr>
+          </thead>
+          <tbody>
+            <For each={props.combinations}>
+              {(each) => (
+                <tr class={each === best() ? styles['recommended'] : undefined}>
+                  <td>
+                    <input
+                      type="radio"
+                      name="combination"
+                      aria-label={`Show ${each.name}`}
+                      checked={each.name === props.shown.name}
+                      onChange={() => props.onShow(each)}
+                    />
+                    {each === best() ? ' best' : null}
+                  </td>
+                  <For each={fields()}>{(field) => <td class="number">{String(each.settings[field])}</td>}</For>
+                  <Taken advice={each.advice} />
+                </tr>
+              )}
+            </For>
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
+/** The percentage to take and what it comes to; where none keeps what was asked, the one that comes nearest. */
+function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
+  const isNone = (): boolean => props.advice.recommended_percent === null
+  const candidate = () => {
+    const { recommended_percent: taken, caveats, candidates } = props.advice
+    const at = taken ?? caveats.find(({ kind }) => kind === 'none_keeps')?.nearest_percent
+    return candidates.find(({ overcommit_percent }) => overcommit_percent === at)
+  }
+  return (
+    <>
+      <td class="number">
+        {isNone() ? 'none; nearest ' : ''}
+        {candidate()?.overcommit_percent ?? UNKNOWN} %
+      </td>
+      <td class="number">
+        <Figure
+          value={candidate()?.utilization_percent?.mean ?? null}
+          shown={percent(candidate()?.utilization_percent?.mean)}
+          what="No time passed."
+        />
+      </td>
+      <For each={candidate()?.objectives}>
+        {(judged) => (
+          <td class={judged.keeps ? 'number good' : 'number bad'}>
+            {judged.keeps ? 'kept' : 'broken'}: {judged.p95?.toFixed(1) ?? UNKNOWN}
+          </td>
+        )}
+      </For>
+    </>
+  )
+}

@@ -1,0 +1,51 @@
+/** The result of a sweep as files: the bytes that `headroom sim sweep --out` writes. */
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import { part } from '../../api/client.ts'
+import { save } from '../../charts/uplot-chart.tsx'
+import { useCluster } from '../../state/cluster.tsx'
+
+const FILES = [
+  { format: 'csv', type: 'text/csv', label: 'CSV' },
+  { format: 'html', type: 'text/html', label: 'Report (HTML)' },
+  { format: 'json', type: 'application/json', label: 'JSON' },
+] as const
+
+type File = (typeof FILES)[number]
+
+export function Downloads(props: { readonly id: string; readonly name: string }): JSX.Element {
+  const { api } = useCluster()
+  const [problem, setProblem] = createSignal('')
+  const [isBusy, setBusy] = createSignal(false)
+  // A link could not carry the token that this page may need.
+  const download = async ({ format, type }: File): Promise<void> => {
+    setBusy(true)
+    setProblem('')
+    try {
+      const content = await api.get<unknown>(`/simulations/${part(props.id)}/report`, { format })
+      const text = typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`
+      save(`${props.name}.${format}`, new Blob([text], { type }))
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <div class="row" role="group" aria-label="Download">
+      <span>Download</span>
+      <For each={FILES}>
+        {(file) => (
+          <button disabled={isBusy()} onClick={() => void download(file)}>
+            {file.label}
+          </button>
+        )}
+      </For>
+      <span class="quiet">Every run as a row; all of it with charts, complete in one file; all of it for programs.</span>
+      <Show when={problem() !== ''}>
+        <p class="bad text" role="alert">
+          {problem()}
+        </p>
+      </Show>
+    </div>
+  )
+}

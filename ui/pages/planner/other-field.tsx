@@ -1,0 +1,67 @@
+/** One more field of the scenario that is varied, by the name that it has there. */
+import { createUniqueId, For, type JSX } from 'solid-js'
+import { TextField } from './field.tsx'
+import { partsOf, type VariedField } from './varied-fields.ts'
+import styles from './planner.module.css'
+
+export interface OtherFieldProps {
+  readonly fields: readonly VariedField[]
+  /** Its path; empty: none. */
+  readonly field: string
+  readonly values: string
+  readonly problem: string | null
+  readonly onField: (field: string) => void
+  readonly onValues: (values: string) => void
+}
+
+export function OtherField(props: OtherFieldProps): JSX.Element {
+  const id = createUniqueId()
+  const chosen = (): VariedField | undefined => props.fields.find(({ path }) => path === props.field)
+  const isElsewhere = (): boolean => props.field !== '' && chosen() === undefined
+  return (
+    <div class={styles['fields']}>
+      <div class={styles['field']}>
+        <label for={id}>Another field to vary</label>
+        <select id={id} aria-describedby={`${id}-help`} onChange={(event) => props.onField(event.currentTarget.value)}>
+          <option value="" selected={props.field === ''}>
+            None: the percentage alone
+          </option>
+          {isElsewhere() ? (
+            <option value={props.field} selected>
+              {props.field}
+            </option>
+          ) : null}
+          <For each={partsOf(props.fields)}>
+            {([part, fields]) => (
+              <optgroup label={part}>
+                <For each={fields}>
+                  {({ path }) => (
+                    <option value={path} selected={path === props.field}>
+                      {path}
+                    </option>
+                  )}
+                </For>
+              </optgroup>
+            )}
+          </For>
+        </select>
+        <p id={`${id}-help`} class="quiet text">
+          {props.field === ''
+            ? 'As the scenario names it: fleet.0.count is how many nodes its first entry has.'
+            : isElsewhere()
+              ? 'The scenario that is chosen does not show this field.'
+              : `In the scenario: ${chosen()?.now ?? 'not written, so its default holds'}.`}
+        </p>
+      </div>
+      {props.field === '' ? null : (
+        <TextField
+          name={`Values of ${props.field}`}
+          value={props.values}
+          onInput={props.onValues}
+          problem={props.problem}
+          help="2, 4, 8, or a range with a step: 60..300:60"
+        />
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,64 @@
+/** What the form of a sweep says beside the workload, as it stands in the address: read, counted, and as the request has it. */
+import { createMemo } from 'solid-js'
+import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany } from './grid.ts'
+import { readValues, type Values } from './varied-fields.ts'
+
+export interface WishText {
+  readonly percents?: string | undefined
+  readonly seeds?: string | undefined
+  readonly keep?: string | undefined
+  /** The path of another field that is varied. */
+  readonly field?: string | undefined
+  readonly values?: string | undefined
+}
+
+export function createSweepWish(search: WishText) {
+  const texts = () => ({
+    percents: search.percents ?? '0..100:25',
+    seeds: search.seeds ?? '1..3',
+    keep: search.keep ?? 'starvation.total<=20',
+  })
+  const field = (): string => search.field ?? ''
+  const percents = createMemo(() => readNumbers(texts().percents, PERCENTS))
+  const seeds = createMemo(() => readNumbers(texts().seeds, SEEDS))
+  const values = createMemo((): Values | null => (field() === '' ? null : readValues(search.values ?? '')))
+  const read = () => {
+    const [a, b, c] = [percents(), seeds(), values()]
+    return a.ok && b.ok && c?.ok !== false ? { percents: a.values, seeds: b.values, values: c === null ? null : c.values } : null
+  }
+  const counts = () => {
+    const known = read()
+    return known === null ? null : ([known.percents.length, known.seeds.length, known.values?.length ?? null] as const)
+  }
+  return {
+    texts,
+    field,
+    valuesText: (): string => search.values ?? '',
+    problems: () => ({ percents: whyNot(percents()), seeds: whyNot(seeds()), values: whyNot(values()) }),
+    /** Why it cannot be asked for; null: it can. */
+    whyNot: (): string | null => {
+      const known = counts()
+      return known === null ? (whyNot(percents()) ?? whyNot(seeds()) ?? whyNot(values())) : tooMany(...known)
+    },
+    /** `5 percentages × 3 seeds = 15 runs`; empty while something is wrong. */
+    runs: (): string => {
+      const known = counts()
+      return known === null ? '' : runsText(...known)
+    },
+    /** Of the request; null while something is wrong. */
+    body: () => {
+      const known = read()
+      if (known === null) return null
+      return {
+        overcommit_percents: known.percents,
+        seeds: known.seeds,
+        objectives: readObjectives(texts().keep),
+        ...(known.values === null ? {} : { fields: { [field()]: known.values } }),
+      }
+    },
+  }
+}
+
+function whyNot(read: { readonly ok: true } | { readonly ok: false; readonly why: string } | null): string | null {
+  return read === null || read.ok ? null : read.why
+}
