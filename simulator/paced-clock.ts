@@ -62,8 +62,8 @@ export class PacedClock implements SimClock {
     return cancel
   }
 
-  timer(fn: () => void, rank: TimerRank): SimTimer {
-    const inner = this.#inner.timer(fn, rank)
+  timer<T>(fn: (of: T) => void, of: T, rank: TimerRank): SimTimer {
+    const inner = this.#inner.timer(fn, of, rank)
     return {
       set: (instant) => {
         inner.set(instant)

@@ -9,8 +9,8 @@ import { TimerHeap, type Ticketed } from './timer-heap.ts'
 
 /** What the simulated bus and devices need of time; the paced clock of a live fleet has it too. */
 export interface SimClock extends Clock {
-  /** A timer for this function that can be set again and again, without a new object each time: the hot path. */
-  timer(fn: () => void, rank: TimerRank): SimTimer
+  /** A timer that calls `fn` with `of`, and can be set again and again: no new object each time, and no function for each thing. */
+  timer<T>(fn: (of: T) => void, of: T, rank: TimerRank): SimTimer
 }
 
 export interface SimTimer {
@@ -42,18 +42,18 @@ export class VirtualClock implements SimClock {
   }
 
   at(instant: Instant, fn: () => void, rank: TimerRank = RANK_DECISION): CancelTimer {
-    const timer = this.timer(fn, rank)
+    const timer = this.timer(fn, undefined, rank)
     timer.set(instant)
     return () => timer.clear()
   }
 
   soon(fn: () => void, rank: TimerRank): void {
-    ;(this.#due[rank] as DueList).push(fn)
+    ;(this.#due[rank] as DueList).push(fn, 0)
     this.#dueCount += 1
   }
 
-  timer(fn: () => void, rank: TimerRank): SimTimer {
-    return new VirtualTimer(this, fn, rank)
+  timer<T>(fn: (of: T) => void, of: T, rank: TimerRank): SimTimer {
+    return new VirtualTimer(this, fn as (of: unknown) => void, of, rank)
   }
 
   /** For its timers. */
@@ -65,10 +65,11 @@ export class VirtualClock implements SimClock {
 
   /** Runs the next timer, unless it lies after `until`; false when there is none. */
   step(until: Instant): boolean {
-    const fn = (this.#dueCount > 0 ? this.#nextDue() : null) ?? this.#nextPlanned(until)
-    if (fn === null) return false
+    const due = (this.#dueCount > 0 ? this.#nextDue() : null) ?? this.#nextPlanned(until)
+    if (due === null) return false
     this.steps += 1
-    fn()
+    if (typeof due === 'function') due()
+    else due.run()
     return true
   }
 
@@ -92,26 +93,27 @@ export class VirtualClock implements SimClock {
   }
 
   #join(timer: VirtualTimer): void {
-    ;(this.#due[timer.rank] as DueList).push({ timer, ticket: timer.ticket })
+    ;(this.#due[timer.rank] as DueList).push(timer, timer.ticket)
     this.#dueCount += 1
   }
 
-  #nextDue(): (() => void) | null {
+  #nextDue(): Due | null {
     for (let rank = 0; rank < RANKS; rank++) {
       const list = this.#due[rank] as DueList
       while (!list.isEmpty) {
+        const ticket = list.firstTicket
         const next = list.take()
         this.#dueCount -= 1
         if (typeof next === 'function') return next
-        if (next.timer.ticket !== next.ticket) continue
-        next.timer.ticket = 0
-        return next.timer.fn
+        if (next.ticket !== ticket) continue
+        next.ticket = 0
+        return next
       }
     }
     return null
   }
 
-  #nextPlanned(until: Instant): (() => void) | null {
+  #nextPlanned(until: Instant): Due | null {
     const at = this.#heap.nextAt()
     if (at > until || at === Infinity) return null
     const first = this.#heap.pop()
@@ -121,20 +123,27 @@ export class VirtualClock implements SimClock {
       while (this.#heap.nextAt() === at) this.#join(this.#heap.pop())
     }
     first.ticket = 0
-    return first.fn
+    return first
   }
 }
 
 class VirtualTimer implements SimTimer, Ticketed {
   ticket = 0
-  readonly fn: () => void
   readonly rank: TimerRank
+  readonly #fn: (of: unknown) => void
+  readonly #of: unknown
   readonly #clock: VirtualClock
 
-  constructor(clock: VirtualClock, fn: () => void, rank: TimerRank) {
+  constructor(clock: VirtualClock, fn: (of: unknown) => void, of: unknown, rank: TimerRank) {
     this.#clock = clock
-    this.fn = fn
+    this.#fn = fn
+    this.#of = of
     this.rank = rank
+  }
+
+  run(): void {
+    const fn = this.#fn
+    fn(this.#of)
   }
 
   set(instant: Instant): void {
@@ -146,12 +155,14 @@ class VirtualTimer implements SimTimer, Ticketed {
   }
 }
 
-/** A function for this instant, or a timer as it was set. */
-type Due = (() => void) | { readonly timer: VirtualTimer; readonly ticket: number }
+/** A function for this instant, or a timer. */
+type Due = (() => void) | VirtualTimer
 
 /** First in, first out. Its room stays when it runs empty, which it does in every instant: a list that is cut to nothing would begin anew each time. */
 class DueList {
   readonly #items: (Due | null)[] = []
+  /** As the timer beside it was set; 0 beside a function. */
+  readonly #tickets: number[] = []
   #head = 0
   #tail = 0
 
@@ -159,9 +170,13 @@ class DueList {
     return this.#head === this.#tail
   }
 
-  push(due: Due): void {
-    if (this.#tail === this.#items.length) this.#items.push(due)
-    else this.#items[this.#tail] = due
+  get firstTicket(): number {
+    return this.#tickets[this.#head] as number
+  }
+
+  push(due: Due, ticket: number): void {
+    this.#items[this.#tail] = due
+    this.#tickets[this.#tail] = ticket
     this.#tail += 1
   }
 

@@ -20,15 +20,20 @@ export interface Runner {
   timer: SimTimer | null
 }
 
-interface SharedGpu<T extends Runner> {
-  count: number
+class SharedGpu<T extends Runner> {
+  count = 0
   /** Work done for each single-GPU task since the beginning. */
-  doneUs: Microseconds
+  doneUs: Microseconds = 0
   settledAt: Instant
   /** Single-GPU runners, next to be done first. */
-  readonly single: T[]
-  readonly spanning: T[]
+  readonly single: T[] = []
+  readonly spanning: T[] = []
   readonly timer: SimTimer
+
+  constructor(clock: SimClock, onDue: (gpu: SharedGpu<T>) => void) {
+    this.settledAt = clock.now()
+    this.timer = clock.timer(onDue, this, RANK_DEVICE)
+  }
 }
 
 export class ComputeSharing<T extends Runner> {
@@ -36,6 +41,7 @@ export class ComputeSharing<T extends Runner> {
   readonly #gpus: readonly SharedGpu<T>[]
   readonly #efficiencyPermille: readonly number[]
   readonly #onDone: (runner: T) => void
+  readonly #onSpanningDue = (runner: T): void => this.#spanningDue(runner)
 
   /**
    * @param efficiencyPermille η(k) in thousandths: [k - 1], the last for all above
@@ -45,14 +51,8 @@ export class ComputeSharing<T extends Runner> {
     this.#clock = clock
     this.#onDone = onDone
     this.#efficiencyPermille = efficiencyPermille
-    this.#gpus = Array.from({ length: gpuCount }, (_, index) => ({
-      count: 0,
-      doneUs: 0,
-      settledAt: clock.now(),
-      single: [],
-      spanning: [],
-      timer: clock.timer(() => this.#due(index), RANK_DEVICE),
-    }))
+    const due = (gpu: SharedGpu<T>): void => this.#due(gpu)
+    this.#gpus = Array.from({ length: gpuCount }, () => new SharedGpu(clock, due))
   }
 
   /** It begins to work on `leftUs`. */
@@ -105,8 +105,7 @@ export class ComputeSharing<T extends Runner> {
   }
 
   /** A single-GPU task may be done. */
-  #due(index: number): void {
-    const gpu = this.#gpus[index] as SharedGpu<T>
+  #due(gpu: SharedGpu<T>): void {
     this.#settleGpu(gpu)
     const first = gpu.single[0]
     if (first === undefined || first.mark > gpu.doneUs) {
@@ -163,7 +162,7 @@ export class ComputeSharing<T extends Runner> {
   #paceSpanning(runner: T): void {
     const count = this.#slowestCount(runner)
     const ms = Math.ceil((runner.leftUs * count) / this.#efficiency(count))
-    runner.timer ??= this.#clock.timer(() => this.#spanningDue(runner), RANK_DEVICE)
+    runner.timer ??= this.#clock.timer(this.#onSpanningDue, runner, RANK_DEVICE)
     runner.timer.set(this.#clock.now() + ms)
   }
 

@@ -49,6 +49,11 @@ export class SimulatedDevice implements Device {
   readonly #leaseClock: Clock
   #cancelLease: () => void = () => {}
   #listener: DeviceListener | null = null
+  readonly #onIdleOver = (process: Process): void => this.#advance(process)
+  readonly #onGrowthDue = (process: Process): void => {
+    process.isGrowthDue = true
+    this.#growIfDue(process)
+  }
 
   constructor(clock: SimClock, node: ScenarioNode, workload: Workload, leaseClock: Clock = clock, runWatcher: RunWatcher | null = null) {
     this.#clock = clock
@@ -253,8 +258,7 @@ export class SimulatedDevice implements Device {
   }
 
   #newProcess(start: AttemptStart, work: Work, startedAt: Instant): Process {
-    const idleTimer = this.#clock.timer(() => this.#advance(process), RANK_DEVICE)
-    const process = newSimulatedProcess(start, work, startedAt, idleTimer)
+    const process = newSimulatedProcess(start, work, startedAt)
     this.#processes.set(start.taskId, process)
     this.#runWatcher?.runs(start.taskId)
     return process
@@ -266,13 +270,14 @@ export class SimulatedDevice implements Device {
   #begin(process: Process, doneUs = 0): boolean {
     const now = this.#clock.now()
     const { cursor } = process
-    if (!cursor.advance(now - process.startedAt)) return false
+    if (!cursor.advance(now)) return false
     process.isBusy = cursor.isBusy
     if (cursor.isBusy) {
       process.leftUs = cursor.stepMs * 1000 - doneUs
       this.#share(process)
     } else {
       process.stepEndsAt = now + cursor.stepMs
+      process.idleTimer ??= this.#clock.timer(this.#onIdleOver, process, RANK_DEVICE)
       process.idleTimer.set(process.stepEndsAt)
     }
     return true
@@ -304,7 +309,7 @@ export class SimulatedDevice implements Device {
     this.#ended.set(process.taskId, { start: process.start, end })
     process.isBusy = false
     this.#share(process)
-    process.idleTimer.clear()
+    process.idleTimer?.clear()
     process.growthTimer?.clear()
     this.#listener?.exited(process.taskId, process.attempt, end)
   }
@@ -349,11 +354,7 @@ export class SimulatedDevice implements Device {
     const step = steps[process.nextGrowth]
     if (step === undefined) return
     const at = Math.max(this.#clock.now(), process.startedAt + step[0])
-    const due = (): void => {
-      process.isGrowthDue = true
-      this.#growIfDue(process)
-    }
-    process.growthTimer = this.#clock.timer(due, RANK_DEVICE)
+    process.growthTimer = this.#clock.timer(this.#onGrowthDue, process, RANK_DEVICE)
     process.growthTimer.set(at)
   }
 

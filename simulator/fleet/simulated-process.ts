@@ -14,6 +14,8 @@ export interface SimulatedProcess extends Runner {
   readonly startedAt: Instant
   /** Of a step without work. */
   stepEndsAt: Instant
+  /** Ends its steps without work; null before the first. */
+  idleTimer: SimTimer | null
   vramMib: Mib
   isBusy: boolean
   /** It may run: it is in VRAM, and not on its way out. */
@@ -35,7 +37,6 @@ export interface SimulatedProcess extends Runner {
   isStopping: boolean
   /** It is among those that share its GPUs. */
   isRunning: boolean
-  readonly idleTimer: SimTimer
   growthTimer: SimTimer | null
   nextGrowth: number
   /** A step of growth that came due while it was not resident: it allocates once it is back. */
@@ -61,32 +62,32 @@ export interface WorkLeft {
   readonly doneUs: number
 }
 
-/** Resident, and about to begin. @param idleTimer ends its steps without work */
-export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: Instant, idleTimer: SimTimer): SimulatedProcess {
+/** Resident, and about to begin. What every step of its work looks at comes first: it lies together. */
+export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: Instant): SimulatedProcess {
   return {
-    start,
-    taskId: start.taskId,
-    attempt: start.attempt,
-    gpus: start.gpus,
-    cursor: new WorkCursor(work),
-    startedAt,
-    stepEndsAt: 0,
-    vramMib: start.vramMib,
+    cursor: new WorkCursor(work, startedAt),
     isBusy: false,
     isResident: true,
+    isFrozen: false,
+    isSuspended: false,
+    isRunning: false,
+    gpus: start.gpus,
+    leftUs: 0,
+    mark: 0,
+    stepEndsAt: 0,
+    lastUseAt: startedAt,
+    timer: null,
+    idleTimer: null,
+    taskId: start.taskId,
+    attempt: start.attempt,
+    start,
+    startedAt,
+    vramMib: start.vramMib,
     isInVram: true,
     moves: 0,
     isLeased: true,
-    lastUseAt: startedAt,
     heldMib: null,
-    isFrozen: false,
-    isSuspended: false,
     isStopping: false,
-    isRunning: false,
-    leftUs: 0,
-    mark: 0,
-    timer: null,
-    idleTimer,
     growthTimer: null,
     nextGrowth: 0,
     isGrowthDue: false,
@@ -94,8 +95,8 @@ export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: 
 }
 
 /** What it has left to do. @param leftUs of GPU work of its present step, when it is busy */
-export function workLeftOf({ isBusy, cursor, startedAt, stepEndsAt }: SimulatedProcess, now: Instant, leftUs: number): WorkLeft {
-  if (!isBusy) return { work: cursor.workLeft(0, Math.max(0, stepEndsAt - now), now - startedAt), doneUs: 0 }
+export function workLeftOf({ isBusy, cursor, stepEndsAt }: SimulatedProcess, now: Instant, leftUs: number): WorkLeft {
+  if (!isBusy) return { work: cursor.workLeft(0, Math.max(0, stepEndsAt - now), now), doneUs: 0 }
   const leftMs = Math.ceil(leftUs / 1000)
-  return { work: cursor.workLeft(leftMs, 0, now - startedAt), doneUs: leftMs * 1000 - leftUs }
+  return { work: cursor.workLeft(leftMs, 0, now), doneUs: leftMs * 1000 - leftUs }
 }

@@ -1,41 +1,43 @@
-/** A task's work as the device walks through it: what it does next, and when it is done. Wall times are since its first start. */
-import type { DurationMs } from '../../protocol/units.ts'
+/** A task's work as the device walks through it: what it does next, and when it is done. */
+import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
 
 type Phases = ReadonlyArray<readonly [DurationMs, DurationMs]>
+type Bursts = Extract<Work, { kind: 'bursts' }>
 
 export class WorkCursor {
   /** The present step is GPU work of `stepMs`; else there is none for so long. */
   isBusy = false
   stepMs: DurationMs = 0
-  readonly #work: Work
-  #hasBegun = false
+  /** The next of the steps, or of the bursts. */
   #next = 0
-  #isIdleNext = false
+  /** Of phases: GPU work and none in turn, in one list, so that a step is one look; null for work of another kind. */
+  readonly #steps: readonly DurationMs[] | null
+  readonly #work: Work
+  /** First of all; times of arrival count from then. */
+  readonly #startedAt: Instant
+  #hasBegun = false
 
-  constructor(work: Work) {
+  constructor(work: Work, startedAt: Instant) {
     this.#work = work
+    this.#startedAt = startedAt
+    this.#steps = work.kind === 'phases' ? stepsOf(work.phases) : null
   }
 
-  /** Goes on to the next step, when the one before is over; false when there is none. @param sinceStartMs wall time since the first start */
-  advance(sinceStartMs: DurationMs): boolean {
+  /** Goes on to the next step, when the one before is over; false when there is none. */
+  advance(now: Instant): boolean {
     this.#hasBegun = true
+    if (this.#steps !== null) return this.#step(this.#steps)
     const work = this.#work
-    switch (work.kind) {
-      case 'duration':
-        return this.#next++ === 0 && this.#take(true, work.ms)
-      case 'phases':
-        return this.#phase(work.phases)
-      case 'bursts':
-        return this.#burst(work, sinceStartMs)
-    }
+    if (work.kind === 'bursts') return this.#burst(work, now - this.#startedAt)
+    return work.kind === 'duration' && this.#next++ === 0 && this.#take(true, work.ms)
   }
 
   /**
    * What is left to do, as work that begins with the present step: GPU work of `busyMs`, or none for `idleMs`. Of bursts the times of arrival stay
    * those since the first start. All of it, while its process starts.
    */
-  workLeft(busyMs: DurationMs, idleMs: DurationMs, sinceStartMs: DurationMs): Work {
+  workLeft(busyMs: DurationMs, idleMs: DurationMs, now: Instant): Work {
     const work = this.#work
     if (!this.#hasBegun) return work
     switch (work.kind) {
@@ -45,6 +47,7 @@ export class WorkCursor {
         return { kind: 'phases', phases: this.#phasesLeft(work.phases, busyMs, idleMs) }
       case 'bursts': {
         const later = work.at.slice(this.#next)
+        const sinceStartMs = now - this.#startedAt
         return { ...work, at: busyMs > 0 ? [[Math.min(sinceStartMs, later[0]?.[0] ?? sinceStartMs), busyMs], ...later] : later }
       }
     }
@@ -52,26 +55,22 @@ export class WorkCursor {
 
   #phasesLeft(phases: Phases, busyMs: DurationMs, idleMs: DurationMs): Phases {
     // While it works the pause of this phase is still to come; while it pauses the phase is past.
-    if (!this.isBusy) return [[0, Math.max(1, idleMs)], ...phases.slice(this.#next)]
-    return [[Math.max(1, busyMs), (phases[this.#next] as Phases[number])[1]], ...phases.slice(this.#next + 1)]
+    const at = this.#next >>> 1
+    if (!this.isBusy) return [[0, Math.max(1, idleMs)], ...phases.slice(at)]
+    return [[Math.max(1, busyMs), (phases[at] as Phases[number])[1]], ...phases.slice(at + 1)]
   }
 
-  #phase(phases: Phases): boolean {
-    for (; this.#next < phases.length;) {
-      const phase = phases[this.#next] as readonly [DurationMs, DurationMs]
-      if (!this.#isIdleNext) {
-        this.#isIdleNext = true
-        if (phase[0] > 0) return this.#take(true, phase[0])
-      }
-      this.#isIdleNext = false
-      this.#next += 1
-      if (phase[1] > 0) return this.#take(false, phase[1])
+  #step(steps: readonly DurationMs[]): boolean {
+    while (this.#next < steps.length) {
+      const place = this.#next++
+      const ms = steps[place] as DurationMs
+      if (ms > 0) return this.#take(place % 2 === 0, ms)
     }
     return false
   }
 
   /** Requests that came while it was busy follow at once, first in, first out. */
-  #burst(work: Extract<Work, { kind: 'bursts' }>, sinceStartMs: DurationMs): boolean {
+  #burst(work: Bursts, sinceStartMs: DurationMs): boolean {
     const request = work.at[this.#next]
     if (request === undefined) return sinceStartMs < work.stayMs && this.#take(false, work.stayMs - sinceStartMs)
     const [offsetMs, busyMs] = request
@@ -85,4 +84,14 @@ export class WorkCursor {
     this.stepMs = ms
     return true
   }
+}
+
+function stepsOf(phases: Phases): DurationMs[] {
+  const steps = new Array<DurationMs>(2 * phases.length)
+  for (let at = 0; at < phases.length; at++) {
+    const [busyMs, idleMs] = phases[at] as Phases[number]
+    steps[2 * at] = busyMs
+    steps[2 * at + 1] = idleMs
+  }
+  return steps
 }

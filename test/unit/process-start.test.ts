@@ -138,7 +138,7 @@ describe('a device whose processes take 250 ms to start', () => {
     runTo(350)
     expect(device.workLeftOf('t')).toEqual({ work: { kind: 'duration', ms: 900 }, doneUs: 0 })
     const phases = { kind: 'phases', phases: [[5, 6]] } as const
-    expect(new WorkCursor(phases).workLeft(0, 0, -3)).toEqual(phases)
+    expect(new WorkCursor(phases, 3).workLeft(0, 0, 0)).toEqual(phases)
   })
 })
 
