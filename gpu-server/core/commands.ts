@@ -62,7 +62,7 @@ export class Commands {
     const attempt = newAttempt(start, clock.now())
     if (!durable.addStarting(attempt)) return this.#result(command, 'refused', 'disk_failed')
     this.#runs.launch(attempt, start, command.command)
-    return this.#result(command, 'accepted', null)
+    return this.#result(command, 'accepted', null, attempt)
   }
 
   /** R3, R12: a run lease, no older attempt that still lives, GPUs of this server, VRAM and reserve that fit. */
@@ -130,9 +130,13 @@ export class Commands {
     return this.#result(command, 'refused', isDurable ? reason : 'disk_failed')
   }
 
-  #result(command: Command, outcome: CommandResult['outcome'], reason: RefusalReason | null): CommandResult {
+  #result(
+    command: Command,
+    outcome: CommandResult['outcome'],
+    reason: RefusalReason | null,
+    living = this.#parts.tasks.find(command.task_id, command.attempt),
+  ): CommandResult {
     const { task_id, attempt } = command
-    const living = this.#parts.tasks.find(task_id, attempt)
     return {
       op: 'result',
       task_id,

@@ -6,7 +6,7 @@ import type { Attempt } from './attempt.ts'
 import { keptOf } from './attempt.ts'
 import { Outbox } from './outbox.ts'
 import { SeenAttempts } from './seen-attempts.ts'
-import type { KeptAttempt, NodeChange, NodeStorage } from './storage.ts'
+import type { KeptAttempt, NodeChange, NodeState, NodeStorage } from './storage.ts'
 
 export class DurableState {
   readonly outbox: Outbox
@@ -14,6 +14,8 @@ export class DurableState {
   readonly #random: RandomStream
   readonly #seen: SeenAttempts
   readonly #living: Map<string, KeptAttempt>
+  /** What is saved, again and again. */
+  readonly #state: { -readonly [K in keyof NodeState]: NodeState[K] }
   /** Since the last save. */
   readonly #changes: NodeChange[] = []
   #boot: Boot
@@ -34,6 +36,8 @@ export class DurableState {
     this.#seen = new SeenAttempts(kept.attempts, kept.burned)
     this.#living = new Map(kept.living)
     this.outbox = new Outbox(kept.outbox.filter((event): event is FinishedEvent => event.kind === 'finished'))
+    const { highest: attempts, burned } = this.#seen.all()
+    this.#state = { bootCounter: 0, highestEpoch: 0, attempts, burned, living: this.#living, outbox: this.outbox.entries() }
     this.#changed({ kind: 'boot', counter: this.#boot.counter })
     this.#save()
   }
@@ -156,18 +160,9 @@ export class DurableState {
   }
 
   #save(): void {
-    const { highest, burned } = this.#seen.all()
-    this.#storage.save(
-      {
-        bootCounter: this.#nextBoot.counter,
-        highestEpoch: this.#highestEpoch,
-        attempts: highest,
-        burned,
-        living: this.#living,
-        outbox: this.outbox.entries(),
-      },
-      this.#changes,
-    )
+    this.#state.bootCounter = this.#nextBoot.counter
+    this.#state.highestEpoch = this.#highestEpoch
+    this.#storage.save(this.#state, this.#changes)
     empty(this.#changes)
     this.#isDirty = false
     this.#boot = this.#nextBoot

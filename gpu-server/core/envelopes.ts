@@ -10,6 +10,8 @@ export class Envelopes {
   readonly #durable: DurableState
   readonly #startedAt: Instant
   #boot: Boot
+  /** Of the ids of this boot. */
+  #prefix: string
   #seq = 0
 
   constructor(clock: Clock, durable: DurableState) {
@@ -17,6 +19,7 @@ export class Envelopes {
     this.#durable = durable
     this.#startedAt = clock.now()
     this.#boot = durable.boot
+    this.#prefix = `${this.#boot.counter}.`
   }
 
   /** Milliseconds since this server started. */
@@ -33,9 +36,10 @@ export class Envelopes {
     const { boot, highestEpoch } = this.#durable
     if (boot !== this.#boot) {
       this.#boot = boot
+      this.#prefix = `${boot.counter}.`
       this.#seq = 0
     }
     const seq = ++this.#seq
-    return { v: PROTOCOL_VERSION, id: `${boot.counter}.${seq}`, sent_mono: this.mono(), boot, seq, epoch: highestEpoch, body }
+    return { v: PROTOCOL_VERSION, id: `${this.#prefix}${seq}`, sent_mono: this.mono(), boot, seq, epoch: highestEpoch, body }
   }
 }

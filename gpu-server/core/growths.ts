@@ -59,7 +59,7 @@ export class Growths {
 
   /** It is resident: what it was granted goes through, if it fits by now. */
   settle(attempt: Attempt): void {
-    this.#late.delete(attempt)
+    this.forget(attempt)
     if (attempt.residency !== 'resident') return
     const { ledger, device } = this.#parts
     const byMib = attempt.vramMib - attempt.residentMib
@@ -82,11 +82,11 @@ export class Growths {
 
   /** Somebody has left VRAM: who waits for it is looked at again. */
   vramFreed(): void {
-    for (const attempt of this.#late) this.#lookSoon(attempt)
+    if (this.#late.size > 0) for (const attempt of this.#late) this.#lookSoon(attempt)
   }
 
   forget(attempt: Attempt): void {
-    this.#late.delete(attempt)
+    if (this.#late.size > 0) this.#late.delete(attempt)
   }
 
   /** Says whether it is durable; if not it is as before. */

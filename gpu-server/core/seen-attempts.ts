@@ -25,9 +25,10 @@ export class SeenAttempts {
   }
 
   add(taskId: string, attempt: number): void {
-    this.#highest.delete(taskId)
+    const tasks = this.#highest.size
     this.#highest.set(taskId, attempt)
-    this.#burned.delete(taskId)
+    if (this.#highest.size === tasks) this.#seenLast(taskId, attempt)
+    if (this.#burned.size > 0) this.#burned.delete(taskId)
     if (this.#highest.size > MAX_SEEN_TASKS) this.#forgetOldest()
   }
 
@@ -39,6 +40,12 @@ export class SeenAttempts {
   /** The live maps: whoever keeps them keeps what is true now. */
   all(): { readonly highest: ReadonlyMap<string, number>; readonly burned: ReadonlyMap<string, number> } {
     return { highest: this.#highest, burned: this.#burned }
+  }
+
+  /** Known before: it is the youngest again. */
+  #seenLast(taskId: string, attempt: number): void {
+    this.#highest.delete(taskId)
+    this.#highest.set(taskId, attempt)
   }
 
   #forgetOldest(): void {

@@ -41,7 +41,7 @@ export interface NodeStorage {
   /**
    * Makes the state durable; `changes` is what has become of it since the last save that succeeded.
    * Throws when it cannot be made durable: the command is refused then, the event not sent. After a failed fsync it throws for ever (R10).
-   * The maps and lists are live: write them at once, or copy them.
+   * The state is one object for life, and its maps and lists are live: write them at once, or copy them.
    */
   save(state: NodeState, changes: readonly NodeChange[]): void
 }

@@ -31,8 +31,9 @@ export class TaskTable {
   }
 
   add(attempt: Attempt): void {
-    if (this.#byTask.has(attempt.taskId)) throw new Error(`broken invariant: task ${attempt.taskId} would live here twice`)
+    const size = this.#byTask.size
     this.#byTask.set(attempt.taskId, attempt)
+    if (this.#byTask.size === size) throw new Error(`broken invariant: task ${attempt.taskId} would live here twice`)
   }
 
   remove(attempt: Attempt): void {

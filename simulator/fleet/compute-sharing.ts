@@ -16,6 +16,8 @@ export interface Runner {
   leftUs: Microseconds
   /** Kept by ComputeSharing: single-GPU, the GPU's sum at which it is done; several GPUs, when it was last settled. */
   mark: number
+  /** Kept by ComputeSharing: its GPU, for one on a single one that has run. */
+  home: object | null
   /** Its own, for one on several GPUs; null until it has needed it. */
   timer: SimTimer | null
 }
@@ -57,49 +59,67 @@ export class ComputeSharing<T extends Runner> {
 
   /** It begins to work on `leftUs`. */
   add(runner: T): void {
-    this.#settleAround(runner)
-    for (const index of runner.gpus) (this.#gpus[index] as SharedGpu<T>).count += 1
-    const [only] = runner.gpus
-    if (runner.gpus.length === 1 && only !== undefined) {
-      const gpu = this.#gpus[only] as SharedGpu<T>
-      runner.mark = gpu.doneUs + runner.leftUs
-      insertByMark(gpu.single, runner)
-    } else {
-      runner.mark = this.#clock.now()
-      for (const index of runner.gpus) (this.#gpus[index] as SharedGpu<T>).spanning.push(runner)
-    }
-    this.#paceAround(runner)
+    const home = this.#homeOf(runner)
+    if (home === null) return this.#addSpanning(runner)
+    this.#settle(home)
+    home.count += 1
+    runner.mark = home.doneUs + runner.leftUs
+    insertByMark(home.single, runner)
+    this.#pace(home)
   }
 
   /** It stops before it is done; `leftUs` says what is left. */
   remove(runner: T): void {
-    this.#settleAround(runner)
-    this.#takeOut(runner)
-    this.#paceAround(runner)
+    const home = this.#homeOf(runner)
+    if (home === null) {
+      this.#settleAround(runner)
+      this.#takeOutSpanning(runner)
+      return this.#paceAround(runner)
+    }
+    this.#settle(home)
+    takeOut(home, runner)
+    this.#pace(home)
   }
 
   /** What is left of its step now, sharing or not. */
   leftUs(runner: T): number {
-    const [only] = runner.gpus
-    if (runner.gpus.length !== 1 || only === undefined) {
-      if (!(this.#gpus[only ?? 0] as SharedGpu<T>).spanning.includes(runner)) return runner.leftUs
+    const gpu = this.#homeOf(runner)
+    if (gpu === null) {
+      if (!(this.#gpus[runner.gpus[0] ?? 0] as SharedGpu<T>).spanning.includes(runner)) return runner.leftUs
       const count = this.#slowestCount(runner)
       return Math.max(0, runner.leftUs - Math.floor(((this.#clock.now() - runner.mark) * this.#efficiency(count)) / count))
     }
-    const gpu = this.#gpus[only] as SharedGpu<T>
     if (!gpu.single.includes(runner)) return runner.leftUs
     const sinceUs = Math.floor(((this.#clock.now() - gpu.settledAt) * this.#efficiency(gpu.count)) / gpu.count)
     return Math.max(0, runner.mark - gpu.doneUs - sinceUs)
   }
 
-  #takeOut(runner: T): void {
+  /** Its only GPU; null for one on several. */
+  #homeOf(runner: T): SharedGpu<T> | null {
+    if (runner.home !== null) return runner.home as SharedGpu<T>
+    const [only] = runner.gpus
+    if (runner.gpus.length !== 1 || only === undefined) return null
+    const home = this.#gpus[only] as SharedGpu<T>
+    runner.home = home
+    return home
+  }
+
+  #addSpanning(runner: T): void {
+    this.#settleAround(runner)
+    runner.mark = this.#clock.now()
+    for (const index of runner.gpus) {
+      const gpu = this.#gpus[index] as SharedGpu<T>
+      gpu.count += 1
+      gpu.spanning.push(runner)
+    }
+    this.#paceAround(runner)
+  }
+
+  #takeOutSpanning(runner: T): void {
     for (const index of runner.gpus) {
       const gpu = this.#gpus[index] as SharedGpu<T>
       gpu.count -= 1
-      if (runner.gpus.length === 1) {
-        removeAt(gpu.single, gpu.single.indexOf(runner))
-        runner.leftUs = Math.max(0, runner.mark - gpu.doneUs)
-      } else removeAt(gpu.spanning, gpu.spanning.indexOf(runner))
+      removeAt(gpu.spanning, gpu.spanning.indexOf(runner))
     }
     runner.timer?.clear()
   }
@@ -112,26 +132,28 @@ export class ComputeSharing<T extends Runner> {
       this.#paceGpu(gpu)
       return
     }
-    this.#settleAround(first)
-    this.#takeOut(first)
-    this.#paceAround(first)
+    this.#settle(gpu)
+    takeOut(gpu, first)
+    this.#pace(gpu)
     this.#onDone(first)
   }
 
   #settleAround(runner: T): void {
-    for (const index of runner.gpus) {
-      const gpu = this.#gpus[index] as SharedGpu<T>
-      this.#settleGpu(gpu)
-      for (const spanning of gpu.spanning) this.#settleSpanning(spanning)
-    }
+    for (const index of runner.gpus) this.#settle(this.#gpus[index] as SharedGpu<T>)
   }
 
   #paceAround(runner: T): void {
-    for (const index of runner.gpus) {
-      const gpu = this.#gpus[index] as SharedGpu<T>
-      this.#paceGpu(gpu)
-      for (const spanning of gpu.spanning) this.#paceSpanning(spanning)
-    }
+    for (const index of runner.gpus) this.#pace(this.#gpus[index] as SharedGpu<T>)
+  }
+
+  #settle(gpu: SharedGpu<T>): void {
+    this.#settleGpu(gpu)
+    for (const spanning of gpu.spanning) this.#settleSpanning(spanning)
+  }
+
+  #pace(gpu: SharedGpu<T>): void {
+    this.#paceGpu(gpu)
+    for (const spanning of gpu.spanning) this.#paceSpanning(spanning)
   }
 
   #settleGpu(gpu: SharedGpu<T>): void {
@@ -172,7 +194,7 @@ export class ComputeSharing<T extends Runner> {
       this.#paceSpanning(runner)
       return
     }
-    this.#takeOut(runner)
+    this.#takeOutSpanning(runner)
     this.#paceAround(runner)
     this.#onDone(runner)
   }
@@ -192,6 +214,13 @@ export class ComputeSharing<T extends Runner> {
     const table = this.#efficiencyPermille
     return table[Math.min(count, table.length) - 1] ?? 1000
   }
+}
+
+/** One whose only GPU this is. */
+function takeOut<T extends Runner>(gpu: SharedGpu<T>, runner: T): void {
+  gpu.count -= 1
+  removeAt(gpu.single, gpu.single.indexOf(runner))
+  runner.leftUs = Math.max(0, runner.mark - gpu.doneUs)
 }
 
 /** Equal marks stay in the order in which they came. */

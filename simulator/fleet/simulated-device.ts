@@ -7,7 +7,6 @@ import type { GpuReport, LogStream } from '../../protocol/messages.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type {
-  AttemptEnd,
   AttemptStart,
   Device,
   DeviceListener,
@@ -20,6 +19,7 @@ import type {
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
+import { EndedAttempts } from './ended-attempts.ts'
 import { DeviceTroubles, type RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
 import { HostLink } from './host-link.ts'
@@ -43,8 +43,7 @@ export class SimulatedDevice implements Device {
   /** Until when each GPU's copy engine is taken. */
   readonly #transferUntil: Instant[]
   readonly #hostLink: HostLink
-  /** Until they are forgotten, by task. */
-  readonly #ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
+  readonly #ended = new EndedAttempts()
   /** The servers' own: a lease is kept in their time, however fast the device goes. */
   readonly #leaseClock: Clock
   #cancelLease: () => void = () => {}
@@ -110,7 +109,6 @@ export class SimulatedDevice implements Device {
 
   /** A swap that was under way is taken back: its bytes are where they were. */
   survivors(): readonly Survivor[] {
-    const ended = [...this.#ended.values()]
     const living = [...this.#processes.values()].map((process): Survivor => {
       const { start, isInVram, isBusy, vramMib, heldMib } = process
       const isFrozen = process.isFrozen || process.isSuspended
@@ -121,7 +119,7 @@ export class SimulatedDevice implements Device {
       const idleMs = isBusy ? 0 : Math.max(0, this.#clock.now() - process.lastUseAt)
       return { start, end: null, residency, isFrozen, wantsGpu: isBusy, idleMs, vramMib, heldMib }
     })
-    return [...ended, ...living]
+    return [...this.#ended.all(), ...living]
   }
 
   /** The world begins with it. Before a server asks for survivors. */
@@ -232,7 +230,7 @@ export class SimulatedDevice implements Device {
   }
 
   forget(taskId: string, attempt: number): void {
-    if (this.#ended.get(taskId)?.start.attempt === attempt) this.#ended.delete(taskId)
+    this.#ended.forget(taskId, attempt)
   }
 
   /** Simulated tasks write nothing. */
@@ -306,7 +304,8 @@ export class SimulatedDevice implements Device {
     const end = { exitCode, detail, didLeaseEnd }
     this.#processes.delete(process.taskId)
     this.#runWatcher?.rests(process.taskId)
-    this.#ended.set(process.taskId, { start: process.start, end })
+    process.isGone = true
+    this.#ended.add(process.start, end)
     process.isBusy = false
     this.#share(process)
     process.idleTimer?.clear()
@@ -392,7 +391,7 @@ export class SimulatedDevice implements Device {
   }
 
   #isAlive(process: Process): boolean {
-    return this.#processes.get(process.taskId) === process
+    return !process.isGone
   }
 
   #soon(fn: () => void): void {

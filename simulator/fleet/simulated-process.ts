@@ -35,6 +35,8 @@ export interface SimulatedProcess extends Runner {
   isSuspended: boolean
   /** It is being ended: it never runs again. */
   isStopping: boolean
+  /** Nothing of it is left. */
+  isGone: boolean
   /** It is among those that share its GPUs. */
   isRunning: boolean
   growthTimer: SimTimer | null
@@ -71,11 +73,12 @@ export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: 
     isFrozen: false,
     isSuspended: false,
     isRunning: false,
-    gpus: start.gpus,
+    home: null,
     leftUs: 0,
     mark: 0,
     stepEndsAt: 0,
     lastUseAt: startedAt,
+    gpus: start.gpus,
     timer: null,
     idleTimer: null,
     taskId: start.taskId,
@@ -88,6 +91,7 @@ export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: 
     isLeased: true,
     heldMib: null,
     isStopping: false,
+    isGone: false,
     growthTimer: null,
     nextGrowth: 0,
     isGrowthDue: false,

@@ -1,0 +1,34 @@
+import { empty, removeAt } from '../../controller/domain/list-edit.ts'
+import type { AttemptEnd, AttemptStart } from '../../gpu-server/core/device.ts'
+
+interface EndedAttempt {
+  readonly start: AttemptStart
+  readonly end: AttemptEnd
+}
+
+/** How attempts ended on a device, until its server says that it knows; the last one of each task. There is hardly ever more than one. */
+export class EndedAttempts {
+  readonly #ended: EndedAttempt[] = []
+
+  all(): readonly EndedAttempt[] {
+    return this.#ended
+  }
+
+  add(start: AttemptStart, end: AttemptEnd): void {
+    const at = this.#placeOf(start.taskId)
+    this.#ended[at < 0 ? this.#ended.length : at] = { start, end }
+  }
+
+  forget(taskId: string, attempt: number): void {
+    const at = this.#placeOf(taskId)
+    if (this.#ended[at]?.start.attempt === attempt) removeAt(this.#ended, at)
+  }
+
+  clear(): void {
+    empty(this.#ended)
+  }
+
+  #placeOf(taskId: string): number {
+    return this.#ended.findIndex(({ start }) => start.taskId === taskId)
+  }
+}
