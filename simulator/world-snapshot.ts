@@ -1,6 +1,6 @@
 /** A simulated world as a snapshot: with full knowledge of what each task has left to do. */
+import { workOf } from './fleet/work-plan.ts'
 import type { GpuModel } from './scenario/scenario.ts'
-
 import { idOfNode } from './scenario/node-id.ts'
 import { snapshotOf } from './snapshot/snapshot.ts'
 import type { Snapshot } from './snapshot/snapshot.ts'
@@ -13,7 +13,7 @@ export function snapshotOfWorld(world: World): Snapshot {
   return snapshotOf(world.controller.views.image(), {
     workLeftOf: ({ id, placement, command }) => {
       const left = placement === null ? null : (world.deviceOf(placement.nodeId)?.workLeftOf(id) ?? null)
-      return left ?? { work: workload.workOf(id, command), doneUs: 0 }
+      return left ?? { work: workOf(workload.planOf(id, command)), doneUs: 0 }
     },
     cancelAtOf: ({ id }) => {
       const atMs = world.cancels.get(id)

@@ -41,6 +41,7 @@ import { groupsOf, SIMULATED_COMMAND, worldStart } from './start-world.ts'
 import type { WorldStart } from './start-world.ts'
 import { aloneMsOf } from './trace/work.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import type { SimTimer } from './virtual-clock.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -93,12 +94,14 @@ export class World {
   #restarts = 0
   #arrivals: ArrivalSource | null = null
   #nextArrival: SimTask | null = null
+  readonly #arrival: SimTimer
 
   constructor(plan: WorldPlan, options: WorldOptions) {
     this.plan = plan
     this.#startedAt = plan.clock.startMs
     if (options.onEvents !== undefined) this.#listeners.push(options.onEvents)
     this.clock = new VirtualClock(this.#startedAt)
+    this.#arrival = this.clock.timer(this.#arrive, undefined, RANK_ARRIVAL)
     this.random = createSeededRandom(options.seed)
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
     this.collector = new Collector(options.onOutcome ?? null)
@@ -356,7 +359,7 @@ export class World {
       this.#arrivals = null
       return
     }
-    this.clock.at(this.#startedAt + this.#nextArrival.at, this.#arrive, RANK_ARRIVAL)
+    this.#arrival.set(this.#startedAt + this.#nextArrival.at)
   }
 
   /** Everything that arrives in this instant, then the timer for the next. */
@@ -370,7 +373,7 @@ export class World {
       this.#nextArrival = arrivals.next()
       if (this.#nextArrival === null) this.#arrivals = null
     }
-    if (this.#nextArrival !== null) this.clock.at(this.#startedAt + this.#nextArrival.at, this.#arrive, RANK_ARRIVAL)
+    if (this.#nextArrival !== null) this.#arrival.set(this.#startedAt + this.#nextArrival.at)
   }
 
   /** A task that an operator has submitted: it counts as any other. */
@@ -400,8 +403,8 @@ export class World {
     for (const { kind, taskId } of events) {
       if (kind !== 'task_finished' || taskId === null) continue
       if (this.faults === null) this.workload.forget(taskId)
-      this.cancels.delete(taskId)
-      this.#endless.delete(taskId)
+      if (this.cancels.size > 0) this.cancels.delete(taskId)
+      if (this.#endless.size > 0) this.#endless.delete(taskId)
     }
     if (this.#areHeartbeatsElided) tellReserve(events, this.#nodes, this.#serverOf)
     for (const listener of this.#listeners) listener(events)

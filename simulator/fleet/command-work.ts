@@ -5,6 +5,7 @@
 import type { DurationMs } from '../../protocol/units.ts'
 import { parseDuration } from '../scenario/quantity.ts'
 import type { Work } from '../trace/trace-format.ts'
+import { planOf, type WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
 
 /** Phases in one command. */
@@ -37,18 +38,20 @@ export function workOfCommand(command: readonly string[] | null): Work | null {
 }
 
 /** Holds its bytes and asks for nothing, for longer than any run. */
-const LEASE: Work = { kind: 'bursts', at: [], stayMs: 315_360_000_000 }
+const LEASE: WorkPlan = { kind: 'bursts', at: [], stayMs: 315_360_000_000 }
 
 /** What tasks of any origin do: what their command says; a lease only holds its bytes; any other command does `otherwise`. */
 export class CommandWorkload implements Workload {
-  readonly #otherwise: Work
+  readonly #otherwise: WorkPlan
 
   constructor(otherwise: Work) {
-    this.#otherwise = otherwise
+    this.#otherwise = planOf(otherwise)
   }
 
-  workOf(_taskId: string, command: readonly string[] | null): Work {
-    return command === null ? LEASE : (workOfCommand(command) ?? this.#otherwise)
+  planOf(_taskId: string, command: readonly string[] | null): WorkPlan {
+    if (command === null) return LEASE
+    const work = workOfCommand(command)
+    return work === null ? this.#otherwise : planOf(work)
   }
 
   allocStepsOf(): readonly [] {

@@ -25,9 +25,9 @@ import { gpuReports } from './gpu-reports.ts'
 import { HostLink } from './host-link.ts'
 import { newSimulatedProcess, workLeftOf } from './simulated-process.ts'
 import type { Inhabitant, SimulatedProcess as Process, WorkLeft } from './simulated-process.ts'
-import type { Work } from '../trace/trace-format.ts'
 import { ProcessStart } from './process-start.ts'
 import { swapDurationMs } from './swap-profiles.ts'
+import type { WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
 
 export class SimulatedDevice implements Device {
@@ -124,7 +124,7 @@ export class SimulatedDevice implements Device {
 
   /** The world begins with it. Before a server asks for survivors. */
   inhabit({ start, startedAt, isInVram, lastUseAt, heldMib, doneUs }: Inhabitant): void {
-    const process = this.#newProcess(start, this.#workload.workOf(start.taskId, null), startedAt)
+    const process = this.#newProcess(start, this.#workload.planOf(start.taskId, null), startedAt)
     process.isInVram = process.isResident = isInVram
     process.lastUseAt = lastUseAt
     process.heldMib = heldMib
@@ -140,7 +140,7 @@ export class SimulatedDevice implements Device {
 
   launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
     const starting = new ProcessStart(this.#clock, this.#node.gpu)
-    const process = this.#newProcess(start, this.#workload.workOf(start.taskId, command), starting.at)
+    const process = this.#newProcess(start, this.#workload.planOf(start.taskId, command), starting.at)
     starting.whenOver(() => {
       if (!this.#isAlive(process)) return
       const isOver = !this.#begin(process)
@@ -255,8 +255,8 @@ export class SimulatedDevice implements Device {
     } else this.#soon(() => this.#isAlive(process) && this.#exit(process, 1, 'the allocation was refused'))
   }
 
-  #newProcess(start: AttemptStart, work: Work, startedAt: Instant): Process {
-    const process = newSimulatedProcess(start, work, startedAt)
+  #newProcess(start: AttemptStart, plan: WorkPlan, startedAt: Instant): Process {
+    const process = newSimulatedProcess(start, plan, startedAt)
     this.#processes.set(start.taskId, process)
     this.#runWatcher?.runs(start.taskId)
     return process

@@ -3,6 +3,7 @@ import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimTimer } from '../virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'
 import { WorkCursor } from './work-cursor.ts'
+import type { WorkPlan } from './work-plan.ts'
 import type { Work } from '../trace/trace-format.ts'
 
 /** One attempt on a simulated device. */
@@ -65,9 +66,9 @@ export interface WorkLeft {
 }
 
 /** Resident, and about to begin. What every step of its work looks at comes first: it lies together. */
-export function newSimulatedProcess(start: AttemptStart, work: Work, startedAt: Instant): SimulatedProcess {
+export function newSimulatedProcess(start: AttemptStart, plan: WorkPlan, startedAt: Instant): SimulatedProcess {
   return {
-    cursor: new WorkCursor(work, startedAt),
+    cursor: new WorkCursor(plan, startedAt),
     isBusy: false,
     isResident: true,
     isFrozen: false,

@@ -1,9 +1,10 @@
-/** A task's work as the device walks through it: what it does next, and when it is done. */
+/** What a task's process does next, and when it is done. */
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
+import { phasesFrom, workOf, type WorkPlan } from './work-plan.ts'
 
-type Phases = ReadonlyArray<readonly [DurationMs, DurationMs]>
-type Bursts = Extract<Work, { kind: 'bursts' }>
+type Bursts = Extract<WorkPlan, { kind: 'bursts' }>
+type Phases = Extract<Work, { kind: 'phases' }>['phases']
 
 export class WorkCursor {
   /** The present step is GPU work of `stepMs`; else there is none for so long. */
@@ -11,26 +12,26 @@ export class WorkCursor {
   stepMs: DurationMs = 0
   /** The next of the steps, or of the bursts. */
   #next = 0
-  /** Of phases: GPU work and none in turn, in one list, so that a step is one look; null for work of another kind. */
+  /** Null for work that has none. */
   readonly #steps: readonly DurationMs[] | null
-  readonly #work: Work
+  readonly #plan: WorkPlan
   /** First of all; times of arrival count from then. */
   readonly #startedAt: Instant
   #hasBegun = false
 
-  constructor(work: Work, startedAt: Instant) {
-    this.#work = work
+  constructor(plan: WorkPlan, startedAt: Instant) {
+    this.#plan = plan
     this.#startedAt = startedAt
-    this.#steps = work.kind === 'phases' ? stepsOf(work.phases) : null
+    this.#steps = plan.kind === 'steps' ? plan.steps : null
   }
 
   /** Goes on to the next step, when the one before is over; false when there is none. */
   advance(now: Instant): boolean {
     this.#hasBegun = true
     if (this.#steps !== null) return this.#step(this.#steps)
-    const work = this.#work
-    if (work.kind === 'bursts') return this.#burst(work, now - this.#startedAt)
-    return work.kind === 'duration' && this.#next++ === 0 && this.#take(true, work.ms)
+    const plan = this.#plan
+    if (plan.kind === 'bursts') return this.#burst(plan, now - this.#startedAt)
+    return plan.kind === 'duration' && this.#next++ === 0 && this.#take(true, plan.ms)
   }
 
   /**
@@ -38,26 +39,25 @@ export class WorkCursor {
    * those since the first start. All of it, while its process starts.
    */
   workLeft(busyMs: DurationMs, idleMs: DurationMs, now: Instant): Work {
-    const work = this.#work
-    if (!this.#hasBegun) return work
-    switch (work.kind) {
+    const plan = this.#plan
+    if (!this.#hasBegun) return workOf(plan)
+    switch (plan.kind) {
       case 'duration':
         return { kind: 'duration', ms: Math.max(1, busyMs) }
-      case 'phases':
-        return { kind: 'phases', phases: this.#phasesLeft(work.phases, busyMs, idleMs) }
+      case 'steps':
+        return { kind: 'phases', phases: this.#phasesLeft(plan.steps, busyMs, idleMs) }
       case 'bursts': {
-        const later = work.at.slice(this.#next)
+        const later = plan.at.slice(this.#next)
         const sinceStartMs = now - this.#startedAt
-        return { ...work, at: busyMs > 0 ? [[Math.min(sinceStartMs, later[0]?.[0] ?? sinceStartMs), busyMs], ...later] : later }
+        return { ...plan, at: busyMs > 0 ? [[Math.min(sinceStartMs, later[0]?.[0] ?? sinceStartMs), busyMs], ...later] : later }
       }
     }
   }
 
-  #phasesLeft(phases: Phases, busyMs: DurationMs, idleMs: DurationMs): Phases {
-    // While it works the pause of this phase is still to come; while it pauses the phase is past.
-    const at = this.#next >>> 1
-    if (!this.isBusy) return [[0, Math.max(1, idleMs)], ...phases.slice(at)]
-    return [[Math.max(1, busyMs), (phases[at] as Phases[number])[1]], ...phases.slice(at + 1)]
+  /** While it works the pause of its phase is still to come; while it pauses the phase is past. */
+  #phasesLeft(steps: readonly DurationMs[], busyMs: DurationMs, idleMs: DurationMs): Phases {
+    if (!this.isBusy) return [[0, Math.max(1, idleMs)], ...phasesFrom(steps, this.#next)]
+    return [[Math.max(1, busyMs), steps[this.#next] as DurationMs], ...phasesFrom(steps, this.#next + 1)]
   }
 
   #step(steps: readonly DurationMs[]): boolean {
@@ -84,14 +84,4 @@ export class WorkCursor {
     this.stepMs = ms
     return true
   }
-}
-
-function stepsOf(phases: Phases): DurationMs[] {
-  const steps = new Array<DurationMs>(2 * phases.length)
-  for (let at = 0; at < phases.length; at++) {
-    const [busyMs, idleMs] = phases[at] as Phases[number]
-    steps[2 * at] = busyMs
-    steps[2 * at + 1] = idleMs
-  }
-  return steps
 }

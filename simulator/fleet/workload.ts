@@ -2,34 +2,38 @@
 import type { AllocSteps } from '../scenario/scenario.ts'
 import type { Work } from '../trace/trace-format.ts'
 import { workOfCommand } from './command-work.ts'
+import { planOf, type WorkPlan } from './work-plan.ts'
 
 export interface Workload {
   /** A task nobody described (submitted by hand, over REST) does what its command says (`headroom work busy=10m`), else it stays busy until it is cancelled. */
-  workOf(taskId: string, command: readonly string[] | null): Work
+  planOf(taskId: string, command: readonly string[] | null): WorkPlan
   allocStepsOf(taskId: string): AllocSteps
 }
 
 /** Ten years: longer than any run. */
-export const ENDLESS: Work = { kind: 'duration', ms: 315_360_000_000 }
+export const ENDLESS = { kind: 'duration', ms: 315_360_000_000 } as const satisfies Work
 const NO_STEPS: AllocSteps = []
 
 export class OpenWorkload implements Workload {
-  readonly #works = new Map<string, Work>()
+  readonly #plans = new Map<string, WorkPlan>()
   readonly #steps = new Map<string, AllocSteps>()
 
   add(taskId: string, work: Work, steps: AllocSteps): void {
-    this.#works.set(taskId, work)
+    this.#plans.set(taskId, planOf(work))
     if (steps.length > 0) this.#steps.set(taskId, steps)
   }
 
   /** The task is over. */
   forget(taskId: string): void {
-    this.#works.delete(taskId)
-    this.#steps.delete(taskId)
+    this.#plans.delete(taskId)
+    if (this.#steps.size > 0) this.#steps.delete(taskId)
   }
 
-  workOf(taskId: string, command: readonly string[] | null): Work {
-    return this.#works.get(taskId) ?? workOfCommand(command) ?? ENDLESS
+  planOf(taskId: string, command: readonly string[] | null): WorkPlan {
+    const known = this.#plans.get(taskId)
+    if (known !== undefined) return known
+    const work = workOfCommand(command)
+    return work === null ? ENDLESS : planOf(work)
   }
 
   allocStepsOf(taskId: string): AllocSteps {

@@ -75,7 +75,7 @@ const server = new ServerCore({
   clock,
   random: random.stream('server'),
   bus,
-  device: new SimulatedDevice(clock, node, { workOf: () => ({ kind: 'duration', ms: TASK_MS }), allocStepsOf: () => [] }),
+  device: new SimulatedDevice(clock, node, { planOf: () => ({ kind: 'duration', ms: TASK_MS }), allocStepsOf: () => [] }),
   storage: createMemoryStorage(),
   areHeartbeatsElided: false,
 })

@@ -54,7 +54,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
       random: createSeededRandom(name).stream('server'),
       bus: natsBus(url, { name }),
       device: new SimulatedDevice(clock, fields, {
-        workOf: () => ({ kind: 'duration', ms: 1_000 }),
+        planOf: () => ({ kind: 'duration', ms: 1_000 }),
         allocStepsOf: (id) => workload.allocStepsOf(id),
       }),
       storage: createMemoryStorage(),

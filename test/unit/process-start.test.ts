@@ -4,6 +4,7 @@ import type { AttemptEnd, AttemptStart, DeviceListener } from '../../gpu-server/
 import { ProcessStart } from '../../simulator/fleet/process-start.ts'
 import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
 import { WorkCursor } from '../../simulator/fleet/work-cursor.ts'
+import { planOf } from '../../simulator/fleet/work-plan.ts'
 import { OpenWorkload } from '../../simulator/fleet/workload.ts'
 import { runScenario, type RunOptions, type Run } from '../../simulator/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
@@ -138,7 +139,7 @@ describe('a device whose processes take 250 ms to start', () => {
     runTo(350)
     expect(device.workLeftOf('t')).toEqual({ work: { kind: 'duration', ms: 900 }, doneUs: 0 })
     const phases = { kind: 'phases', phases: [[5, 6]] } as const
-    expect(new WorkCursor(phases, 3).workLeft(0, 0, 0)).toEqual(phases)
+    expect(new WorkCursor(planOf(phases), 3).workLeft(0, 0, 0)).toEqual(phases)
   })
 })
 
