@@ -136,7 +136,7 @@ browser:
 test-ui: install ui browser ## the page in a real browser, against a live simulated fleet (ARGS="test/ui/tasks.test.ts")
 	vitest run $(or $(ARGS),test/ui)
 
-bench-ui: install ui broker browser ## the page before 10,000 GPUs and 100,000 tasks: first page, first tile, a tick, half an hour's heap; wants a quiet machine (ARGS="crowded heap")
+bench-ui: install ui broker browser ## the page before 10,000 GPUs and 100,000 tasks: first page, first tile, a tick, half an hour's heap; 32,000 bars of a Gantt chart; wants a quiet machine (ARGS="crowded gantt heap")
 	@exec node test/bench/ui/main.ts $(ARGS)
 
 fidelity: install broker ## the same scenarios in virtual time and on real processes: decisions and figures side by side; 4 minutes, wants a quiet machine (ARGS="FILE …")

@@ -3,10 +3,11 @@ import { misses, rowsOf, tableOf } from '../table.ts'
 import type { Reading } from '../targets.ts'
 import { CHROMIUM } from '../../support/browser.ts'
 import { measureCrowdedPage } from './crowded-page.ts'
+import { measureGantt } from './gantt.ts'
 import { measureHeap } from './heap.ts'
 import { UI_TARGETS, type UiMeasure } from './ui-targets.ts'
 
-const MEASURES = { crowded: measureCrowdedPage, heap: measureHeap }
+const MEASURES = { crowded: measureCrowdedPage, gantt: measureGantt, heap: measureHeap }
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !Object.hasOwn(MEASURES, name))
