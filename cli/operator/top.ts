@@ -69,11 +69,18 @@ export async function top({ output, interval, once, ...server }: TopOptions): Pr
 async function lookAt(client: HeadroomClient): Promise<Look> {
   const [summary, nodes, running, pending] = await Promise.all([
     client.summary(),
-    client.nodes.list({ limit: NODES }),
+    firstNodes(client),
     client.tasks.list({ state: 'running', limit: TASKS }),
     client.tasks.list({ state: 'pending', limit: TASKS }),
   ])
-  return { summary, nodes: nodes.items, tasks: [...running.items, ...pending.items].slice(0, TASKS) }
+  return { summary, nodes, tasks: [...running.items, ...pending.items].slice(0, TASKS) }
+}
+
+/** A page of nodes ends by its bytes, too. */
+async function firstNodes(client: HeadroomClient): Promise<readonly Node[]> {
+  const nodes: Node[] = []
+  for await (const node of client.nodes.each({ limit: NODES })) if (nodes.push(node) === NODES) break
+  return nodes
 }
 
 /** Overwrites the screen line by line, so that nothing flickers. */

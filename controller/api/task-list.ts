@@ -5,6 +5,7 @@
 import { isFinal, listOf, type Task, type TaskState } from '../domain/task.ts'
 import type { Views } from '../engine/views.ts'
 import type { FinishedQuery, TaskRecord } from '../ports/store.ts'
+import { presentWithinBytes, withinBytes } from './page-bytes.ts'
 import { PENDING_LOOKED_AT } from './pending-reasons.ts'
 import { presentTask, presentTaskRecord } from './present/task.ts'
 import { TASK_STATES, type TaskBody, type TaskQuery } from './schema/task.ts'
@@ -39,8 +40,6 @@ const EXPLAINING_SLICE_MS = 10
 const EXPLAINING_MS = 250
 /** Among more open tasks those that match a filter are not counted: a page is found without looking at all of them. */
 const COUNTED_TASKS = 20_000
-/** A page ends before its items take more than this as JSON; one item it always holds. */
-const PAGE_BYTES = 96 * 1024
 const OPEN_STATES: readonly TaskState[] = TASK_STATES.filter((state) => !isFinal(state))
 
 /** Which exact states a `state` parameter means: a list of the specification, an exact state, or all. */
@@ -62,7 +61,7 @@ export async function listTasks(
   // What ended while others had their turn is the store's to show.
   const shownOpen = presentWithinBytes(
     open.first.filter((task) => matches(task, filter)),
-    views,
+    (task) => presentTask(task, views),
   )
   // What is final waits for nothing.
   const final = filter.reason === undefined ? await firstFinal(views, filter, page) : { first: [], reach: null }
@@ -246,27 +245,6 @@ function sifts(record: TaskRecord, { priority, group, label }: TaskFilter): bool
 function merged(open: readonly TaskBody[], final: readonly TaskBody[], order: (a: TaskBody, b: TaskBody) => number): readonly TaskBody[] {
   const finished = new Set(final.map((task) => task.id))
   return [...open.filter((task) => !finished.has(task.id)), ...final].sort(order)
-}
-
-function withinBytes(items: readonly TaskBody[]): readonly TaskBody[] {
-  let bytes = 0
-  const end = items.findIndex((item, at) => (bytes += bytesOf(item)) > PAGE_BYTES && at > 0)
-  return end < 0 ? items : items.slice(0, end)
-}
-
-/** No more of the first than one past what a page holds: to say why a task waits is work. */
-function presentWithinBytes(tasks: readonly Task[], views: Views): readonly TaskBody[] {
-  const items: TaskBody[] = []
-  for (let [at, bytes] = [0, 0]; at < tasks.length && (bytes <= PAGE_BYTES || at < 2); at++) {
-    const item = presentTask(tasks[at] as Task, views)
-    items.push(item)
-    bytes += bytesOf(item)
-  }
-  return items
-}
-
-function bytesOf(item: TaskBody): number {
-  return Buffer.byteLength(JSON.stringify(item)) + 1
 }
 
 function totalOf(views: Views, filter: TaskFilter, open: number | null): number | null {

@@ -172,6 +172,24 @@ describe('lists of tasks', () => {
     await api.app.close()
   })
 
+  test('a page of nodes, too; the pages hold every node once, in order of registration', async () => {
+    const world = new FakeController()
+    const ids = Array.from({ length: 90 }, (_, n) => `5f0c9a52-1d3e-4b7a-9c11-${String(n).padStart(12, '0')}`)
+    for (const id of ids) await world.addNode({ id, gpus: 8, physicalMib: 40_000 })
+    const api = await apiClient(world)
+    const seen: string[] = []
+    let cursor = ''
+    do {
+      const { body } = await api.send('GET', `/nodes?limit=1000${cursor}`)
+      expect(JSON.stringify(body).length).toBeLessThan(100_000)
+      expect(body.total).toBe(90)
+      seen.push(...body.items.map(({ node_id }: { node_id: string }) => node_id))
+      cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+    } while (cursor !== '')
+    expect(seen).toEqual(ids)
+    await api.app.close()
+  })
+
   test('by node: the tasks placed there, and those that ended there', async () => {
     const world = worldOfTasks(4, (seq) => seq === 4)
     await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })

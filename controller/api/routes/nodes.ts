@@ -8,6 +8,7 @@ import { invalidField, notFound, problemOfRefusal } from '../errors.ts'
 import { nodeConfigEtag, requireMatch } from '../etag.ts'
 import { changePart } from '../forecasts.ts'
 import { operation } from '../operation.ts'
+import { presentWithinBytes, withinBytes } from '../page-bytes.ts'
 import { presentImpact } from '../present/impact.ts'
 import { presentNode } from '../present/node.ts'
 import { DryRunQuerySchema } from '../schema/impact.ts'
@@ -27,6 +28,7 @@ const listNodes = operation({
   operationId: 'listNodes',
   role: 'viewer',
   summary: 'Registered GPU nodes, in order of registration',
+  description: 'A page ends before it takes 100 KB, so it may hold fewer nodes than `limit` and still have a `next_cursor`.',
   tags: ['nodes'],
   querystring: NodeQuerySchema,
   response: { 200: NodePageSchema },
@@ -109,10 +111,10 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
     const after = cursor === undefined ? -Infinity : readCursor(cursor)
     const all = [...views.nodes()].filter((node) => matches(node, filter)).sort((a, b) => a.ordinal - b.ordinal)
     const rest = all.filter((node) => node.ordinal > after)
-    const items = rest.slice(0, limit)
-    const last = items.at(-1)
-    const nextCursor = rest.length > limit && last !== undefined ? writeCursor(last.ordinal) : null
-    return { items: items.map(present), next_cursor: nextCursor, total: all.length }
+    const items = withinBytes(presentWithinBytes(rest.slice(0, limit), present))
+    const last = rest[items.length - 1]
+    const nextCursor = rest.length > items.length && last !== undefined ? writeCursor(last.ordinal) : null
+    return { items, next_cursor: nextCursor, total: all.length }
   })
 
   app.get('/nodes/:node_id', { schema: getNode }, ({ params }, reply) => {

@@ -2,7 +2,7 @@
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
-import type { NodePage } from '../../../controller/api/schema/node.ts'
+import { firstNodes } from '../../api/first-nodes.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
@@ -10,19 +10,22 @@ import { percent, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { hottest } from './rankings.ts'
 
+/** In order of registration. */
+const LOOKED_AT = 200
+
 export function HotNodes(): JSX.Element {
   const { api } = useCluster()
   const path = usePath()
   const nodes = useQuery(() => ({
     queryKey: ['nodes', 'hot'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { limit: 200 }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, LOOKED_AT, signal),
     staleTime: 5_000,
   }))
   return (
     <section class="card">
       <h2>Hottest nodes</h2>
-      <QueryState query={nodes} isEmpty={(page) => page.items.length === 0} whenEmpty={<p class="quiet">No node has registered.</p>}>
-        {(page) => (
+      <QueryState query={nodes} isEmpty={(found) => found.length === 0} whenEmpty={<p class="quiet">No node has registered.</p>}>
+        {(found) => (
           <table>
             <thead>
               <tr>
@@ -36,7 +39,7 @@ export function HotNodes(): JSX.Element {
               </tr>
             </thead>
             <tbody>
-              <For each={hottest(page().items)}>
+              <For each={hottest(found())}>
                 {({ node, allocatedPercent }) => (
                   <tr>
                     <td class="text">

@@ -3,7 +3,7 @@ import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createMemo, createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
-import type { NodePage } from '../../../controller/api/schema/node.ts'
+import { firstNodes } from '../../api/first-nodes.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
@@ -31,10 +31,10 @@ export default function Events(): JSX.Element {
   }))
   const nodes = useQuery(() => ({
     queryKey: ['nodes', 'names'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { limit: 200 }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, 200, signal),
     staleTime: 60_000,
   }))
-  const nodeNames = createMemo(() => new Map((nodes.data?.items ?? []).map(({ node_id, name }) => [node_id, name])))
+  const nodeNames = createMemo(() => new Map((nodes.data ?? []).map(({ node_id, name }) => [node_id, name])))
   const showNews = (): void => {
     setNews(0)
     if (text('before') === '') void events.refetch()

@@ -3,7 +3,8 @@ import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { GroupBody } from '../../../controller/api/schema/group.ts'
-import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
+import type { NodeBody } from '../../../controller/api/schema/node.ts'
+import { firstNodes } from '../../api/first-nodes.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
@@ -26,9 +27,9 @@ export default function Groups(): JSX.Element {
   }))
   const nodes = useQuery(() => ({
     queryKey: ['nodes', 'of groups'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { limit: 1000 }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, 1_000, signal),
   }))
-  const known = (): readonly NodeBody[] => nodes.data?.items ?? []
+  const known = (): readonly NodeBody[] => nodes.data ?? []
   const whyNot = () => session.whyNot('operator')
   return (
     <div class="stack">

@@ -1,7 +1,7 @@
 /** Breaks something in a session, now. */
 import { useQuery } from '@tanstack/solid-query'
 import { createSignal, createUniqueId, For, Show, type JSX } from 'solid-js'
-import type { NodePage } from '../../../controller/api/schema/node.ts'
+import { firstNodes } from '../../api/first-nodes.ts'
 import { Refused } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
 import { useCluster } from '../../state/cluster.tsx'
@@ -21,9 +21,9 @@ export function FaultForm(props: { readonly onDone: () => void }): JSX.Element {
   const [done, setDone] = createSignal('')
   const nodes = useQuery(() => ({
     queryKey: ['nodes', 'of faults'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { limit: 200 }, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, 200, signal),
   }))
-  const names = (): readonly string[] => nodes.data?.items.map(({ name }) => name) ?? []
+  const names = (): readonly string[] => nodes.data?.map(({ name }) => name) ?? []
   const text = (): string => typed() ?? JSON.stringify(FAULT_TEMPLATES[chosen()]?.of(node() ?? names()[0] ?? ''))
   const inject = async (): Promise<void> => {
     setProblem(null)
