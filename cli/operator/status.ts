@@ -31,7 +31,7 @@ export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...
       'tasks',
       `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} failed, ${states.lost} lost)`,
     ],
-    ['pending', summary.pending_by_reason.reasons.map(({ reason, tasks: count }) => `${count} ${reason}`)],
+    ['pending', pendingLines(summary.pending_by_reason)],
     ['VRAM', `${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.swapped_mib)} swapped out`],
     ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],
     ['overcommit', `${overcommit.default_percent} % (${overcommit.source}), ${overcommit.nodes_with_override} nodes have their own`],
@@ -44,4 +44,10 @@ export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...
         : `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, compute ${percent(starved.compute)})`,
     ],
   ]
+}
+
+/** Of many tasks only the first are explained; the line says of how many. */
+function pendingLines({ counted, of, reasons }: Summary['pending_by_reason']): readonly string[] {
+  const lines = reasons.map(({ reason, tasks }) => `${tasks} ${reason}`)
+  return counted < of ? [...lines, `of the first ${counted} of ${of}`] : lines
 }

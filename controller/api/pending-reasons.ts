@@ -1,5 +1,5 @@
 /**
- * What pending tasks wait for, counted: bounded in tasks and in time, because every explanation costs a look at the cluster, 2 ms of 10,000 GPUs where
+ * What pending tasks wait for, counted: bounded in tasks and in time, and so told with how many were looked at, because every explanation costs a look at the cluster, 2 ms of 10,000 GPUs where
  * many wait in front.
  */
 import type { Instant } from '../../protocol/units.ts'

@@ -21,7 +21,9 @@ const TasksSchema = Type.Object({
 })
 
 const PendingReasonsSchema = Type.Object({
-  counted: count('How many pending tasks were looked at: the first 1,000 submitted, fewer where that would take more than 20 ms'),
+  counted: count(
+    'How many pending tasks were looked at: the first 1,000 submitted, fewer where that would take more than 20 ms. The reasons are those of these',
+  ),
   of: count('How many are pending'),
   reasons: list(Type.Object({ reason: oneOf(WAIT_REASONS), tasks: count() })),
 })

@@ -220,7 +220,7 @@ export const TaskQuerySchema = closed({
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
-        'Waits for this first (wait.reason), among the first 1000 in order of submission that match the rest: with state=pending the tasks that pending_by_reason of GET /summary has counted',
+        'Waits for this first (wait.reason), among the first 1000 in order of submission that match the rest; pending_by_reason of GET /summary may have counted fewer of them',
     }),
   ),
   sort: Type.Optional(

@@ -56,8 +56,8 @@ export function Tasks(): JSX.Element {
           <section>
             <Show when={query().reason !== undefined && isPart(feed.summary())}>
               <p class="quiet">
-                To say why a task waits is work: among the first {whole(feed.summary()?.pending_by_reason.counted)} pending ones, as counted
-                on the dashboard.
+                To say why a task waits is work, so only the first 1 000 that wait are looked at here; the dashboard has counted the first{' '}
+                {whole(feed.summary()?.pending_by_reason.counted)}.
               </p>
             </Show>
             <DataTable name="Tasks" columns={TASK_COLUMNS} rows={answer().page.items} idOf={({ id }) => id} of={answer().of} />
