@@ -111,9 +111,17 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     // In the form beside it the value is put right, and the rest of the text stays.
     const form = page.getByRole('region', { name: 'Scenario as a form' })
     await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').fill('40960')
+    // An optional value is taken out by leaving it empty; one that is needed stays.
+    const area = page.getByLabel('Scenario, YAML or JSON')
+    await form.getByLabel('Seed').fill('')
+    await form.getByText('Left empty, it is taken out of the text.').waitFor()
+    await page.keyboard.press('Tab')
+    await expect.poll(() => area.inputValue()).not.toContain('seed:')
+    await form.getByRole('group', { name: 'Fleet, entry 1' }).getByLabel('VRAM of a GPU').fill('')
+    await form.getByText('It stays 40960: a scenario needs it.').waitFor()
+    await page.keyboard.press('Tab')
     await form.getByLabel('Seed').fill('7')
     await page.getByText('It is right.').waitFor()
-    const area = page.getByLabel('Scenario, YAML or JSON')
     const edited = await area.inputValue()
     const lines = scenario.split('\n')
     expect(edited.split('\n').filter((line) => !lines.includes(line))).toEqual(['seed: 7'])

@@ -16,6 +16,7 @@ import {
   type Path,
   type ScenarioText,
 } from '../../ui/scenario/scenario-text.ts'
+import { withoutValue } from '../../ui/scenario/without-value.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 
 const TEXT = `# what it is for
@@ -106,6 +107,80 @@ describe('a value', () => {
     expect(withValue(scenario, ['fleet', 1, 'gpu', 'vram_mib'], '2')).toBeNull()
     expect(withValue(scenario, ['clock', 'until'], '6h')).toBeNull()
     expect(valueAt(scenario, ['seed'])).toBeUndefined()
+  })
+})
+
+describe('a value that is taken out', () => {
+  const text = `scenario: two
+version: 1
+seed: 3   # drawn once
+clock: { until: 6h }
+config:
+  default_vram_overcommit_percent: 50
+fleet:
+  # the large ones
+  - { name: "a-{i}", count: 2, gpus: 4, gpu: { model: X, vram_mib: 40Gi } }   # both
+  - count: 3
+    name: "b-{i}"
+    gpu:
+      model: Y
+      vram_mib: 24000
+workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]
+`
+
+  test.each([
+    [['seed'], ['seed: 3   # drawn once'], []],
+    [['clock', 'until'], ['clock: { until: 6h }'], []],
+    [['config', 'default_vram_overcommit_percent'], ['config:', '  default_vram_overcommit_percent: 50'], []],
+    [
+      ['fleet', 0, 'count'],
+      ['  - { name: "a-{i}", count: 2, gpus: 4, gpu: { model: X, vram_mib: 40Gi } }   # both'],
+      ['  - { name: "a-{i}", gpus: 4, gpu: { model: X, vram_mib: 40Gi } }   # both'],
+    ],
+    [
+      ['fleet', 0, 'gpu', 'model'],
+      ['  - { name: "a-{i}", count: 2, gpus: 4, gpu: { model: X, vram_mib: 40Gi } }   # both'],
+      ['  - { name: "a-{i}", count: 2, gpus: 4, gpu: { vram_mib: 40Gi } }   # both'],
+    ],
+    [['fleet', 1, 'count'], ['  - count: 3', '    name: "b-{i}"'], ['  - name: "b-{i}"']],
+    [['fleet', 1, 'gpu', 'model'], ['      model: Y'], []],
+    [
+      ['workload', 0, 'task', 'priority'],
+      ['workload: [{ task: { id: t, at: 10m, vram_mib: 1, priority: 0 } }]'],
+      ['workload: [{ task: { id: t, at: 10m, vram_mib: 1 } }]'],
+    ],
+  ] as const)('%j goes alone, with its line or its record where nothing else is there', (path, gone, come) => {
+    const less = withoutValue(read(text), path) as string
+    expect([linesOnlyIn(text, less), linesOnlyIn(less, text)]).toEqual([gone, come])
+    expect(valueAt(read(less), path)).toBeUndefined()
+  })
+
+  test('stays where something else would go with it', () => {
+    const scenario = read('scenario: &n x\nversion: 1\nseed: 1\ndescription: *n\nfleet:\n  - name: a\n')
+    expect(withoutValue(scenario, ['scenario'])).toBeNull()
+    expect(withoutValue(scenario, ['fleet', 0, 'name'])).toBeNull()
+    expect(withoutValue(scenario, ['clock', 'until'])).toBeNull()
+    expect(withoutValue(scenario, ['seed'])).toBe('scenario: &n x\nversion: 1\ndescription: *n\nfleet:\n  - name: a\n')
+    const json = read('{ "scenario": "x", "seed": 1, "fleet": [] }')
+    expect(withoutValue(json, ['seed'])).toBe('{ "scenario": "x", "fleet": [] }')
+  })
+
+  test('leaves every scenario that comes with Headroom readable, whichever optional field it is', () => {
+    const folder = join(import.meta.dirname, '../../scenarios')
+    for (const name of readdirSync(folder).filter((each) => each.endsWith('.scenario.yaml'))) {
+      const scenario = read(readFileSync(join(folder, name), 'utf8'))
+      const paths: Path[] = GENERAL_FIELDS.filter(({ isOptional }) => isOptional).flatMap(({ paths: all }) => all)
+      for (let at = 0; at < lengthAt(scenario, ['fleet']); at++) {
+        paths.push(
+          ...FLEET_FIELDS.filter(({ isOptional }) => isOptional).flatMap(({ paths: all }) => all.map((path) => ['fleet', at, ...path])),
+        )
+      }
+      for (const path of paths) {
+        if (typeof valueAt(scenario, path) !== 'string') continue
+        const less = withoutValue(scenario, path)
+        expect(less === null ? null : valueAt(read(less), path), `${name} at ${path.join('.')}`).toBeUndefined()
+      }
+    }
   })
 })
 

@@ -6,22 +6,25 @@ export interface FormField {
   /** Where it may stand, the usual place first. */
   readonly paths: readonly Path[]
   readonly help: string
+  /** The scenario may do without it. */
+  readonly isOptional: boolean
 }
 
-const field = (name: string, help: string, ...paths: readonly Path[]): FormField => ({ name, help, paths })
+const field = (name: string, help: string, ...paths: readonly Path[]): FormField => ({ name, help, paths, isOptional: false })
+const optional = (name: string, help: string, ...paths: readonly Path[]): FormField => ({ name, help, paths, isOptional: true })
 
 export const GENERAL_FIELDS: readonly FormField[] = [
   field('Name', 'Small letters, digits, dot, - and _', ['scenario']),
-  field('Seed', 'Of all random numbers; 1 when left out', ['seed']),
-  field('Duration', 'No arrival after: 90m, 6h, 2d', ['clock', 'until']),
-  field('Overcommit, percent', '0 to 1000; 0 when left out', ['config', 'default_vram_overcommit_percent']),
+  optional('Seed', 'Of all random numbers; 1 when left out', ['seed']),
+  optional('Duration', 'No arrival after: 90m, 6h, 2d; to the end of the workload when left out', ['clock', 'until']),
+  optional('Overcommit, percent', '0 to 1000; 0 when left out', ['config', 'default_vram_overcommit_percent']),
 ]
 
 export const FLEET_FIELDS: readonly FormField[] = [
   field('Nodes named', '{i} is the number of the node', ['name']),
-  field('How many', '1 when left out', ['count']),
-  field('GPUs of each', '1 to 16; 1 when left out', ['gpus']),
-  field('GPU model', 'Shown to people', ['gpu', 'model']),
+  optional('How many', '1 when left out', ['count']),
+  optional('GPUs of each', '1 to 16; 1 when left out', ['gpus']),
+  optional('GPU model', 'Shown to people; may be left out', ['gpu', 'model']),
   field('VRAM of a GPU', 'MiB, or as 40Gi', ['gpu', 'vram_mib']),
 ]
 
@@ -35,21 +38,21 @@ export const WORKLOAD_FIELDS: Readonly<Record<WorkloadKind, readonly FormField[]
     field('An hour', 'Arrivals per hour on average', ['rate_per_hour']),
     field('VRAM of a GPU', 'MiB, or as 16Gi', ['vram_mib']),
     field('Duration', 'Of each, or their mean or median: 20m', ...DURATIONS),
-    field('Activity', 'always-busy, serving, training', ['activity']),
-    field('Priority', '0 (first) to 4; 2 when left out', ['priority']),
+    optional('Activity', 'always-busy (when left out), serving, training', ['activity']),
+    optional('Priority', '0 (first) to 4; 2 when left out', ['priority']),
   ],
   task: [
     field('Task', 'Its id and name', ['task', 'id']),
-    field('At', 'When it is submitted: 0, 10m', ['task', 'at']),
+    optional('At', 'When it is submitted: 10m; 0 when left out', ['task', 'at']),
     field('VRAM of a GPU', 'MiB, or as 16Gi', ['task', 'vram_mib']),
-    field('GPUs', '1 when left out', ['task', 'gpus']),
-    field('Runs for', 'As 30m', ['task', 'run']),
-    field('Priority', '0 (first) to 4; 2 when left out', ['task', 'priority']),
+    optional('GPUs', '1 when left out', ['task', 'gpus']),
+    optional('Runs for', 'As 30m; 1h when left out', ['task', 'run']),
+    optional('Priority', '0 (first) to 4; 2 when left out', ['task', 'priority']),
   ],
   trace: [
     field('Trace', 'File, from the folder of the scenario', ['trace']),
-    field('Time between arrivals', 'Times as long; 1 when left out', ['time_scale']),
-    field('Share taken', 'Above 0, at most 1', ['sample']),
+    optional('Time between arrivals', 'Times as long; 1 when left out', ['time_scale']),
+    optional('Share taken', 'Above 0, at most 1; 1 when left out', ['sample']),
   ],
 }
 

@@ -21,6 +21,7 @@ import {
   type Path,
   type ScenarioText,
 } from './scenario-text.ts'
+import { withoutValue } from './without-value.ts'
 import styles from './scenario.module.css'
 
 export interface ScenarioFormProps {
@@ -184,6 +185,18 @@ function Field(props: FieldProps): JSX.Element {
     const text = trimmed === '' || path === undefined ? null : withValue(props.scenario, path, trimmed)
     if (text !== null) props.onText(text)
   }
+  /** Left empty. */
+  const leave = (): void => {
+    const path = place()?.path
+    const text = isEmptied() && props.field.isOptional && path !== undefined ? withoutValue(props.scenario, path) : null
+    setEmptied(false)
+    if (text !== null) props.onText(text)
+  }
+  const help = (): string => {
+    if (!isEmptied() || place() === undefined) return props.field.help
+    if (props.field.isOptional) return `Left empty, it is taken out of the text. ${props.field.help}.`
+    return `It stays ${place()?.value}: a scenario needs it.`
+  }
   return (
     <div class={styles['field']}>
       <label for={id}>{props.field.name}</label>
@@ -196,10 +209,11 @@ function Field(props: FieldProps): JSX.Element {
         value={isEmptied() ? '' : (place()?.value ?? '')}
         aria-describedby={`${id}-help`}
         onInput={(event) => type(event.currentTarget.value)}
-        onBlur={() => setEmptied(false)}
+        onChange={leave}
+        onBlur={leave}
       />
       <p id={`${id}-help`} class="quiet">
-        {isEmptied() && place() !== undefined ? `It stays ${place()?.value}: take it out in the text.` : props.field.help}
+        {help()}
       </p>
     </div>
   )

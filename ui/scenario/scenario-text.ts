@@ -123,7 +123,7 @@ function isHead(key: unknown): boolean {
   return isScalar(key) && HEAD.includes(String(key.value))
 }
 
-function pairOf(map: YAMLMap, key: string): Pair | undefined {
+export function pairOf(map: YAMLMap, key: string): Pair | undefined {
   return map.items.find((pair) => isScalar(pair.key) && String(pair.key.value) === key)
 }
 
@@ -155,21 +155,21 @@ function dashColumn(text: string, item: ParsedNode): number | null {
   return match === null ? null : (match[1] as string).length
 }
 
-function lastCharacter(text: string, node: ParsedNode): number {
+export function lastCharacter(text: string, node: ParsedNode): number {
   let at = Math.max(node.range[0], node.range[1] - 1)
   while (at > node.range[0] && /\s/.test(text[at] ?? '')) at -= 1
   return at
 }
 
-function startOfLine(text: string, at: number): number {
+export function startOfLine(text: string, at: number): number {
   return text.lastIndexOf('\n', at - 1) + 1
 }
 
-function endOfLine(text: string, at: number): number {
+export function endOfLine(text: string, at: number): number {
   const end = text.indexOf('\n', at)
   return end === -1 ? text.length : end
 }
 
-function spliced(text: string, from: number, to: number, by: string): string {
+export function spliced(text: string, from: number, to: number, by: string): string {
   return text.slice(0, from) + by + text.slice(to)
 }
