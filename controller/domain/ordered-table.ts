@@ -74,7 +74,7 @@ export class OrderedTable {
     let max = -Infinity
     for (const block of this.#blocks) {
       if ((block.bounds[lane] as number) <= max) continue
-      const largest = block.isExact[lane] === 1 ? (block.bounds[lane] as number) : this.#measure(block, lane)
+      const largest = this.#measure(block, lane)
       if (largest > max) max = largest
     }
     this.#largest[lane] = max
@@ -95,6 +95,32 @@ export class OrderedTable {
       if ((this.#values[item * this.#lanes + lane] as number) >= minValue) return item
     }
     return this.#firstIn(blockAt + 1, lane, minValue)
+  }
+
+  /** The largest value in this lane among items with at least these keys; -Infinity when there is none. */
+  maxValueFrom(lane: number, key1: number, key2: number): number {
+    let max = -Infinity
+    for (let at = this.#blockReaching(key1, key2), isFirst = true; at < this.#blocks.length; at++, isFirst = false) {
+      const block = this.#blocks[at] as Block
+      if ((block.bounds[lane] as number) <= max) continue
+      const largest = isFirst ? this.#largestFrom(block, lane, key1, key2) : this.#measure(block, lane)
+      if (largest > max) max = largest
+    }
+    return max
+  }
+
+  /** All items with at least these keys and this value, in order. */
+  itemsFrom(lane: number, key1: number, key2: number, minValue: number): readonly number[] {
+    const found: number[] = []
+    for (let at = this.#blockReaching(key1, key2); at < this.#blocks.length; at++) {
+      const { items, size, bounds } = this.#blocks[at] as Block
+      if ((bounds[lane] as number) < minValue) continue
+      for (let place = 0; place < size; place++) {
+        const item = items[place] as number
+        if ((this.#values[item * this.#lanes + lane] as number) >= minValue && !this.#isBelow(item, key1, key2)) found.push(item)
+      }
+    }
+    return found
   }
 
   #firstIn(from: number, lane: number, minValue: number): number {
@@ -154,8 +180,37 @@ export class OrderedTable {
     if (value === this.#largest[lane]) this.#largest[lane] = NaN
   }
 
+  #largestFrom({ items, size }: Block, lane: number, key1: number, key2: number): number {
+    let max = -Infinity
+    for (let at = 0; at < size; at++) {
+      const item = items[at] as number
+      const value = this.#values[item * this.#lanes + lane] as number
+      if (value > max && !this.#isBelow(item, key1, key2)) max = value
+    }
+    return max
+  }
+
+  #isBelow(item: number, key1: number, key2: number): boolean {
+    const first = this.#key1[item] as number
+    return first < key1 || (first === key1 && (this.#key2[item] as number) < key2)
+  }
+
+  /** The first block that holds an item with at least these keys; their number when there is none. */
+  #blockReaching(key1: number, key2: number): number {
+    let low = 0
+    let high = this.#blocks.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const { items, size } = this.#blocks[middle] as Block
+      if (this.#isBelow(items[size - 1] as number, key1, key2)) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
   /** The largest value of a block, which it knows from now on. */
   #measure(block: Block, lane: number): number {
+    if (block.isExact[lane] === 1) return block.bounds[lane] as number
     const { items, size } = block
     let max = -Infinity
     for (let at = 0; at < size; at++) {
@@ -211,7 +266,10 @@ export class OrderedTable {
     right.items.set(block.items.subarray(kept, block.size))
     right.size = block.size - kept
     block.size = kept
-    for (const half of [block, right]) for (let lane = 0; lane < this.#lanes; lane++) this.#measure(half, lane)
+    // Bounds of the whole hold for its halves; what they hold is found out when somebody asks.
+    right.bounds.set(block.bounds)
+    right.isExact.fill(0)
+    block.isExact.fill(0)
     this.#blocks.splice(blockAt + 1, 0, right)
   }
 

@@ -191,9 +191,19 @@ export class Cluster implements SchedulingView {
     gpu.bookChanges += 1
     this.changes += 1
     rederive(gpu)
-    this.#markStale(gpu)
+    this.#markBooks(gpu)
     // What one GPU is promised of the host's memory, its siblings cannot have.
-    if (gpu.node.isHostTight) for (const sibling of gpu.node.gpus) this.#markStale(sibling)
+    if (gpu.node.isHostTight) for (const sibling of gpu.node.gpus) this.#markBooks(sibling)
+  }
+
+  /** More of its bytes may leave, or fewer. */
+  ripenGpu(gpu: LiveGpu, isMore: boolean): void {
+    gpu.bookChanges += 1
+    this.changes += 1
+    this.#markStale(gpu)
+    if (!isMore) return
+    this.#isBetter = true
+    this.touchNode(gpu.node)
   }
 
   /** Its queue has to be looked at, if it has one, or had one whose traces are still there. */
@@ -245,8 +255,11 @@ export class Cluster implements SchedulingView {
   deriveFigures(): void {
     for (const gpu of this.#staleGpus) {
       gpu.isStale = false
-      const isNearChanged = deriveFigures(gpu.figures, gpu)
-      for (const seat of gpu.seats) seat.pool.mark(seat, isNearChanged)
+      if (gpu.isBookStale) {
+        gpu.isBookStale = false
+        const isNearChanged = deriveFigures(gpu.figures, gpu)
+        for (const seat of gpu.seats) seat.pool.mark(seat, isNearChanged)
+      } else for (const seat of gpu.seats) seat.pool.markRipeness(seat)
     }
     empty(this.#staleGpus)
   }
@@ -421,7 +434,12 @@ export class Cluster implements SchedulingView {
     this.#isFeasibilityStale = isFeasibilityStale
     this.#touchedNodes = [...touchedNodes]
     for (const node of touchedNodes) node.isTouched = true
-    for (const gpu of staleGpus) this.#markStale(gpu)
+    for (const gpu of staleGpus) this.#markBooks(gpu)
+  }
+
+  #markBooks(gpu: LiveGpu): void {
+    gpu.isBookStale = true
+    this.#markStale(gpu)
   }
 
   #markStale(gpu: LiveGpu): void {

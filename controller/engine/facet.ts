@@ -7,6 +7,7 @@ import { empty } from '../domain/list-edit.ts'
 import { OrderedTable } from '../domain/ordered-table.ts'
 import { NOTHING } from '../scheduler/feasible.ts'
 import { byGpuId, byNodeId } from '../scheduler/score.ts'
+import type { HeldLane } from './hold-index.ts'
 import { HoldIndex } from './hold-index.ts'
 import type { SeatTable } from './seat-table.ts'
 import type { NodeSeat, Seat, Unit } from './seats.ts'
@@ -20,8 +21,7 @@ export class Facet {
   readonly #isUnseen: boolean[] = []
   readonly #unseen: Seat[] = []
   readonly #wasHeld: boolean[] = []
-  /** By lane, those that somebody has asked for. */
-  readonly #held: (HoldIndex | undefined)[] = []
+  readonly #held: HoldIndex
   /** Of the unit that is being taken in, by lane. */
   readonly #values: Float64Array
   /** What its best GPUs admit, the best first. */
@@ -31,6 +31,7 @@ export class Facet {
     this.#table = table
     this.#gpuCount = gpuCount
     this.#values = new Float64Array(table.lanes)
+    this.#held = new HoldIndex(gpuCount, table)
     this.#order = new OrderedTable(table.lanes, (a, b) => {
       const one = this.#seatOf(a)
       const other = this.#seatOf(b)
@@ -59,7 +60,7 @@ export class Facet {
   drop({ unit }: NodeSeat): void {
     const units = this.#gpuCount === 1 ? unit.seats.map((seat) => seat.unit) : [unit]
     for (const each of units) {
-      for (const index of this.#held) index?.drop(each)
+      this.#held.drop(each)
       this.#order.remove(each.number)
       this.#units[each.number] = undefined
     }
@@ -77,14 +78,8 @@ export class Facet {
   }
 
   /** What units with holds offer. */
-  heldFor(lane: number): HoldIndex {
-    let index = this.#held[lane]
-    if (index === undefined) {
-      index = new HoldIndex(this.#gpuCount, ({ number }) => this.#wholeMib(number, lane))
-      this.#held[lane] = index
-      for (const unit of this.#units) if (unit !== undefined) index.touch(unit)
-    }
-    return index
+  heldFor(lane: number): HeldLane {
+    return this.#held.lane(lane)
   }
 
   #takeIn(unit: Unit): void {
@@ -104,7 +99,7 @@ export class Facet {
 
   #noteHolds(unit: Unit): void {
     const isHeldNow = this.#isHeld(unit)
-    if (isHeldNow || this.#wasHeld[unit.number] === true) for (const index of this.#held) index?.touch(unit)
+    if (isHeldNow || this.#wasHeld[unit.number] === true) this.#held.touch(unit)
     this.#wasHeld[unit.number] = isHeldNow
   }
 
@@ -113,13 +108,9 @@ export class Facet {
     return false
   }
 
-  #wholeMib(seat: number, lane: number): Mib {
-    return this.#table.admitsMib[seat * this.#values.length + lane] as Mib
-  }
-
   /** What it admits to those who pass over holds: nothing while it has any. */
   #openMib(seat: number, lane: number): Mib {
-    return this.#table.isHeld[seat] === 1 ? NOTHING : this.#wholeMib(seat, lane)
+    return this.#table.isHeld[seat] === 1 ? NOTHING : (this.#table.admitsMib[seat * this.#values.length + lane] as Mib)
   }
 
   /** What each of its best k GPUs admits at least; NOTHING when it has fewer. */

@@ -1,51 +1,62 @@
 /**
  * What held GPUs leave to whom. Up to and including a holder, tasks see only the holds of those ahead of it; after the last holder all of them.
- * So a GPU with n holds gives n + 1 offers, each a demand and the last task in queue order that it stands for. For tasks on several GPUs the
- * offers are those of a node. Kept lazily: a unit that changed is looked at when somebody asks.
+ * So a GPU with n holds gives n + 1 offers, each a demand for every kind of request and the last task in queue order that it stands for. For
+ * tasks on several GPUs the offers are those of a node. Kept lazily: a unit that changed is looked at when somebody asks.
  */
 import type { Mib } from '../../protocol/units.ts'
 import { empty, insertAt, removeAt } from '../domain/list-edit.ts'
 import type { Hold } from '../domain/node.ts'
-import type { IndexEntry } from '../domain/ordered-index.ts'
-import { newIndexEntry, OrderedIndex } from '../domain/ordered-index.ts'
+import { OrderedTable } from '../domain/ordered-table.ts'
 import { NOTHING } from '../scheduler/feasible.ts'
 import type { Queued } from '../scheduler/queue.ts'
 import { byQueueOrder } from '../scheduler/queue.ts'
-import type { Seat, Unit } from './seats.ts'
+import type { HeldOffers } from '../scheduler/schedule.ts'
+import type { SeatTable } from './seat-table.ts'
+import type { Unit } from './seats.ts'
 import { isHeld, sortDescending } from './seats.ts'
-
-interface Offer {
-  readonly unit: Unit
-  readonly order: number
-}
 
 /** Whom the last offer of a unit stands for: everybody. */
 const EVERYBODY = Number.MAX_SAFE_INTEGER
 
 export class HoldIndex {
-  readonly #offers = new OrderedIndex<Offer>((a, b) => a.order - b.order)
-  /** By the units' numbers; present for those with holds. */
-  readonly #byUnit: (IndexEntry<Offer>[] | undefined)[] = []
-  readonly #stale = new Set<Unit>()
+  readonly #table: SeatTable
   readonly #gpuCount: number
-  readonly #wholeMib: (seat: Seat) => Mib
-  readonly #scratchMib: Mib[] = []
+  /** Offers by their numbers, in the order of whom they stand for. */
+  readonly #offers: OrderedTable
+  readonly #unitOf: (Unit | undefined)[] = []
+  readonly #freeNumbers: number[] = []
+  /** By the units' numbers; present for those with holds. */
+  readonly #offersOf: (readonly number[] | undefined)[] = []
+  readonly #stale = new Set<Unit>()
+  readonly #lanes: readonly HeldLane[]
+  /** Of the offer that is being made: by lane, by seat, and of the best GPUs. */
+  readonly #offeredMib: Float64Array
+  readonly #keptMib: Mib[] = []
+  readonly #leftMib: Mib[] = []
   #heldUnits = 0
-  #nextOrder = 0
+  #nextNumber = 0
 
-  /** @param wholeMib what a GPU admits, its holds left aside */
-  constructor(gpuCount: number, wholeMib: (seat: Seat) => Mib) {
+  /** @param table what a GPU admits, its holds left aside */
+  constructor(gpuCount: number, table: SeatTable) {
     this.#gpuCount = gpuCount
-    this.#wholeMib = wholeMib
+    this.#table = table
+    this.#offers = new OrderedTable(table.lanes, (a, b) => a - b)
+    this.#offeredMib = new Float64Array(table.lanes)
+    this.#lanes = Array.from({ length: table.lanes }, (_, lane) => new HeldLane(this, lane))
   }
 
   get isEmpty(): boolean {
     return this.#heldUnits === 0 && this.#stale.size === 0
   }
 
+  /** What is offered to one kind of request. */
+  lane(lane: number): HeldLane {
+    return this.#lanes[lane] as HeldLane
+  }
+
   /** Its holds, or what its GPUs admit, changed. */
   touch(unit: Unit): void {
-    if (this.#byUnit[unit.number] !== undefined || isHeld(unit)) this.#stale.add(unit)
+    this.#stale.add(unit)
   }
 
   /** The unit is no longer of this pool. */
@@ -54,27 +65,23 @@ export class HoldIndex {
     this.#remove(unit)
   }
 
-  /** The largest demand offered to anybody. */
-  maxMib(): Mib {
+  maxMib(lane: number): Mib {
     this.#refresh()
-    return Math.max(NOTHING, this.#offers.maxValue())
+    return Math.max(NOTHING, this.#offers.maxValue(lane))
   }
 
-  /** The largest demand offered to this task. */
-  maxFrom(queued: Queued): Mib {
+  maxFrom(lane: number, queued: Queued): Mib {
     this.#refresh()
-    return Math.max(NOTHING, this.#offers.maxValueFrom(queued.queueClass, queued.task.spec.seq))
+    return Math.max(NOTHING, this.#offers.maxValueFrom(lane, queued.queueClass, queued.task.spec.seq))
   }
 
-  /** The units that offer this task so much. */
-  *unitsFor(queued: Queued, demandMib: Mib): Generator<Unit> {
+  unitsFor(lane: number, queued: Queued, demandMib: Mib): ReadonlySet<Unit> {
     this.#refresh()
-    const seen = new Set<Unit>()
-    for (const entry of this.#offers.entriesFrom(queued.queueClass, queued.task.spec.seq)) {
-      if (entry.value < demandMib || seen.has(entry.item.unit)) continue
-      seen.add(entry.item.unit)
-      yield entry.item.unit
+    const units = new Set<Unit>()
+    for (const offer of this.#offers.itemsFrom(lane, queued.queueClass, queued.task.spec.seq, demandMib)) {
+      units.add(this.#unitOf[offer] as Unit)
     }
+    return units
   }
 
   #refresh(): void {
@@ -86,45 +93,87 @@ export class HoldIndex {
     this.#stale.clear()
   }
 
-  /** As long as as many hold it, its offers keep their entries: what they say changes more often than whose they are. */
+  /** As long as as many hold it, its offers keep their numbers: what they say changes more often than whose they are. */
   #renew(unit: Unit): void {
     const holders = holdersOn(unit)
-    const entries = this.#entriesOf(unit, holders.length + 1)
+    const offers = this.#offersFor(unit, holders.length + 1)
     for (let seen = 0; seen <= holders.length; seen++) {
-      const entry = entries[seen] as IndexEntry<Offer>
       const next = holders[seen]
-      const mib = this.#leftMib(unit, holders[seen - 1] ?? null)
-      if (mib <= 0) this.#offers.remove(entry)
-      else this.#offers.set(entry, next?.queueClass ?? EVERYBODY, next?.task.spec.seq ?? 0, mib)
+      this.#offer(unit, holders[seen - 1] ?? null)
+      this.#offers.set(offers[seen] as number, next?.queueClass ?? EVERYBODY, next?.task.spec.seq ?? 0, this.#offeredMib)
     }
   }
 
-  #entriesOf(unit: Unit, count: number): readonly IndexEntry<Offer>[] {
-    const present = this.#byUnit[unit.number]
+  #offersFor(unit: Unit, count: number): readonly number[] {
+    const present = this.#offersOf[unit.number]
     if (present?.length === count) return present
     this.#remove(unit)
-    const entries = Array.from({ length: count }, () => newIndexEntry<Offer>({ unit, order: this.#nextOrder++ }))
-    this.#byUnit[unit.number] = entries
+    const offers = Array.from({ length: count }, () => this.#freeNumbers.pop() ?? this.#nextNumber++)
+    for (const offer of offers) this.#unitOf[offer] = unit
+    this.#offersOf[unit.number] = offers
     this.#heldUnits += 1
-    return entries
+    return offers
   }
 
   #remove(unit: Unit): void {
-    const entries = this.#byUnit[unit.number]
-    if (entries === undefined) return
-    for (const entry of entries) this.#offers.remove(entry)
-    this.#byUnit[unit.number] = undefined
+    const offers = this.#offersOf[unit.number]
+    if (offers === undefined) return
+    for (const offer of offers) {
+      this.#offers.remove(offer)
+      this.#unitOf[offer] = undefined
+      this.#freeNumbers.push(offer)
+    }
+    this.#offersOf[unit.number] = undefined
     this.#heldUnits -= 1
   }
 
   /** What enough of these GPUs admit to a task that sees the holds up to and including `last`'s. */
-  #leftMib({ seats }: Unit, last: Hold | null): Mib {
-    if (seats.length < this.#gpuCount) return NOTHING
-    const left = this.#scratchMib
-    empty(left)
-    for (const seat of seats) left.push(this.#wholeMib(seat) - (last === null ? 0 : keptMib(seat.gpu.holds, last)))
-    if (left.length > 1) sortDescending(left)
-    return left[this.#gpuCount - 1] as Mib
+  #offer({ firstSeat, seats }: Unit, last: Hold | null): void {
+    const { admitsMib, lanes } = this.#table
+    const kept = this.#keptMib
+    for (let place = 0; place < seats.length; place++) {
+      kept[place] = last === null ? 0 : keptMib(seats[place]?.gpu.holds ?? [], last)
+    }
+    for (let lane = 0; lane < lanes; lane++) {
+      const left = this.#leftMib
+      empty(left)
+      for (let place = 0; place < seats.length; place++) {
+        left.push((admitsMib[(firstSeat + place) * lanes + lane] as Mib) - (kept[place] as Mib))
+      }
+      if (left.length > 1) sortDescending(left)
+      const mib = left[this.#gpuCount - 1] ?? NOTHING
+      this.#offeredMib[lane] = mib <= 0 ? NOTHING : mib
+    }
+  }
+}
+
+/** The offers to one kind of request. */
+export class HeldLane implements HeldOffers {
+  readonly #index: HoldIndex
+  readonly #lane: number
+
+  constructor(index: HoldIndex, lane: number) {
+    this.#index = index
+    this.#lane = lane
+  }
+
+  get isEmpty(): boolean {
+    return this.#index.isEmpty
+  }
+
+  /** The largest demand offered to anybody. */
+  maxMib(): Mib {
+    return this.#index.maxMib(this.#lane)
+  }
+
+  /** The largest demand offered to this task. */
+  maxFrom(queued: Queued): Mib {
+    return this.#index.maxFrom(this.#lane, queued)
+  }
+
+  /** The units that offer this task so much. */
+  unitsFor(queued: Queued, demandMib: Mib): ReadonlySet<Unit> {
+    return this.#index.unitsFor(this.#lane, queued, demandMib)
   }
 }
 

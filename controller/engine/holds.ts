@@ -168,11 +168,20 @@ function release(c: Cluster, pool: Pool): void {
   if (hold.task.claim !== null && !hold.task.claim.owns) dropEntry(c, hold.task.claim)
 }
 
-/** Who may use the GPU changes, whatever it admits: blocked queues look again. */
+/** Who may use the GPU changes, whatever it admits: blocked queues look again where somebody holds less than before. */
 export function setHolds(c: Cluster, gpu: LiveGpu, holds: Hold[]): void {
+  const isLess = gpu.holds.some((hold) => !holds.some((other) => holdsAsMuch(other, hold)))
   gpu.holds = holds
-  for (const pool of gpu.node.pools) pool.version += 1
+  if (isLess) for (const pool of gpu.node.pools) pool.version += 1
   c.touchGpu(gpu)
+}
+
+/** Whoever had to leave room for the one has to leave as much for the other. */
+function holdsAsMuch(other: Hold, hold: Hold): boolean {
+  return (
+    other === hold ||
+    (other.task === hold.task && other.queueClass === hold.queueClass && other.mib >= hold.mib && other.isExclusive === hold.isExclusive)
+  )
 }
 
 /** The node, and its GPUs, where the task misses the least: the pool yields nodes in that order. */

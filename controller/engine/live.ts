@@ -87,7 +87,7 @@ export interface LiveEntry extends Mutable<QueueEntry> {
   vainLook: VainLook | null
 }
 
-/** All that a look at an entry depends on: as long as it stays, the answer does. */
+/** All that a look at an entry depends on, whether it owns its bytes included: as long as it stays, the answer does. */
 export interface VainLook {
   readonly bookChanges: number
   readonly hostUsedMib: Mib
@@ -122,8 +122,10 @@ export interface LiveGpu extends Mutable<Gpu> {
   readonly fairnessScopes: { readonly p0: string; readonly nonP0: string }
   /** How often its books, or what stands in them, changed. */
   bookChanges: number
-  /** Its books changed since its figures were derived. */
+  /** Pools have to be told that it changed: */
   isStale: boolean
+  /** its books, and not only who may leave. */
+  isBookStale: boolean
   /** What its pools compare. */
   figures: Figures
   /** One in each of its node's pools. */
@@ -253,6 +255,7 @@ export function newLiveGpu(node: LiveNode, index: number, model: string, physica
     fairnessScopes: { p0: `${node.id}/${index}/p0`, nonP0: `${node.id}/${index}/non_p0` },
     bookChanges: 0,
     isStale: false,
+    isBookStale: false,
     figures: newFigures(),
     seats: [],
   }

@@ -44,9 +44,9 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   if (isBackingOff(entry, now)) return entry.owns ? loseHold(c, entry, now) : false
   if (entry.kind === 'placement' && !isStillAChoice(c, entry)) return loseHold(c, entry, now)
   if (entry.kind === 'growth' && !isPromisedHostMemory(entry)) return entry.owns ? loseHold(c, entry, now) : false
-  if (!entry.owns && isAsInVain(entry)) return false
+  if (isAsInVain(entry)) return false
   const decision = decideEntry(entry, entry.gpus, now, entry.isCollector)
-  entry.vainLook = decision.kind === 'not_covered' || decision.kind === 'impossible' ? lookOf(entry) : null
+  entry.vainLook = decision.kind === 'ready' || decision.kind === 'swap_out' ? null : lookOf(entry)
   switch (decision.kind) {
     case 'ready':
       return enactReady(c, entry, now)
@@ -66,7 +66,7 @@ function serve(c: Cluster, entry: LiveEntry, now: Instant): boolean {
   }
 }
 
-/** Its GPUs' books, the node's host memory and its collector are as when it was not covered: it is not covered now. */
+/** Its GPUs' books, the node's host memory and its collector are as when nothing came of it: nothing comes of it now. */
 function isAsInVain({ gpus, node, task, vainLook }: LiveEntry): boolean {
   if (vainLook === null || vainLook.hostUsedMib !== node.hostUsedMib) return false
   return vainLook.bookChanges === bookChangesOf(gpus) && vainLook.collector === node.collector && vainLook.spec === task.spec

@@ -7,7 +7,7 @@ import type { ShapeQueue } from '../scheduler/schedule.ts'
 import type { Shape } from '../scheduler/shape.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import type { LiveTask } from './live.ts'
-import type { Pool } from './pool.ts'
+import type { Pool, Standing } from './pool.ts'
 
 export class PendingQueue implements ShapeQueue {
   readonly shape: Shape
@@ -17,8 +17,8 @@ export class PendingQueue implements ShapeQueue {
   readonly #index = new OrderedIndex<LiveTask>((a, b) => byCodeUnits(a.spec.id, b.spec.id))
   readonly #aside = new Set<LiveTask>()
   readonly #room: (() => number) | null
-  #blockedAtVersion = -1
-  #isChanged = true
+  /** Nothing of it fitted when the pool stood there; null: that is not known. */
+  #blockedAt: Standing | null = null
 
   /** @param room GPUs that the owner of all its tasks may still take; null: they have no limit. */
   constructor(shape: Shape, pool: Pool, owner: string | null = null, room: (() => number) | null = null) {
@@ -41,7 +41,7 @@ export class PendingQueue implements ShapeQueue {
     task.queue = this
     task.queueEntry ??= newIndexEntry(task)
     this.#index.set(task.queueEntry, task.queueClass, task.spec.seq, -searchDemandMib(task.spec))
-    this.#isChanged = true
+    this.#blockedAt = null
   }
 
   remove(task: LiveTask): void {
@@ -92,12 +92,12 @@ export class PendingQueue implements ShapeQueue {
   }
 
   isBlocked(): boolean {
-    return this.size === 0 || this.isLimited || (!this.#isChanged && this.#blockedAtVersion === this.pool.versionFor(this.shape))
+    if (this.size === 0 || this.isLimited) return true
+    return this.#blockedAt !== null && !this.pool.mayFitSince(this.shape, this.#blockedAt, -this.#index.maxValue())
   }
 
   markBlocked(): void {
-    this.#blockedAtVersion = this.pool.versionFor(this.shape)
-    this.#isChanged = false
+    this.#blockedAt = this.pool.standing(this.shape)
   }
 
   setAside(task: LiveTask): void {
@@ -116,7 +116,7 @@ export class PendingQueue implements ShapeQueue {
   clearAside(): void {
     if (this.#aside.size === 0) return
     this.#aside.clear()
-    this.#isChanged = true
+    this.#blockedAt = null
   }
 
   /** All its tasks in queue order. */

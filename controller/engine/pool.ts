@@ -9,13 +9,21 @@ import type { Shape } from '../scheduler/shape.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import type { Queued } from '../scheduler/queue.ts'
 import type { Facet } from './facet.ts'
-import type { HoldIndex } from './hold-index.ts'
+import type { HeldLane } from './hold-index.ts'
 import type { LiveGpu, LiveNode } from './live.ts'
 import type { NearPlace } from './near-index.ts'
 import { NearIndex } from './near-index.ts'
+import { RaiseLog } from './raise-log.ts'
 import { laneOf, SeatTable } from './seat-table.ts'
 import type { NodeSeat, Seat, Unit } from './seats.ts'
 import { sortDescending } from './seats.ts'
+
+/** How far a pool was when somebody looked: its holds, members and policy, and what GPUs had come to admit more. */
+export interface Standing {
+  readonly version: number
+  readonly now: number
+  readonly after: number
+}
 
 /** Indexes of nearness, each as far as it was brought up to date. */
 export interface Nearness {
@@ -101,6 +109,11 @@ export class Pool implements PoolView {
     if (isNearChanged) for (const index of this.#nearIndexes) index.mark(seat.node)
   }
 
+  /** More of the GPU's bytes may leave, or fewer: what fits now stays. */
+  markRipeness(seat: Seat): void {
+    this.#tables.after_swap?.mark(seat)
+  }
+
   /** The policy or a node's reserve changed: every figure and every order may have. */
   rebuild(policy: Policy): void {
     this.#policy = policy
@@ -112,10 +125,16 @@ export class Pool implements PoolView {
     this.membershipVersion += 1
   }
 
-  /** Grows whenever a task of this shape that fitted nowhere might fit now. */
-  versionFor(shape: Shape): number {
-    const after = shape.kind === 'exclusive' ? 0 : this.#admittedVersion(shape, 'after_swap')
-    return this.version + this.#admittedVersion(shape, 'now') + after
+  /** As things are: nothing of this shape fits, and whoever remembers it may ask later whether that has changed. */
+  standing(shape: Shape): Standing {
+    return { version: this.version, now: this.#raisesOf(shape, 'now').count, after: this.#raisesOf(shape, 'after_swap').count }
+  }
+
+  /** Might a task of this shape that asks for no less fit now, where none did then? */
+  mayFitSince(shape: Shape, then: Standing, leastMib: Mib): boolean {
+    if (then.version !== this.version) return true
+    if (this.#raisesOf(shape, 'now').largestSince(then.now) >= leastMib) return true
+    return this.#raisesOf(shape, 'after_swap').largestSince(then.after) >= leastMib
   }
 
   /** Grows whenever some node comes nearer to, or farther from, taking a task that misses commit room, or may no longer be asked, or may be from now on. */
@@ -129,7 +148,7 @@ export class Pool implements PoolView {
     return this.#facetFor(shape, when).maxMib(laneFor(shape, when))
   }
 
-  holds(shape: Shape): HoldIndex {
+  holds(shape: Shape): HeldLane {
     return this.#heldFor(shape, shape.kind === 'exclusive' ? 'now' : 'after_swap')
   }
 
@@ -215,7 +234,7 @@ export class Pool implements PoolView {
     }
   }
 
-  #heldFor(shape: Shape, when: When): HoldIndex {
+  #heldFor(shape: Shape, when: When): HeldLane {
     return this.#facetFor(shape, when).heldFor(laneFor(shape, when))
   }
 
@@ -223,10 +242,11 @@ export class Pool implements PoolView {
     return this.#tableFor(when).facetFor(gpuCount, this.nodes.values())
   }
 
-  #admittedVersion(shape: Shape, when: When): number {
+  #raisesOf(shape: Shape, when: When): RaiseLog {
+    if (isNever(shape, when)) return NO_RAISES
     const table = this.#tableFor(when)
     table.catchUp()
-    return table.versions[laneFor(shape, when)] as number
+    return table.raises[laneFor(shape, when)] as RaiseLog
   }
 
   #tableFor(when: When): SeatTable {
@@ -255,6 +275,7 @@ function laneFor({ kind, isP0 }: Shape, when: When): number {
 }
 
 const NO_GPUS: readonly LiveGpu[] = []
+const NO_RAISES = new RaiseLog()
 
 function* firstGpus(units: Iterable<Unit>): Generator<LiveGpu> {
   for (const unit of units) yield (unit.seats[0] as Seat).gpu

@@ -109,7 +109,6 @@ export function setRipe(cluster: Cluster, placement: LivePlacement, isRipe: bool
   for (const gpu of placement.gpus) {
     if (placement.task.spec.priority === 0) gpu.ripeP0Mib += mib
     else gpu.ripeMib += mib
-    if (isRipe) cluster.touchGpu(gpu)
-    else cluster.lessenGpu(gpu)
+    cluster.ripenGpu(gpu, isRipe)
   }
 }

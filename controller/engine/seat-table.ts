@@ -13,6 +13,7 @@ import { key1Of, key2Of } from '../scheduler/score.ts'
 import type { RequestKind } from '../scheduler/shape.ts'
 import { Facet } from './facet.ts'
 import type { LiveGpu } from './live.ts'
+import { RaiseLog } from './raise-log.ts'
 import type { NodeSeat, Seat } from './seats.ts'
 
 const FIRST_ROOM = 64
@@ -36,8 +37,8 @@ export class SeatTable {
   admitsMib: Float64Array
   /** By seat: it has holds. */
   isHeld = new Uint8Array(FIRST_ROOM)
-  /** By lane: grows whenever some GPU admits more than before. */
-  readonly versions: number[]
+  /** By lane: what GPUs that admit more than before admit. */
+  readonly raises: readonly RaiseLog[]
   readonly #policy: Policy
   /** The holds that its figures were derived with: a new list whenever they change. */
   readonly #holds: (readonly Hold[] | undefined)[] = []
@@ -52,7 +53,7 @@ export class SeatTable {
     this.#policy = policy
     this.lanes = when === 'now' ? KINDS_NOW.length : 2 * KINDS_AFTER.length
     this.admitsMib = new Float64Array(FIRST_ROOM * this.lanes).fill(NOTHING)
-    this.versions = Array.from({ length: this.lanes }, () => 0)
+    this.raises = Array.from({ length: this.lanes }, () => new RaiseLog())
     this.#derived = new Float64Array(this.lanes)
     for (const { unit } of nodes) for (const seat of unit.seats) this.mark(seat)
   }
@@ -117,7 +118,7 @@ export class SeatTable {
       const mib = this.#derived[lane] as Mib
       const before = this.admitsMib[from + lane] as Mib
       if (mib === before) continue
-      if (mib > before) this.versions[lane] = (this.versions[lane] as number) + 1
+      if (mib > before) (this.raises[lane] as RaiseLog).add(mib)
       this.admitsMib[from + lane] = mib
       isChanged = true
     }

@@ -93,6 +93,7 @@ type GpuReference =
   | 'meter'
   | 'fairnessScopes'
   | 'isStale'
+  | 'isBookStale'
   | 'figures'
   | 'seats'
 
