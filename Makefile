@@ -142,8 +142,8 @@ bench-ui: install ui broker browser ## the page before 10,000 GPUs and 100,000 t
 fidelity: install broker ## the same scenarios in virtual time and on real processes: decisions and figures side by side; 4 minutes, wants a quiet machine (ARGS="FILE …")
 	@exec node test/fidelity/main.ts $(ARGS)
 
-screenshots: install ui browser ## a picture of every screen, for docs/page.md
-	@exec node test/support/screenshots.ts
+screenshots: install ui browser ## a picture of every screen, for docs/page.md (ARGS="planner debrief")
+	@exec node test/support/screenshots.ts $(ARGS)
 
 test-gpu: install ## swap real CUDA processes on this host's NVIDIA GPU; skips where there is none
 	@exec node test/gpu/main.ts $(ARGS)

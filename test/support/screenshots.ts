@@ -1,14 +1,14 @@
 /**
  * `make screenshots`: a picture of every screen before a fresh controller with its simulated fleet, for docs/page.md. Light, 1280 wide, written to
- * docs/images.
+ * docs/images. Arguments name the pictures that are wanted; without any, all are made.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
-import type { NodePage } from '../../controller/api/schema/node.ts'
-import type { TaskPage } from '../../controller/api/schema/task.ts'
+import type { Page } from 'playwright-core'
 import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
+import { SCREENS, type Ask, type Screen } from './screens.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const IMAGES = join(ROOT, 'docs/images')
@@ -56,29 +56,30 @@ function listening(): Promise<string> {
 }
 
 async function takeAll(url: string): Promise<void> {
-  const get = async <T>(path: string): Promise<T> => (await (await fetch(`${url}/api/v1${path}`)).json()) as T
-  const node = (await get<NodePage>('/nodes')).items[0]?.node_id ?? ''
-  const task = (await get<TaskPage>('/tasks?state=running&limit=1')).items[0]?.id ?? ''
-  const screens: readonly (readonly [name: string, path: string])[] = [
-    ['dashboard', '/'],
-    ['tasks', '/tasks'],
-    ['task', `/tasks/${task}`],
-    ['nodes', '/nodes'],
-    ['node', `/nodes/${node}`],
-    ['groups', '/groups'],
-    ['planner', '/planner'],
-    ['simulator', '/simulator'],
-    ['events', '/events'],
-    ['settings', '/settings'],
-  ]
+  const wanted = process.argv.slice(2)
   const browser = await TestBrowser.start()
   const { page } = await browser.page({ width: 1280, height: 800 })
-  for (const [name, path] of screens) {
-    await page.goto(`${url.replace('127.0.0.1', MAPPED_HOST)}${path}`)
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForTimeout(SETTLE_MS)
-    await page.screenshot({ path: join(IMAGES, `${name}.png`) })
-    console.log(`docs/images/${name}.png`)
+  for (const screen of SCREENS) {
+    if (wanted.length > 0 && !wanted.includes(screen.name)) continue
+    await take(page, url, screen)
+    console.log(`docs/images/${screen.name}.png`)
   }
   await browser.end()
+}
+
+async function take(page: Page, url: string, { name, pathOf, prepare, part }: Screen): Promise<void> {
+  await page.goto(`${url.replace('127.0.0.1', MAPPED_HOST)}${await pathOf(askOf(url))}`)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await prepare?.(page)
+  await page.waitForTimeout(SETTLE_MS)
+  await (part?.(page) ?? page).screenshot({ path: join(IMAGES, `${name}.png`) })
+}
+
+function askOf(url: string): Ask {
+  return async <T>(method: string, path: string, body?: object) => {
+    const headers = body === undefined ? {} : { 'content-type': 'application/json' }
+    const answer = await fetch(`${url}/api/v1${path}`, { method, headers, body: body === undefined ? null : JSON.stringify(body) })
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
 }

@@ -1,0 +1,59 @@
+/** The screens that docs/page.md shows, and how one comes there. */
+import type { Locator, Page } from 'playwright-core'
+import type { NodePage } from '../../controller/api/schema/node.ts'
+import type { SimulationBody } from '../../controller/api/schema/simulation.ts'
+import type { TaskPage } from '../../controller/api/schema/task.ts'
+
+export type Ask = <T>(method: 'GET' | 'POST' | 'PATCH', path: string, body?: object) => Promise<T>
+
+export interface Screen {
+  readonly name: string
+  /** Its address, once what it shows is there. */
+  readonly pathOf: (ask: Ask) => string | Promise<string>
+  readonly prepare?: (page: Page) => Promise<void>
+  /** What of the page is shown; left out: what is in the window. */
+  readonly part?: (page: Page) => Locator
+}
+
+const SWEPT = { scenario: 'thrash-guard', overcommit_percents: [0, 50, 100], seeds: [1, 2], objectives: ['queue_wait.p95<=30m'] }
+
+export const SCREENS: readonly Screen[] = [
+  { name: 'dashboard', pathOf: () => '/' },
+  { name: 'tasks', pathOf: () => '/tasks' },
+  { name: 'task', pathOf: async (ask) => `/tasks/${(await ask<TaskPage>('GET', '/tasks?state=running&limit=1')).items[0]?.id ?? ''}` },
+  { name: 'nodes', pathOf: () => '/nodes' },
+  { name: 'node', pathOf: async (ask) => `/nodes/${(await ask<NodePage>('GET', '/nodes')).items[0]?.node_id ?? ''}` },
+  { name: 'groups', pathOf: () => '/groups' },
+  { name: 'planner', pathOf: () => '/planner' },
+  { name: 'comparison', pathOf: comparison, part: (page) => page.getByRole('region', { name: 'Who was where' }) },
+  { name: 'simulator', pathOf: () => '/simulator' },
+  {
+    name: 'editor',
+    pathOf: () => '/planner?source=text',
+    prepare: beginWithSmall,
+  },
+  { name: 'debrief', pathOf: debrief },
+  { name: 'events', pathOf: () => '/events' },
+  { name: 'settings', pathOf: () => '/settings' },
+]
+
+/** Two runs of a sweep, one below the other. */
+async function comparison(ask: Ask): Promise<string> {
+  const { id } = await ask<SimulationBody>('POST', '/simulations/sweep', SWEPT)
+  while ((await ask<SimulationBody>('GET', `/simulations/${id}`)).state !== 'done') await new Promise((resolve) => setTimeout(resolve, 200))
+  return `/planner/${id}?compare=0-1,100-1`
+}
+
+async function beginWithSmall(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Begin with a small one' }).click()
+  await page.getByText('It is right.').waitFor()
+}
+
+/** An exercise in which half of what was wrong was put right. */
+async function debrief(ask: Ask): Promise<string> {
+  const { id } = await ask<SimulationBody>('POST', '/exercises/undo-a-noswap-mistake/start', {})
+  const { items } = await ask<TaskPage>('GET', `/simulations/${id}/api/v1/tasks?q=notebook-1`)
+  await ask('PATCH', `/simulations/${id}/api/v1/tasks/${items[0]?.id ?? ''}`, { noswap: 0 })
+  await ask('POST', `/simulations/${id}/finish`, {})
+  return `/simulator/${id}/exercise`
+}
