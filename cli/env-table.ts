@@ -148,6 +148,14 @@ export const ENVIRONMENT = {
     meaning: 'Message broker over which GPU servers are reached; unset: none',
     read: brokerUrls,
   },
+  simulatedFleet: {
+    name: 'CONTROLLER_SIMULATED_FLEET',
+    range: 'a readable scenario file, without CONTROLLER_NATS_URL',
+    byDefault: null,
+    meaning:
+      'Scenario whose servers, workload and faults are played in real time as long as there is no broker; unset: a small demonstration',
+    read: aPath,
+  },
   natsUser: {
     name: 'CONTROLLER_NATS_USER',
     range: 'a text of 1 to 200 characters without blanks',

@@ -13,6 +13,8 @@ import { SCHEMA_VERSION } from '../controller/adapters/sqlite/migrations.ts'
 import { createSqliteStore, type SqliteStore, type SqliteStoreOptions } from '../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../controller/controller.ts'
 import type { Store } from '../controller/ports/store.ts'
+import type { FaultNote } from '../simulator/faults/fault-agenda.ts'
+import { refuseBeyondFleet } from '../simulator/faults/fleet-faults.ts'
 import { createLiveFleet } from '../simulator/live.ts'
 import { loadScenario } from '../simulator/scenario/load.ts'
 import { adminToken } from './admin-token.ts'
@@ -35,8 +37,9 @@ import { readSettings, type Settings } from './settings.ts'
 import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
+const DEMONSTRATION = fileURLToPath(new URL('scenarios/live-demo.scenario.yaml', packageRoot()))
 const MIB_BYTES = 1_048_576
-/** A fresh store shows a cluster that has been running for so long. */
+/** With a fresh store the demonstration has been running for so long. */
 const WARM_UP_MS = 2 * 3_600_000
 /** After a signal, what is under way may take so long. */
 const STOP_WITHIN_MS = 8_000
@@ -71,7 +74,8 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     initialConfig: { default_vram_overcommit_percent: settings.defaultOvercommitPercent },
     onFault: (fault) => endWithStore(fault, store, log),
   }
-  const starting = nats === null ? startSimulatedFleet(store, log, options) : startLiveFleet(nats, store, log, options)
+  const starting =
+    nats === null ? startSimulatedFleet(settings.simulatedFleet, store, log, options) : startLiveFleet(nats, store, log, options)
   const fleet = await starting.catch(async (error: unknown) => {
     // Its threads would keep the process.
     await store.close()
@@ -145,21 +149,23 @@ function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions[
   })
 }
 
-async function startSimulatedFleet(store: Store, log: Logger, options: ControllerOptions): Promise<ServedFleet> {
-  const { scenario } = loadScenario(fileURLToPath(new URL('scenarios/live-demo.scenario.yaml', packageRoot())))
-  const isFresh = (await store.load()).marks.epoch === 0
-  const startAt = isFresh ? Date.now() - WARM_UP_MS : Date.now()
+async function startSimulatedFleet(file: string | null, store: Store, log: Logger, options: ControllerOptions): Promise<ServedFleet> {
+  const { scenario } = loadScenario(file ?? DEMONSTRATION, [], ({ faults }, refuse) => refuseBeyondFleet(faults, refuse, true))
+  // What is shown has been running for a while when somebody looks at it first.
+  const isWarm = file === null && (await store.load()).marks.epoch === 0
+  const startAt = isWarm ? Date.now() - WARM_UP_MS : Date.now()
   const onRefused = (nodeId: string | null, reason: string): void => {
     log.warn({ node_id: nodeId, reason }, 'message refused')
     options.onRefused?.(nodeId, reason)
   }
   const controller = { ...options, onRefused }
-  const fleet = createLiveFleet({ scenario, store, real: REAL_TIME, startAt, seed: randomUUID(), controller })
+  const onFault: FaultNote = (phase, fault) => log.info({ fault }, `fault ${phase}`)
+  const fleet = createLiveFleet({ scenario, store, real: REAL_TIME, startAt, seed: randomUUID(), controller, onFault })
   await fleet.start()
   return {
     controller: fleet.controller,
     kind: 'simulated',
-    describe: 'a simulated fleet',
+    describe: file === null ? 'a simulated fleet' : `the simulated fleet of ${file}`,
     dropped: new Map(),
     readiness: () => [],
     stop: () => fleet.stop(),

@@ -26,6 +26,8 @@ export interface Settings {
   readonly isStoreExpected: boolean
   /** Empty: no broker. */
   readonly natsUrls: readonly string[]
+  /** Scenario file of the simulated fleet; null: the demonstration. */
+  readonly simulatedFleet: string | null
   readonly defaultOvercommitPercent: Percent
   readonly logLevel: LogLevel
 }
@@ -80,9 +82,19 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       : null,
     isStoreExpected: valueOf(env, ENVIRONMENT.expectStore),
     natsUrls: listOf(env, ENVIRONMENT.natsUrls),
+    simulatedFleet: simulatedFleet(env),
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
     logLevel: valueOf(env, ENVIRONMENT.logLevel),
   }
+}
+
+/** Whoever has a broker has servers of his own. */
+function simulatedFleet(env: Readonly<Record<string, string | undefined>>): string | null {
+  const { simulatedFleet: fleet, natsUrls } = ENVIRONMENT
+  const file = env[fleet.name]
+  if (!file) return null
+  if (env[natsUrls.name]) throw new SettingsError(fleet.name, file, fleet.range)
+  return valueOf(env, fleet)
 }
 
 /** All that belong together, or none. */

@@ -7,21 +7,18 @@ import type { Controller, ControllerOptions } from '../controller/controller.ts'
 import { uuidFrom } from '../controller/domain/uuid.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Store } from '../controller/ports/store.ts'
-import { ServerCore } from '../gpu-server/core/server-core.ts'
-import { createMemoryStorage } from '../gpu-server/core/storage.ts'
-import { idOfNode } from './scenario/node-id.ts'
 import type { Instant } from '../protocol/units.ts'
-import { SimulatedDevice } from './fleet/simulated-device.ts'
+import type { FaultNote } from './faults/fault-agenda.ts'
 import { tellReserve } from './fleet/tell-reserve.ts'
 import { OpenWorkload } from './fleet/workload.ts'
 import { laterBus } from './later-bus.ts'
+import { liveCast } from './live-cast.ts'
 import { PacedClock } from './paced-clock.ts'
 import type { RealTime } from './paced-clock.ts'
 import type { ArrivalSource } from './scenario/arrivals.ts'
 import { workloadOf } from './scenario/generate.ts'
 import type { Scenario, SimTask } from './scenario/scenario.ts'
 import { createSeededRandom } from './seeded-random.ts'
-import { SimBus } from './sim-bus.ts'
 
 export interface LiveFleetOptions {
   readonly scenario: Scenario
@@ -32,6 +29,8 @@ export interface LiveFleetOptions {
   /** Differs at every start, so that ids never repeat. */
   readonly seed: string
   readonly controller: ControllerOptions
+  /** Hears of every fault that begins and ends. */
+  readonly onFault?: FaultNote
 }
 
 export interface LiveFleet {
@@ -51,47 +50,28 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
     o.real,
     (behindMs) => behindMs < HOLD_WHEN_BEHIND_MS || !controller.engine.isCommitting,
   )
-  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const workload = new OpenWorkload()
+  const bootCounter = Math.floor(o.startAt / 1000)
+  const cast = liveCast({ scenario: o.scenario, clock, random, workload, bootCounter, onFault: o.onFault ?? (() => {}) })
   // Inputs of a recording come one after the other.
-  const ownBus = o.controller.watch === undefined ? bus : laterBus(bus, clock)
+  const ownBus = o.controller.watch === undefined ? cast.bus : laterBus(cast.bus, clock)
   const controller = createController(
     { clock, random, bus: ownBus, store: o.store },
     {
       ...o.controller,
-      areHeartbeatsElided: true,
+      areHeartbeatsElided: cast.areHeartbeatsElided,
       onEvents: (events) => {
         for (const event of events) if (event.kind === 'task_finished' && event.taskId !== null) workload.forget(event.taskId)
-        tellReserve(
-          events,
-          () => controller.views.nodes(),
-          (id) => servers.get(id),
-        )
+        if (cast.areHeartbeatsElided) {
+          tellReserve(
+            events,
+            () => controller.views.nodes(),
+            (id) => cast.servers.get(id),
+          )
+        }
         o.controller.onEvents?.(events)
       },
     },
-  )
-  const servers = new Map(
-    o.scenario.nodes.map((node) => {
-      const nodeId = idOfNode(node)
-      const server = new ServerCore({
-        nodeId,
-        name: node.name,
-        address: `${node.name}.sim`,
-        hostSwapMib: node.hostSwapMib,
-        signalsWanted: true,
-        deviceKind: 'simulated',
-        allowExec: true,
-        clock,
-        random: random.stream(`server/${node.name}`),
-        bus,
-        device: new SimulatedDevice(clock, node, workload),
-        // Each start of this process is a later boot of its servers.
-        storage: createMemoryStorage(Math.floor(o.startAt / 1000)),
-        areHeartbeatsElided: true,
-      })
-      return [nodeId, server] as const
-    }),
   )
   return {
     controller,
@@ -99,7 +79,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       await controller.start()
       // What passes before the first reading would be missing.
       await controller.series.ready
-      for (const server of servers.values()) server.start()
+      cast.start()
       feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
         const id = uuidFrom(random.stream('live-task-ids'))
         workload.add(id, task.work, task.allocSteps)
@@ -109,7 +89,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       clock.begin()
     },
     async stop() {
-      for (const server of servers.values()) server.stop()
+      cast.stop()
       clock.stop()
       await controller.stop()
     },

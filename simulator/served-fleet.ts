@@ -2,30 +2,37 @@
  * A scenario's servers over any bus, in real time: what `headroom sim serve` connects to a controller that runs elsewhere. The protocol runs on the
  * real clock; what the devices do may run faster.
  */
-import { ServerCore } from '../gpu-server/core/server-core.ts'
-import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import type { Bus } from '../controller/ports/bus.ts'
-import { idOfNode } from './scenario/node-id.ts'
-import { SimulatedDevice } from './fleet/simulated-device.ts'
+import type { ServerCore } from '../gpu-server/core/server-core.ts'
+import type { FaultNote } from './faults/fault-agenda.ts'
+import { FaultTally } from './faults/fault-tally.ts'
+import { planFleetFaults } from './faults/fleet-agenda.ts'
+import { FleetStage } from './faults/fleet-stage.ts'
+import { LinkFaults } from './faults/link-faults.ts'
+import type { FaultPlan } from './faults/swarm.ts'
+import { WeatheredBus } from './faults/weathered-bus.ts'
 import type { Workload } from './fleet/workload.ts'
 import { PacedClock } from './paced-clock.ts'
 import type { RealTime } from './paced-clock.ts'
-import type { ScenarioNode } from './scenario/scenario.ts'
 import { createSeededRandom } from './seeded-random.ts'
 
 export interface ServedFleetOptions {
-  readonly nodes: readonly ScenarioNode[]
-  /** The bus that a server speaks over. */
-  readonly busFor: (nodeId: string) => Bus
+  /** Its servers, and what breaks of them, at its time since the start of the fleet: real time, as leases have it. */
+  readonly plan: FaultPlan
+  /** The bus that a server speaks over, by the node's name. */
+  readonly busFor: (node: string) => Bus
   readonly real: RealTime
   /** Device milliseconds per real millisecond: 10 makes tasks and copies ten times as quick. */
   readonly speed: number
   /** Differs at every start, so that boots never repeat. */
   readonly seed: string
   readonly workload: Workload
+  /** Hears of every fault that begins and ends. */
+  readonly onFault: FaultNote
 }
 
 export interface ServedFleet {
+  /** By node id; of those whose process runs. */
   readonly servers: ReadonlyMap<string, ServerCore>
   start(): void
   /** The bus has found its way again. */
@@ -39,39 +46,22 @@ export function createServedFleet(o: ServedFleetOptions): ServedFleet {
   const clock = new PacedClock(o.real.now(), o.real)
   const fast = atSpeed(o.real, o.speed)
   const deviceClock = o.speed === 1 ? clock : new PacedClock(fast.now(), fast)
-  const servers = new Map(
-    o.nodes.map((node) => {
-      const nodeId = idOfNode(node)
-      const server = new ServerCore({
-        nodeId,
-        name: node.name,
-        address: `${node.name}.sim`,
-        hostSwapMib: node.hostSwapMib,
-        signalsWanted: true,
-        deviceKind: 'simulated',
-        allowExec: true,
-        clock,
-        random: random.stream(`server/${node.name}`),
-        bus: o.busFor(nodeId),
-        device: new SimulatedDevice(deviceClock, node, o.workload, clock),
-        storage: createMemoryStorage(),
-        areHeartbeatsElided: false,
-      })
-      return [nodeId, server] as const
-    }),
-  )
+  const tally = new FaultTally()
+  const links = new LinkFaults(random.stream('faults/links'), tally)
+  const bus = new WeatheredBus({ clock, busFor: o.busFor, weather: links })
+  const { nodes } = o.plan
+  const stage = new FleetStage({ nodes, clock, deviceClock, bus, links, random, workload: o.workload, tally, homeOf: () => null })
   return {
-    servers,
+    servers: stage.servers,
     start() {
-      for (const server of servers.values()) server.start()
+      stage.start()
+      planFleetFaults({ plan: o.plan, clock, stage, tally, note: o.onFault })
       clock.begin()
       if (deviceClock !== clock) deviceClock.begin()
     },
-    reconnected() {
-      for (const server of servers.values()) server.reconnected()
-    },
+    reconnected: () => stage.reconnected(),
     stop() {
-      for (const server of servers.values()) server.stop()
+      stage.stop()
       clock.stop()
       deviceClock.stop()
     },

@@ -17,11 +17,10 @@ import type { SimulatedDevice } from '../fleet/simulated-device.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Workload } from '../fleet/workload.ts'
 import type { Fault, FaultItem } from '../scenario/fault.ts'
-import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
-import { createSeededRandom, seededStream } from '../seeded-random.ts'
+import { createSeededRandom } from '../seeded-random.ts'
 import type { BusMode } from '../sim-bus.ts'
-import type { WorldStart } from '../start-world.ts'
+import type { NodeHome, WorldStart } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import type { SwapTotals } from './controller-host.ts'
 import { ControllerHost } from './controller-host.ts'
@@ -32,13 +31,15 @@ import { FaultAgenda } from './fault-agenda.ts'
 import { FaultTally } from './fault-tally.ts'
 import type { FaultCounts } from './fault-tally.ts'
 import { FaultyBus } from './faulty-bus.ts'
+import { isFleetFault } from './fleet-faults.ts'
+import { FleetStage } from './fleet-stage.ts'
 import { LinkFaults } from './link-faults.ts'
 import type { StoreDisk } from './mortal-store.ts'
 import { soundDisk } from './mortal-store.ts'
-import { NodeHost } from './node-host.ts'
+import type { NodeHost } from './node-host.ts'
 import { PatientClient } from './patient-client.ts'
-import { RunBook } from './run-book.ts'
-import { drawSwarm } from './swarm.ts'
+import type { RunBook } from './run-book.ts'
+import { faultsDrawn, runLeaseMsOf } from './swarm.ts'
 
 export interface FaultStageOptions {
   readonly faults: readonly FaultItem[]
@@ -66,21 +67,15 @@ const MICROTASKS = 24
 
 export class FaultStage implements FaultStageHand {
   readonly bus: FaultyBus
-  readonly runs = new RunBook()
   /** Tasks whose submission was acknowledged and whose end is not durable. */
   readonly acknowledged = new Set<string>()
   /** Tasks whose end is durable: a client that asks once more, because nobody answered him, may hear of one that is over. */
   readonly #finals = new Set<string>()
-  /** By node id; of those whose server process runs. */
-  readonly servers = new Map<string, ServerCore>()
   readonly #o: FaultStageOptions
   readonly #tally = new FaultTally()
-  readonly #links: LinkFaults
   readonly #disk: StoreDisk = soundDisk()
   readonly #host: ControllerHost
-  /** By name, and by id. */
-  readonly #nodes = new Map<string, NodeHost>()
-  readonly #byId = new Map<string, NodeHost>()
+  readonly #fleet: FleetStage
   readonly #client: PatientClient
   readonly #agenda: FaultAgenda
   readonly #begun: (() => void)[] = []
@@ -92,8 +87,8 @@ export class FaultStage implements FaultStageHand {
     const { clock, seed, random, nodes, workload } = options
     this.#o = options
     const tally = this.#tally
-    this.#links = new LinkFaults(random.stream('faults/links'), tally)
-    this.bus = new FaultyBus({ clock, mode: options.busMode, weather: this.#links })
+    const links = new LinkFaults(random.stream('faults/links'), tally)
+    this.bus = new FaultyBus({ clock, mode: options.busMode, weather: links })
     this.#disturbances = new Disturbances(clock, SETTLE_HEARTBEATS * heartbeatMsOf(options.config), runLeaseMsOf(options.config))
     const initial = options.start === null ? {} : { initial: options.start.stored }
     const store = options.store ?? createMemoryStore({ retainFinished: false, retainEvents: 0, ...initial })
@@ -126,17 +121,9 @@ export class FaultStage implements FaultStageHand {
         for (const listener of this.#begun) listener()
       },
     })
-    for (const node of nodes) {
-      const runs = this.runs.watcherOf(node.name)
-      const onServer = (id: string, server: ServerCore | null): void => {
-        if (server === null) this.servers.delete(id)
-        else this.servers.set(id, server)
-      }
-      const home = options.start?.homeOf(idOfNode(node)) ?? null
-      const host = new NodeHost({ node, clock, bus: this.bus, random, workload, runs, onServer, tally, home })
-      this.#nodes.set(node.name, host)
-      this.#byId.set(host.id, host)
-    }
+    const { start } = options
+    const homeOf = (nodeId: string): NodeHome | null => start?.homeOf(nodeId) ?? null
+    this.#fleet = new FleetStage({ nodes, clock, bus: this.bus, links, random, workload, tally, homeOf })
     this.#client = new PatientClient({
       clock,
       commands: () => (this.isControllerUp ? this.controller.commands : null),
@@ -145,16 +132,24 @@ export class FaultStage implements FaultStageHand {
     this.#agenda = new FaultAgenda({
       clock,
       startedAt: clock.now(),
-      faults: concreteFaults(options),
+      faults: faultsDrawn(options),
       stage: this,
       tally,
       note: options.onNote,
     })
   }
 
+  /** By node id; of those whose server process runs. */
+  get servers(): ReadonlyMap<string, ServerCore> {
+    return this.#fleet.servers
+  }
+
+  get runs(): RunBook {
+    return this.#fleet.runs
+  }
+
   deviceOf(nodeId: string): SimulatedDevice | undefined {
-    for (const host of this.#nodes.values()) if (host.id === nodeId) return host.device
-    return undefined
+    return this.#fleet.deviceOf(nodeId)
   }
 
   #ended(taskId: string): void {
@@ -192,9 +187,7 @@ export class FaultStage implements FaultStageHand {
   }
 
   node(name: string): NodeHost {
-    const host = this.#nodes.get(name)
-    if (host === undefined) throw new Error(`no node ${name}`)
-    return host
+    return this.#fleet.node(name)
   }
 
   /** What the controller knows of the node may be older than what its server knows. */
@@ -204,14 +197,14 @@ export class FaultStage implements FaultStageHand {
 
   /** By how much the clock of the node with that id is ahead of true time. */
   aheadMs(nodeId: string): DurationMs {
-    return this.#byId.get(nodeId)?.aheadMs ?? 0
+    return this.#fleet.aheadMs(nodeId)
   }
 
   /** Begins before time goes on: controller, then servers. Faults are planned by `plan`. */
   async start(): Promise<void> {
     this.#host.start()
     await this.settle()
-    for (const host of this.#nodes.values()) host.start()
+    this.#fleet.start()
   }
 
   plan(): void {
@@ -243,7 +236,7 @@ export class FaultStage implements FaultStageHand {
   }
 
   faultCounts(): FaultCounts {
-    for (const host of this.#nodes.values()) host.settleTally()
+    this.#fleet.settleTally()
     return this.#tally.counts()
   }
 
@@ -270,23 +263,8 @@ export class FaultStage implements FaultStageHand {
     this.#disturbances.begin(fault)
     // What is over at once, and what is never healed, leaves its traces for a while.
     if (fault.forMs === null || fault.forMs === 0) this.#disturbances.end(fault)
+    if (isFleetFault(fault)) return this.#fleet.begin(fault)
     switch (fault.kind) {
-      case 'bounce':
-        return this.#tallyIf(this.node(fault.node).bounce(), fault)
-      case 'crash':
-      case 'node_disk_lost':
-      case 'gpu_lost':
-      case 'slow_swap':
-      case 'host_memory_short':
-      case 'clock_drift':
-        return this.node(fault.node).begin(fault)
-      case 'partition':
-      case 'hold':
-      case 'delay':
-      case 'reorder':
-      case 'drop':
-      case 'duplicate':
-        return this.#links.begin(fault)
       case 'restart_broker':
         this.bus.stopBroker()
         return this.#tally.fires(fault.kind)
@@ -305,35 +283,19 @@ export class FaultStage implements FaultStageHand {
         this.#disk.failingFsyncs += 1
         return
       case 'disk_full':
-        if (fault.on === 'controller') this.#disk.fullCount += 1
-        else this.node(fault.on.node).begin(fault)
+        this.#disk.fullCount += 1
         return
     }
   }
 
   end(fault: Fault): void {
     this.#disturbances.end(fault)
+    if (isFleetFault(fault)) return this.#fleet.end(fault)
     switch (fault.kind) {
-      case 'bounce':
       case 'fsync_error':
         return
-      case 'crash':
-      case 'node_disk_lost':
-      case 'gpu_lost':
-      case 'slow_swap':
-      case 'host_memory_short':
-      case 'clock_drift':
-        return this.node(fault.node).end(fault)
-      case 'partition':
-      case 'hold':
-      case 'delay':
-      case 'reorder':
-      case 'drop':
-      case 'duplicate':
-        return this.bus.deliverHeld(this.#links.end(fault))
       case 'restart_broker':
-        if (!this.bus.startBroker()) return
-        for (const host of this.#nodes.values()) host.reconnected()
+        if (this.bus.startBroker()) this.#fleet.reconnected()
         return
       case 'restart_controller':
       case 'crash_controller':
@@ -344,8 +306,7 @@ export class FaultStage implements FaultStageHand {
         this.#slow.delete(fault)
         return this.#refreshDisk()
       case 'disk_full':
-        if (fault.on === 'controller') this.#disk.fullCount -= 1
-        else this.node(fault.on.node).end(fault)
+        this.#disk.fullCount -= 1
         return
     }
   }
@@ -385,16 +346,4 @@ const SETTLE_HEARTBEATS = 6
 
 function heartbeatMsOf(config: Readonly<Partial<ConfigFields>>): DurationMs {
   return Math.max(5, config.heartbeat_seconds ?? DEFAULT_CONFIG.heartbeat_seconds) * 1000
-}
-
-function runLeaseMsOf(config: Readonly<Partial<ConfigFields>>): DurationMs {
-  return (config.run_lease_seconds ?? DEFAULT_CONFIG.run_lease_seconds) * 1000
-}
-
-/** Those of the file and those of its swarms. */
-function concreteFaults({ faults, nodes, config, seed }: FaultStageOptions): readonly Fault[] {
-  const runLeaseMs = runLeaseMsOf(config)
-  return faults.flatMap((item, index) =>
-    item.kind === 'swarm' ? drawSwarm(item, { nodes, runLeaseMs }, seededStream(seed, `faults/swarm ${index}`)) : [item],
-  )
 }

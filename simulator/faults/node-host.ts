@@ -23,7 +23,9 @@ export const RESTART_AFTER_MS: DurationMs = 1000
 export interface NodeHostOptions {
   readonly node: ScenarioNode
   readonly clock: SimClock
-  readonly bus: FaultyBus
+  /** Of its devices; left out: the same. */
+  readonly deviceClock?: SimClock
+  readonly bus: Pick<FaultyBus, 'endpoint'>
   readonly random: Random
   readonly workload: Workload
   readonly runs: RunWatcher
@@ -41,10 +43,9 @@ interface ServerProcess {
 }
 
 /** Faults that last on a machine. */
-export type MachineFault = Extract<
-  Fault,
-  { readonly kind: 'gpu_lost' | 'slow_swap' | 'host_memory_short' | 'clock_drift' | 'disk_full' | 'crash' | 'node_disk_lost' }
->
+export type MachineFault =
+  | Extract<Fault, { readonly kind: 'gpu_lost' | 'slow_swap' | 'host_memory_short' | 'clock_drift' | 'crash' | 'node_disk_lost' }>
+  | (Extract<Fault, { readonly kind: 'disk_full' }> & { readonly on: { readonly node: string } })
 
 export class NodeHost {
   readonly id: string
@@ -133,12 +134,12 @@ export class NodeHost {
     }
   }
 
-  /** The server process dies and is back at once. Says whether there was one. */
-  bounce(): boolean {
-    if (this.#process === null) return false
+  /** The server process, if there is one, dies and is back at once. */
+  bounce(): void {
+    if (this.#process === null) return
+    this.#o.tally.fires('bounce')
     this.#kill()
     this.start()
-    return true
   }
 
   begin(fault: MachineFault): void {
@@ -222,8 +223,8 @@ export class NodeHost {
   }
 
   #newDevice(): SimulatedDevice {
-    const { clock, node, workload, runs } = this.#o
-    const device = new SimulatedDevice(clock, node, workload, this.#clock, runs)
+    const { clock, deviceClock = clock, node, workload, runs } = this.#o
+    const device = new SimulatedDevice(deviceClock, node, workload, this.#clock, runs)
     for (const gpu of this.#lostGpus()) device.loseGpu(gpu)
     return device
   }

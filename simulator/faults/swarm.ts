@@ -1,10 +1,12 @@
 /** Random faults out of a seed: how many, which, where and for how long. Everything is healed by `healAtMs`. */
+import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import { log } from '../exact-math.ts'
 import type { Fault, FaultKind, Link, Swarm } from '../scenario/fault.ts'
 import { PERSIST_POINTS } from '../scenario/fault.ts'
-import type { ScenarioNode } from '../scenario/scenario.ts'
+import type { Scenario, ScenarioNode } from '../scenario/scenario.ts'
+import { seededStream } from '../seeded-random.ts'
 
 export interface SwarmPlace {
   readonly nodes: readonly ScenarioNode[]
@@ -15,6 +17,21 @@ export interface SwarmPlace {
 const DIRECTIONS: readonly Link['direction'][] = ['both', 'both', 'to_controller', 'from_controller']
 const SHORTEST_MS: DurationMs = 100
 const MAX_FAULTS = 100_000
+
+/** What a scenario says breaks, and for how long a server's word holds. */
+export type FaultPlan = Pick<Scenario, 'faults' | 'nodes' | 'config' | 'seed'>
+
+/** Those of the file and those of its swarms. */
+export function faultsDrawn({ faults, nodes, config, seed }: FaultPlan): readonly Fault[] {
+  const runLeaseMs = runLeaseMsOf(config)
+  return faults.flatMap((item, index) =>
+    item.kind === 'swarm' ? drawSwarm(item, { nodes, runLeaseMs }, seededStream(seed, `faults/swarm ${index}`)) : [item],
+  )
+}
+
+export function runLeaseMsOf({ run_lease_seconds: seconds = DEFAULT_CONFIG.run_lease_seconds }: Scenario['config']): DurationMs {
+  return seconds * 1000
+}
 
 /** In the order of their instants. */
 export function drawSwarm(swarm: Swarm, place: SwarmPlace, random: RandomStream): Fault[] {

@@ -23,6 +23,9 @@ export interface ScenarioText {
   readonly traces?: Readonly<Record<string, string>>
 }
 
+/** Refuses, at its place, what is right by itself and not for a purpose. */
+export type Demand = (scenario: Scenario, refuse: Refuse) => void
+
 export interface LoadedScenario {
   readonly scenario: Scenario
   /** Of the bytes of the file, in hex. */
@@ -34,8 +37,9 @@ export interface LoadedScenario {
 /**
  * Throws ScenarioError, also when the file cannot be read or a trace it names is not there.
  * @param overrides take the place of what the file says; `sha256` and `text` stay those of the file
+ * @param demand what else must be right for whoever asks
  */
-export function loadScenario(source: ScenarioSource, overrides: readonly Override[] = []): LoadedScenario {
+export function loadScenario(source: ScenarioSource, overrides: readonly Override[] = [], demand?: Demand): LoadedScenario {
   const { text, baseDir, file: name, traces = null } = typeof source === 'string' ? readText(source) : { file: '(text)', ...source }
   const file = overrides.length === 0 ? name : `${name} with ${overrides.map(({ field, value }) => `${field}=${value}`).join(' ')}`
   const { root: asWritten, problems } = parseDocument(text)
@@ -47,6 +51,7 @@ export function loadScenario(source: ScenarioSource, overrides: readonly Overrid
   const built = buildScenario(document, baseDir, refuse)
   const scenario = traces === null ? built : withTraces(built, traces, baseDir, refuse)
   if (traces === null) refuseMissingTraces(scenario, refuse)
+  demand?.(scenario, refuse)
   problems.throwIfAny(file)
   return { scenario, sha256: createHash('sha256').update(text, 'utf8').digest('hex'), text, file: name }
 }

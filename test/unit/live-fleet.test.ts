@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import { createLiveFleet } from '../../simulator/live.ts'
-import type { RealTime } from '../../simulator/paced-clock.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
+import { manualTime } from '../support/manual-time.ts'
 
 const SCENARIO = `
 scenario: live
@@ -26,35 +26,6 @@ const WHOLE = {
   maxRuntimeSeconds: null,
   onNodeLoss: 'wait',
 } as const
-
-/** Real time that a test moves; what is asked for "soon" or "after" runs when it does. */
-function manualTime(start: number): RealTime & { advance(ms: number): Promise<void> } {
-  let now = start
-  let planned: { at: number; fn: () => void }[] = []
-  return {
-    now: () => now,
-    after(ms, fn) {
-      const entry = { at: now + ms, fn }
-      planned.push(entry)
-      return () => {
-        planned = planned.filter((each) => each !== entry)
-      }
-    },
-    soon: (fn) => {
-      planned.push({ at: now, fn })
-    },
-    async advance(ms) {
-      const until = now + ms
-      for (let due = planned.find((each) => each.at <= until); due !== undefined; due = planned.find((each) => each.at <= until)) {
-        planned = planned.filter((each) => each !== due)
-        now = Math.max(now, due.at)
-        due.fn()
-        await Promise.resolve()
-      }
-      now = until
-    },
-  }
-}
 
 async function startedFleet() {
   const real = manualTime(1_000_000)

@@ -20,6 +20,7 @@ const DEFAULTS = {
   oidc: null,
   recording: { fileMib: 16, files: 16 },
   natsUrls: [],
+  simulatedFleet: null,
   defaultOvercommitPercent: 0,
   logLevel: 'info',
 }
@@ -28,6 +29,15 @@ describe('settings', () => {
   test('have the defaults when nothing is set, and when a variable is empty', () => {
     expect(readSettings({})).toEqual(DEFAULTS)
     expect(readSettings(Object.fromEntries(Object.values(ENVIRONMENT).map(({ name }) => [name, ''])))).toEqual(DEFAULTS)
+  })
+
+  test('name a scenario for the simulated fleet where there is no broker', () => {
+    const fleet = { CONTROLLER_SIMULATED_FLEET: 'fleet.scenario.yaml' }
+    expect(readSettings(fleet).simulatedFleet).toBe('fleet.scenario.yaml')
+    const both = errorOf(() => readSettings({ ...fleet, CONTROLLER_NATS_URL: 'nats://a:4222' }))
+    expect(both.message).toBe(
+      'CONTROLLER_SIMULATED_FLEET is "fleet.scenario.yaml"; it must be a readable scenario file, without CONTROLLER_NATS_URL',
+    )
   })
 
   test('are read from the environment', () => {
@@ -68,6 +78,7 @@ describe('settings', () => {
       oidc: null,
       recording: { fileMib: 2, files: 3 },
       natsUrls: ['nats://a:4222', 'tls://b.example:4222'],
+      simulatedFleet: null,
       defaultOvercommitPercent: 1000,
       logLevel: 'silent',
     })

@@ -1,0 +1,92 @@
+/** The servers of a fleet in real time, and the bus between them and the controller: with what breaks, if the scenario says so. */
+import type { Bus } from '../controller/ports/bus.ts'
+import type { Random } from '../controller/ports/random.ts'
+import { ServerCore } from '../gpu-server/core/server-core.ts'
+import { createMemoryStorage, EMPTY_NODE_STATE } from '../gpu-server/core/storage.ts'
+import type { FaultNote } from './faults/fault-agenda.ts'
+import { FaultTally } from './faults/fault-tally.ts'
+import { FaultyBus } from './faults/faulty-bus.ts'
+import { planFleetFaults } from './faults/fleet-agenda.ts'
+import { FleetStage } from './faults/fleet-stage.ts'
+import { LinkFaults } from './faults/link-faults.ts'
+import { SimulatedDevice } from './fleet/simulated-device.ts'
+import type { Workload } from './fleet/workload.ts'
+import { idOfNode } from './scenario/node-id.ts'
+import type { Scenario } from './scenario/scenario.ts'
+import { SimBus } from './sim-bus.ts'
+import type { SimClock } from './virtual-clock.ts'
+
+export interface LiveCastOptions {
+  readonly scenario: Scenario
+  readonly clock: SimClock
+  readonly random: Random
+  readonly workload: Workload
+  /** Of the boots before this process: each start of it is a later boot of its servers. */
+  readonly bootCounter: number
+  readonly onFault: FaultNote
+}
+
+export interface LiveCast {
+  /** The controller's end. */
+  readonly bus: Bus
+  /** Heartbeats that change nothing are not sent. */
+  readonly areHeartbeatsElided: boolean
+  /** By node id; of those whose process runs. */
+  readonly servers: ReadonlyMap<string, ServerCore>
+  start(): void
+  stop(): void
+}
+
+export function liveCast(options: LiveCastOptions): LiveCast {
+  return options.scenario.faults.length === 0 ? fixedCast(options) : mortalCast(options)
+}
+
+function fixedCast({ scenario, clock, random, workload, bootCounter }: LiveCastOptions): LiveCast {
+  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const servers = new Map(
+    scenario.nodes.map((node) => {
+      const nodeId = idOfNode(node)
+      const server = new ServerCore({
+        nodeId,
+        name: node.name,
+        address: `${node.name}.sim`,
+        hostSwapMib: node.hostSwapMib,
+        signalsWanted: true,
+        deviceKind: 'simulated',
+        allowExec: true,
+        clock,
+        random: random.stream(`server/${node.name}`),
+        bus,
+        device: new SimulatedDevice(clock, node, workload),
+        storage: createMemoryStorage(bootCounter),
+        areHeartbeatsElided: true,
+      })
+      return [nodeId, server] as const
+    }),
+  )
+  return {
+    ...{ bus, servers, areHeartbeatsElided: true },
+    start() {
+      for (const server of servers.values()) server.start()
+    },
+    stop() {
+      for (const server of servers.values()) server.stop()
+    },
+  }
+}
+
+function mortalCast({ scenario, clock, random, workload, bootCounter, onFault }: LiveCastOptions): LiveCast {
+  const tally = new FaultTally()
+  const links = new LinkFaults(random.stream('faults/links'), tally)
+  const bus = new FaultyBus({ clock, mode: 'reference', weather: links })
+  const home = { state: { ...EMPTY_NODE_STATE, bootCounter }, inhabitants: [] }
+  const stage = new FleetStage({ nodes: scenario.nodes, clock, bus, links, random, workload, tally, homeOf: () => home })
+  return {
+    ...{ bus: bus.endpoint(null), servers: stage.servers, areHeartbeatsElided: false },
+    start() {
+      stage.start()
+      planFleetFaults({ plan: scenario, clock, stage, tally, note: onFault, broker: bus })
+    },
+    stop: () => stage.stop(),
+  }
+}

@@ -1,0 +1,122 @@
+/** The weather between servers and a controller on a bus that is not ours. */
+import { describe, expect, it } from 'vitest'
+import type { RequestOutcome } from '../../controller/ports/bus.ts'
+import type { Envelope } from '../../protocol/messages.ts'
+import { FaultTally } from '../../simulator/faults/fault-tally.ts'
+import { LinkFaults, type LinkFault } from '../../simulator/faults/link-faults.ts'
+import { WeatheredBus } from '../../simulator/faults/weathered-bus.ts'
+import { seededStream } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+
+const TIMEOUT_MS = 2_000
+const link = (node: string, direction: 'both' | 'to_controller' | 'from_controller' = 'both') => ({ nodes: [node], direction })
+
+/** A controller that answers every word with the same, and asks n1 on command. */
+function world() {
+  const clock = new VirtualClock(0)
+  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const tally = new FaultTally()
+  const weather = new LinkFaults(seededStream(1, 'weather'), tally)
+  const weathered = new WeatheredBus({ clock, busFor: () => bus, weather })
+  const heard: string[] = []
+  bus.subscribe('word.*', (message, subject, reply) => {
+    heard.push(`${clock.now()} ${subject} ${message.id}`)
+    reply(message)
+  })
+  const say = (id: string): Envelope => ({ id }) as Envelope
+  const ask = (endpoint: ReturnType<WeatheredBus['endpoint']>, id: string): string[] => {
+    const answers: string[] = []
+    const done = (outcome: RequestOutcome): void =>
+      void answers.push(`${clock.now()} ${outcome.answered ? outcome.answer.id : outcome.why}`)
+    endpoint.request('word.n1', say(id), TIMEOUT_MS, done)
+    return answers
+  }
+  const run = (ms: number): void => {
+    const until = clock.now() + ms
+    clock.run(until, () => false)
+    clock.advanceTo(until)
+  }
+  return { clock, bus, tally, weather, weathered, heard, say, ask, run }
+}
+
+const fault = <K extends LinkFault['kind']>(kind: K, more: object): LinkFault =>
+  ({ kind, atMs: 0, forMs: 1_000, link: link('n1'), ...more }) as LinkFault
+
+describe('a bus under weather', () => {
+  it('carries words and answers where nothing is wrong', () => {
+    const { weathered, heard, ask, run } = world()
+    const answers = ask(weathered.endpoint('n1'), 'a')
+    run(1)
+    expect([heard, answers]).toEqual([['0 word.n1 a'], ['0 a']])
+  })
+
+  it('loses what a partition cuts off, in its direction alone, and the sender hears of nothing until his time is over', () => {
+    for (const [direction, isHeard] of [
+      ['both', false],
+      ['to_controller', false],
+      ['from_controller', true],
+    ] as const) {
+      const { weather, weathered, heard, ask, run, tally } = world()
+      weather.begin(fault('partition', { link: link('n1', direction) }))
+      const [cutOff, other] = [ask(weathered.endpoint('n1'), 'a'), ask(weathered.endpoint('n2'), 'b')]
+      run(TIMEOUT_MS)
+      expect(cutOff).toEqual([`${TIMEOUT_MS} timeout`])
+      expect(other).toEqual(['0 b'])
+      expect(heard.some((each) => each.endsWith(' a'))).toBe(isHeard)
+      expect(tally.fired('partition')).toBe(1)
+    }
+  })
+
+  it('keeps what a hold keeps, and lets it go in its order', () => {
+    const { weather, weathered, heard, say, run } = world()
+    const hold = fault('hold', {})
+    weather.begin(hold)
+    const endpoint = weathered.endpoint('n1')
+    for (const id of ['a', 'b']) endpoint.publish('word.n1', say(id))
+    run(500)
+    expect(heard).toEqual([])
+    weathered.deliverHeld(weather.end(hold))
+    run(1)
+    expect(heard).toEqual(['500 word.n1 a', '500 word.n1 b'])
+  })
+
+  it('is late and doubles: of two answers the first counts; what is under way when the way is cut does not arrive', () => {
+    const { weather, weathered, heard, ask, say, run } = world()
+    const [late, double] = [fault('delay', { ms: 300, permille: 1000 }), fault('duplicate', { permille: 1000 })]
+    weather.begin(late)
+    weather.begin(double)
+    const endpoint = weathered.endpoint('n1')
+    const answers = ask(endpoint, 'a')
+    run(1_000)
+    expect([heard, answers]).toEqual([['300 word.n1 a', '300 word.n1 a'], ['600 a']])
+    endpoint.publish('word.n1', say('b'))
+    weather.begin(fault('partition', {}))
+    run(1_000)
+    expect(heard).toHaveLength(2)
+  })
+
+  it('brings a process that is dead nothing, and nothing of it', () => {
+    const { weather, weathered, bus, heard, ask, say, run } = world()
+    const endpoint = weathered.endpoint('n1')
+    const commands: string[] = []
+    endpoint.subscribe('node.n1', (message, _subject, reply) => {
+      commands.push(message.id)
+      reply(message)
+    })
+    const outcomes: string[] = []
+    const command = (id: string): void =>
+      bus.request('node.n1', say(id), TIMEOUT_MS, (outcome) => outcomes.push(outcome.answered ? outcome.answer.id : outcome.why))
+    command('first')
+    run(1)
+    weather.begin(fault('delay', { ms: 100, permille: 1000 }))
+    const answers = ask(endpoint, 'a')
+    command('second')
+    endpoint.kill()
+    endpoint.publish('word.n1', say('never'))
+    command('third')
+    run(5_000)
+    expect([commands, outcomes, answers]).toEqual([['first'], ['first', 'no_responder'], []])
+    expect(heard).toEqual(['101 word.n1 a'])
+  })
+})
