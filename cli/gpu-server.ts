@@ -35,6 +35,7 @@ export interface GpuServerCommandOptions {
   readonly taskUser?: string
   readonly workDir?: string
   readonly hostSwapMib?: Mib
+  readonly hostLinkMibPerS?: number
   readonly idleAfter: DurationMs
   readonly stopTasks?: boolean
 }
@@ -88,6 +89,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       name,
       address,
       hostSwapMib: options.hostSwapMib ?? hostSwapMib,
+      hostLinkMibPerS: options.hostLinkMibPerS ?? null,
       allowExec: options.allowExec === true,
       stateFolder,
       workingDirectory: options.workDir === undefined ? join(stateFolder, 'work') : resolve(options.workDir),

@@ -68,6 +68,11 @@ function addGpuServer(program: Command): void {
     .option('--task-user <user>', 'run tasks as this user (a name, or uid:gid); else as the server')
     .option('--work-dir <folder>', 'where tasks begin; else work/ in NODE_STATE_DIR')
     .option('--host-swap-mib <size>', 'host memory for swapped-out tasks; else half of it, or as the inventory says', mib(0, 1_073_741_824))
+    .option(
+      '--host-link-mib-per-s <number>',
+      'what all copies of this host together move through its memory, as measured; for simulations of it',
+      whole(1, 16_777_216),
+    )
     .option('--idle-after <time>', 'a task that is not seen to work for so long is idle', time, 5_000)
     .option('--stop-tasks', 'when the server is stopped by a signal, its tasks end too')
     .action(async (options: GpuServerCommandOptions) => {

@@ -16,6 +16,8 @@ export interface GpuServerOptions {
   readonly name: string
   readonly address: string
   readonly hostSwapMib: Mib
+  /** What all copies together move through host memory, as it was measured; null: nobody has said. */
+  readonly hostLinkMibPerS: number | null
   readonly allowExec: boolean
   /** It is there, and locked by `storage`. */
   readonly stateFolder: string
@@ -69,6 +71,7 @@ export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
     name: o.name,
     address: o.address,
     hostSwapMib: o.hostSwapMib,
+    hostLinkMibPerS: o.hostLinkMibPerS,
     signalsWanted: o.accelerator.signalsWanted,
     deviceKind: o.accelerator.kind,
     allowExec: o.allowExec,

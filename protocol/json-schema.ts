@@ -32,6 +32,8 @@ export function jsonSchemaOf(shape: Shape): JsonSchema {
       return schemaOfList(shape)
     case 'or_null':
       return { oneOf: [{ type: 'null' }, jsonSchemaOf(shape.of)] }
+    case 'optional':
+      return jsonSchemaOf(shape.of)
     case 'record':
       return schemaOfRecord(shape)
     case 'tagged':
@@ -69,7 +71,7 @@ function schemaOfRecord({ fields }: RecordShape): JsonSchema {
   const properties = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, jsonSchemaOf(field)]))
   return {
     type: 'object',
-    required: Object.keys(properties),
+    required: Object.keys(fields).filter((name) => fields[name]?.kind !== 'optional'),
     properties,
     propertyNames: { $ref: `#/components/schemas/${FIELD_NAME.name}` },
   }

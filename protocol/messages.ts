@@ -70,6 +70,8 @@ export interface Hello {
   readonly address: string
   readonly gpus: readonly GpuReport[]
   readonly host_swap_mib: Mib
+  /** What all copies of the node together move through its host memory, MiB/s; left out: nobody has said. No decision rests on it: simulations of the node do. */
+  readonly host_link_mib_per_s?: number
   /** Tasks can announce that they want the GPU; otherwise the controller probes (swap_in_probe_seconds). */
   readonly signals_wanted: boolean
   /** What its GPUs are: real ones, none (declared in a file, tasks are plain processes), or a model. */

@@ -32,6 +32,8 @@ export function checkOf(shape: Shape): Check {
       return checkOfList(shape)
     case 'or_null':
       return checkOfNullable(checkOf(shape.of))
+    case 'optional':
+      return checkOfOptional(checkOf(shape.of))
     case 'record':
       return checkOfRecord(shape)
     case 'tagged':
@@ -69,6 +71,10 @@ function checkOfNullable(check: Check): Check {
   }
 }
 
+function checkOfOptional(check: Check): Check {
+  return (value) => (value === undefined ? null : check(value))
+}
+
 function checkOfList({ of, minItems, maxItems, rule }: Extract<Shape, { kind: 'list' }>): Check {
   const check = checkOf(of)
   return (value) => {
@@ -100,6 +106,7 @@ function checkOfRecord({ fields }: RecordShape): Check {
   const names = Object.keys(fields)
   const checks = Object.values(fields).map(checkOf)
   const known = new Set(names)
+  const optional = names.filter((name) => fields[name]?.kind === 'optional')
   return (value) => {
     if (!isRecord(value)) return mustBe('an object', value)
     for (let i = 0; i < names.length; i++) {
@@ -107,14 +114,16 @@ function checkOfRecord({ fields }: RecordShape): Check {
       const fault = (checks[i] as Check)(value[name])
       if (fault !== null) return `.${name}${fault}`
     }
-    return dropUnknown(value, known)
+    let there = names.length
+    for (const name of optional) if (value[name] === undefined) there -= 1
+    return dropUnknown(value, known, there)
   }
 }
 
-/** Its own fields only: everything known is there, so as many fields as known ones means that none is unknown. */
-function dropUnknown(value: Record<string, unknown>, known: ReadonlySet<string>): string | null {
+/** Its own fields only: so many of the known ones are there, so as many fields means that none is unknown. */
+function dropUnknown(value: Record<string, unknown>, known: ReadonlySet<string>, there: number): string | null {
   const names = Object.keys(value)
-  if (names.length === known.size) return null
+  if (names.length === there) return null
   for (const name of names) {
     if (known.has(name)) continue
     if (PROTOTYPE_NAMES.has(name)) return `.${name}: is no name for a field`

@@ -11,10 +11,12 @@ export type Shape =
   | { readonly kind: 'one_of'; readonly values: readonly (string | number)[] }
   | { readonly kind: 'list'; readonly of: Shape; readonly minItems: number; readonly maxItems: number; readonly rule: ListRule }
   | { readonly kind: 'or_null'; readonly of: Shape }
+  /** Of a record alone: the field may be missing. */
+  | { readonly kind: 'optional'; readonly of: Shape }
   | RecordShape
   | TaggedShape
 
-/** All of these fields, each required. Others are dropped. */
+/** All of these fields, each required that is not optional. Others are dropped. */
 export interface RecordShape {
   readonly kind: 'record'
   readonly fields: Readonly<Record<string, Shape>>
@@ -63,6 +65,10 @@ export function list<T>(of: Field<T>, minItems: number, maxItems: number, rule: 
 
 export function orNull<T>(of: Field<T>): Field<T | null> {
   return { kind: 'or_null', of }
+}
+
+export function optional<T>(of: Field<T>): Field<T> {
+  return { kind: 'optional', of }
 }
 
 export function record<T>(fields: { readonly [K in keyof T]-?: Field<T[K]> }): RecordField<T> {

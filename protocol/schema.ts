@@ -37,7 +37,7 @@ import type {
 import type { GpuMode, NoSwap, OnNodeLoss, Priority } from './units.ts'
 import { CLIENT_BODIES } from './client-schema.ts'
 import { PROTOCOL_VERSION } from './messages.ts'
-import { every, flag, integer, list, oneOf, orNull, record, tagged, text } from './schema-field.ts'
+import { every, flag, integer, list, oneOf, optional, orNull, record, tagged, text } from './schema-field.ts'
 
 /** The longest message, encoded (docs/protocol.md, principle 3). */
 export const MAX_MESSAGE_BYTES = 256 * 1024
@@ -56,6 +56,8 @@ const MAX_GPUS = 16
 const MAX_VRAM_MIB = 16_777_216
 /** 1 PiB on one node. */
 const MAX_HOST_MIB = 1_073_741_824
+/** 16 TiB/s. */
+const MAX_HOST_LINK_MIB_PER_S = 16_777_216
 const MAX_RESERVE_MIB = 1_048_576
 /** A sender counts for some thousand years before it gets there, and its next number is exact still. */
 const MAX_COUNT = 2_251_799_813_685_248
@@ -111,6 +113,7 @@ const hello = record<Hello>({
   name: text(1, 200),
   address: text(0, 300),
   host_swap_mib: integer(0, MAX_HOST_MIB),
+  host_link_mib_per_s: optional(integer(1, MAX_HOST_LINK_MIB_PER_S)),
   signals_wanted: flag,
   device: every<DeviceKind>()('nvidia', 'process', 'simulated'),
   allow_exec: flag,

@@ -51,6 +51,7 @@ function fixedCast({ scenario, clock, random, workload, bootCounter }: LiveCastO
         name: node.name,
         address: `${node.name}.sim`,
         hostSwapMib: node.hostSwapMib,
+        hostLinkMibPerS: node.hostLinkMibPerS ?? null,
         signalsWanted: true,
         deviceKind: 'simulated',
         allowExec: true,

@@ -175,6 +175,7 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
     signalsWanted: true,
     allowExec: true,
     hostSwapMib: node.hostSwapMib,
+    hostLinkMibPerS: node.hostLinkMibPerS ?? null,
     registeredAt: at,
     lastSeenAt: at,
     bootCounter: 0,

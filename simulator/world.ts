@@ -309,6 +309,7 @@ export class World {
         name: node.name,
         address: `${node.name}.sim`,
         hostSwapMib: node.hostSwapMib,
+        hostLinkMibPerS: node.hostLinkMibPerS ?? null,
         signalsWanted: true,
         deviceKind: 'simulated',
         allowExec: true,

@@ -29,6 +29,8 @@ export interface Node {
   readonly allowExec: boolean
   /** Host memory for swapped-out bytes, as the server declared it. */
   readonly hostSwapMib: Mib
+  /** What all its copies together move through host memory, as the server declared it; null: it has not. No decision rests on it. */
+  readonly hostLinkMibPerS: number | null
   /** Bytes swapped out or moving (either way) in host memory. */
   readonly hostUsedMib: Mib
   /** Host memory that admission has promised: all swappable tasks of every GPU where N + S exceeds C. */

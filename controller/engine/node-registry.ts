@@ -25,6 +25,7 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   node.address = hello.address
   node.device = hello.device
   node.signalsWanted = hello.signals_wanted
+  node.hostLinkMibPerS = hello.host_link_mib_per_s ?? null
   if (node.allowExec !== hello.allow_exec) {
     node.allowExec = hello.allow_exec
     for (const gpu of node.gpus) c.touchGpu(gpu)

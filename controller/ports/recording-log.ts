@@ -60,7 +60,7 @@ export interface CommitEntry {
 export type RecordedEntry = StartEntry | InputEntry | CommitEntry
 
 /** Of checkpoints: one of another number is not understood. Grows with every change of what a controller remembers. */
-export const CHECKPOINT_FORMAT = 1
+export const CHECKPOINT_FORMAT = 2
 
 /** Where a recording goes on whose earlier files have made room: all that the controller remembered there. */
 export interface Checkpoint {

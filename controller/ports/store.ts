@@ -104,6 +104,8 @@ export interface NodeRecord {
   readonly signalsWanted: boolean
   readonly allowExec: boolean
   readonly hostSwapMib: Mib
+  /** Null, or left out: not declared. */
+  readonly hostLinkMibPerS?: number | null
   readonly registeredAt: Instant
   readonly lastSeenAt: Instant
   /** The highest boot seen from it (R6). */

@@ -18,6 +18,8 @@ export interface Identity {
   readonly name: string
   readonly address: string
   readonly hostSwapMib: number
+  /** What all copies together move through host memory; null: nobody has said. */
+  readonly hostLinkMibPerS?: number | null
   readonly signalsWanted: boolean
   readonly deviceKind: DeviceKind
   readonly allowExec: boolean
@@ -101,12 +103,14 @@ export class Presence {
     const { durable, envelopes } = this.#parts
     if (!durable.persist()) return this.#helloAgain(retryMs)
     const { identity, bus, subjects } = this.#o
+    const { hostLinkMibPerS = null } = identity
     const sent = envelopes.seal({
       op: 'hello',
       node_id: identity.nodeId,
       name: identity.name,
       address: identity.address,
       host_swap_mib: identity.hostSwapMib,
+      ...(hostLinkMibPerS === null ? {} : { host_link_mib_per_s: hostLinkMibPerS }),
       signals_wanted: identity.signalsWanted,
       device: identity.deviceKind,
       allow_exec: identity.allowExec,

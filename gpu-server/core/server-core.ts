@@ -33,6 +33,8 @@ export interface ServerCoreOptions {
   readonly name: string
   readonly address: string
   readonly hostSwapMib: Mib
+  /** What all copies together move through host memory; left out, or null: nobody has said. */
+  readonly hostLinkMibPerS?: number | null
   /** Tasks on this device can say that they want the GPU. */
   readonly signalsWanted: boolean
   readonly deviceKind: DeviceKind

@@ -113,6 +113,7 @@ export class NodeHost {
         name: node.name,
         address: `${node.name}.sim`,
         hostSwapMib: node.hostSwapMib,
+        hostLinkMibPerS: node.hostLinkMibPerS ?? null,
         signalsWanted: true,
         deviceKind: 'simulated',
         allowExec: true,

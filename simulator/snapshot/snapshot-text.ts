@@ -59,6 +59,7 @@ export function* snapshotText(snapshot: Snapshot<Iterable<TaskItem>>, options: S
 
 function nodeEntry(node: ScenarioNode): object {
   const { swap, efficiencyPermille, startMs = 0 } = node.gpu
+  const { hostLinkMibPerS = null } = node
   return {
     name: node.name,
     ...(node.id === undefined ? {} : { id: node.id }),
@@ -79,6 +80,7 @@ function nodeEntry(node: ScenarioNode): object {
     ...(node.safetyReserveMib === null ? {} : { safety_reserve_mib: node.safetyReserveMib }),
     ...(node.overcommitPercent === null ? {} : { overcommit_vram_percent: node.overcommitPercent }),
     host_swap_mib: node.hostSwapMib,
+    ...(hostLinkMibPerS === null ? {} : { host_link_mib_per_s: hostLinkMibPerS }),
     ...(node.isCordoned === true ? { cordoned: true } : {}),
     ...(node.foreign === undefined ? {} : { foreign: node.foreign.map(({ atMs, mib, gpus }) => ({ at: time(atMs), mib, gpus })) }),
   }

@@ -83,6 +83,7 @@ interface Place {
 /** GPUs of one node are alike in a scenario: where they are not, all count as the smallest. */
 function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: SnapshotModel): ScenarioNode {
   const { swap, efficiencyPermille, startMs = 0 } = model.gpuModelOf?.(node) ?? STOCK
+  const { hostLinkMibPerS = null } = node
   const foreign = node.gpus.flatMap(({ index, foreignMib: mib }) => (mib === 0 ? [] : [{ atMs: 0, mib, gpus: [index] }]))
   return {
     name,
@@ -99,6 +100,7 @@ function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: 
     safetyReserveMib: node.reserveOverrideMib,
     overcommitPercent: node.overcommitOverride,
     hostSwapMib: node.hostSwapMib,
+    ...(hostLinkMibPerS === null ? {} : { hostLinkMibPerS }),
     ...(foreign.length === 0 ? {} : { foreign }),
     ...(node.isCordoned ? { isCordoned: true } : {}),
   }

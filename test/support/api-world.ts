@@ -400,6 +400,7 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     overcommitOverride: null,
     reserveOverrideMib: null,
     device: 'simulated',
+    hostLinkMibPerS: null,
     signalsWanted: true,
     allowExec: true,
     hostSwapMib: 131_072,

@@ -53,10 +53,14 @@ function valueOf(shape: Shape): fc.Arbitrary<unknown> {
       return fc.constantFrom(...shape.values)
     case 'or_null':
       return fc.option(valueOf(shape.of))
+    case 'optional':
+      return valueOf(shape.of)
     case 'list':
       return listOf(shape)
     case 'record':
-      return fc.record(Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, valueOf(field)])))
+      return fc.record(Object.fromEntries(Object.entries(shape.fields).map(([name, field]) => [name, valueOf(field)])), {
+        requiredKeys: Object.keys(shape.fields).filter((name) => shape.fields[name]?.kind !== 'optional'),
+      })
     case 'tagged':
       return fc.oneof(...Object.keys(shape.variants).map((name) => valueOf(variantOf(shape, name))))
   }

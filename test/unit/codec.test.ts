@@ -55,6 +55,20 @@ const hello: Hello = {
   finished_unacked: [{ task_id: 'done', attempt: 1 }],
 }
 
+describe('a field that may be missing', () => {
+  it('is held to its range where it is there, and unknown ones beside it are dropped where it is not', () => {
+    const sent = (body: object) => decodeJson({ ...sealed(hello), body })
+    expect(sent({ ...hello, host_link_mib_per_s: 12_288 })).toMatchObject({ ok: true, envelope: { body: { host_link_mib_per_s: 12_288 } } })
+    for (const wrong of [0, -1, 1.5, null, '12288', 16_777_217]) {
+      expect(sent({ ...hello, host_link_mib_per_s: wrong })).toMatchObject({
+        ok: false,
+        why: expect.stringContaining('body.host_link_mib_per_s: must be') as string,
+      })
+    }
+    expect(sent({ ...hello, unheard_of: 1 })).toEqual({ ok: true, envelope: sealed(hello) })
+  })
+})
+
 describe('a message', () => {
   it.each(OPERATIONS)('%s comes back as it was sent', (op) => {
     const property = fc.property(envelopeOf(op), (envelope) => {

@@ -2,13 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import { createLiveFleet } from '../../simulator/live.ts'
+import { snapshotOf } from '../../simulator/snapshot/snapshot.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import { manualTime } from '../support/manual-time.ts'
 
 const SCENARIO = `
 scenario: live
 version: 1
-fleet: [{ name: a, gpu: { vram_mib: 40960 } }]
+fleet: [{ name: a, gpu: { vram_mib: 40960 } }, { name: b, gpu: { vram_mib: 1024 }, host_link_mib_per_s: 12288 }]
 `
 
 const WHOLE = {
@@ -51,6 +52,20 @@ describe('a fleet in real time', () => {
     commands.submitTask({ ...WHOLE, vramMib: 1_000 }, () => {})
     await real.advance(10)
     expect(kindsOf('whole')).toEqual(['task_submitted', 'task_placed', 'task_started'])
+  })
+
+  it('says what the hosts move through their memory, for snapshots of it', async () => {
+    const { fleet } = await startedFleet()
+    const image = fleet.controller.views.image()
+    expect(image.nodes.map(({ name, hostLinkMibPerS = null }) => [name, hostLinkMibPerS])).toEqual([
+      ['a', null],
+      ['b', 12_288],
+    ])
+    const { nodes } = snapshotOf(image, { workLeftOf: () => ({ work: { kind: 'duration', ms: 1 }, doneUs: 0 }) })
+    expect(nodes.map(({ name, hostLinkMibPerS = null }) => [name, hostLinkMibPerS])).toEqual([
+      ['a', null],
+      ['b', 12_288],
+    ])
   })
 
   it('tells its servers a new reserve, so that what fits by it is started', async () => {

@@ -111,6 +111,7 @@ export const NODE_FIELDS = [
   'signalsWanted',
   'allowExec',
   'hostSwapMib',
+  'hostLinkMibPerS',
   'hostUsedMib',
   'hostPromisedMib',
   'registeredAt',
