@@ -2,7 +2,7 @@
 import { connectNatsBus, type NatsBus } from '../controller/adapters/nats-bus.ts'
 import { ENVIRONMENT } from './env-table.ts'
 import { UsageError } from './exit-codes.ts'
-import { natsSettings } from './nats-settings.ts'
+import { natsSettingsAt } from './nats-settings.ts'
 
 export interface BrokerOptions {
   /** In place of CONTROLLER_NATS_URL. */
@@ -11,8 +11,7 @@ export interface BrokerOptions {
 
 /** Throws UsageError without a broker, SettingsError for one that cannot be. */
 export function connectBroker(options: BrokerOptions, name: string, onConnected: () => void = () => {}): NatsBus {
-  const env = options.nats === undefined ? process.env : { ...process.env, [ENVIRONMENT.natsUrls.name]: options.nats }
-  const settings = natsSettings(env)
+  const settings = natsSettingsAt('--nats', options.nats)
   if (settings === null) throw new UsageError(`which broker? Set ${ENVIRONMENT.natsUrls.name}, or say --nats nats://host:4222`)
   return connectNatsBus({
     ...settings,

@@ -4,6 +4,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { nkeys } from '@nats-io/transport-node'
 import type { NatsAuth, NatsTls } from '../controller/adapters/nats-bus.ts'
 import { ENVIRONMENT, type EnvironmentVariable } from './env-table.ts'
+import { UsageError } from './exit-codes.ts'
 import { SettingsError } from './settings.ts'
 
 export interface NatsSettings {
@@ -33,6 +34,21 @@ export function natsSettings(env: Environment): NatsSettings | null {
     auth,
     tls: tlsOf(env, urls),
     inboxPrefix: valueOf(env, ENVIRONMENT.natsInboxPrefix) ?? inboxOf(auth),
+  }
+}
+
+/**
+ * The broker that an option of a command names, else that of the environment. Null: neither does.
+ * Throws SettingsError, and UsageError in the words of the option.
+ */
+export function natsSettingsAt(option: string, url: string | undefined): NatsSettings | null {
+  if (url === undefined) return natsSettings(process.env)
+  const { name } = ENVIRONMENT.natsUrls
+  try {
+    return natsSettings({ ...process.env, [name]: url })
+  } catch (error) {
+    if (!(error instanceof SettingsError) || error.variable !== name) throw error
+    throw new UsageError(error.message.replace(name, option), { cause: error })
   }
 }
 

@@ -73,13 +73,22 @@ export function mib(least: number, most: number): (text: string) => Mib {
   }
 }
 
-/** `1..20`, `0..200:20`, or one number. */
-export function integerRange(least: number, most: number): (text: string) => readonly number[] {
+/** `1..20`, `0..200:20`, a number, or several of them: `0,50,100..200:20`. Each number once, in the order in which they are written. */
+export function integers(least: number, most: number): (text: string) => readonly number[] {
+  const part = integerRange(least, most)
+  return (text) => {
+    const values = new Set(text.split(',').flatMap((each) => part(each.trim())))
+    if (values.size <= MAX_RANGE_VALUES) return [...values]
+    throw new InvalidArgumentError(`It has ${values.size} values; allowed are ${MAX_RANGE_VALUES}.`)
+  }
+}
+
+function integerRange(least: number, most: number): (text: string) => readonly number[] {
   const single = whole(least, most)
   return (text) => {
     if (/^\d+$/.test(text)) return [single(text)]
     const range = parseRange(text)
-    if (range === null) throw new InvalidArgumentError(`It must be a number or ${RANGE_FORMAT}.`)
+    if (range === null) throw new InvalidArgumentError(`It must be a number, ${RANGE_FORMAT}, or several of them with commas between.`)
     if (range.from < least || range.to > most) throw new InvalidArgumentError(`It must lie between ${least} and ${most}.`)
     if (rangeCount(range) > MAX_RANGE_VALUES)
       throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_RANGE_VALUES}.`)

@@ -52,8 +52,13 @@ function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new UsageError(`${file}: cannot be read: ${(error as Error).message}`, { cause: error })
+    throw new UsageError(`${file}: ${unreadable(error as NodeJS.ErrnoException)}`, { cause: error })
   }
+}
+
+function unreadable({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'no such file or folder'
+  return code === undefined ? `is no result of \`sim run\` or \`sim sweep\`: ${message}` : `cannot be read: ${message}`
 }
 
 function isRun(value: unknown): value is ComparableRun {

@@ -34,7 +34,7 @@ const MAX_DELIVERIES = 5
 const GIVE_BACK_MS = 2_000
 
 export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<number> {
-  const connection = await connectForSweep(nats, `headroom worker ${hostname()}`)
+  const connection = await connectForSweep('--nats', nats, `headroom worker ${hostname()}`)
   const folder = mkdtempSync(join(tmpdir(), 'headroom-worker-'))
   const stop = new AbortController()
   const interrupts = onInterrupt(() => stop.abort())

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { addRecordingCommands } from './recording-commands.ts'
 import { addScenarioCommands } from './scenario-commands.ts'
 import { withExamples } from './command-shape.ts'
-import { decimal, integerRange, MAX_SEED, mib, time, timeWithin, whole } from './option-values.ts'
+import { decimal, integers, MAX_SEED, mib, time, timeWithin, whole } from './option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep/option-values.ts'
 import type { CounterfactualOptions } from './sim-counterfactual.ts'
 import type { SimCheckOptions } from './sim-check.ts'
@@ -72,8 +72,8 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     .command('sweep')
     .description('the same scenario at several overcommit percentages, or values of any other field, and which percentage that speaks for')
     .argument('<file>', 'a scenario')
-    .option('--overcommit <a..b:step>', "the percentages; else the scenario's sweep", integerRange(0, MAX_PERCENT))
-    .option('--seeds <a..b>', "the seeds of each percentage; else the scenario's", integerRange(0, MAX_SEED))
+    .option('--overcommit <a..b:step>', "the percentages, or some of them: 0,25,50; else the scenario's sweep", integers(0, MAX_PERCENT))
+    .option('--seeds <a..b>', "the seeds of each percentage; else the scenario's", integers(0, MAX_SEED))
     .option('--set <field=value,…>', 'another field and the values tried; several times for several fields', sweptAxes)
     .option('--objective <figure<=max>', 'what has to hold in 95 % of the seeds; may be repeated (else starvation.total<=20)', objectives)
     .option('--jobs <n>', 'runs at a time; else one for each core', whole(1, MAX_JOBS))

@@ -56,12 +56,16 @@ export function loadScenario(source: ScenarioSource, overrides: readonly Overrid
   return { scenario, sha256: createHash('sha256').update(text, 'utf8').digest('hex'), text, file: name }
 }
 
+/** What traces are called. Read as a scenario, every line of one would be a problem. */
+const TRACE = /\.trace\.jsonl(\.gz)?$/
+
 function readText(file: string): ScenarioText & { readonly file: string } {
   const refuse = (detail: string, cause?: unknown): ScenarioError =>
     new ScenarioError(file, [{ line: 1, column: 1, path: '', detail }], 0, { cause })
   let bytes: Buffer
   try {
     const stats = statSync(file)
+    if (TRACE.test(file)) throw refuse('is a trace and no scenario: `headroom sim replay` runs it on a fleet that is given there')
     // A device has no size and no end.
     if (!stats.isFile()) throw refuse('is not a file')
     if (stats.size > MAX_JSON_BYTES) throw refuse(`is larger than ${MAX_JSON_BYTES} bytes`)

@@ -34,7 +34,7 @@ export function overrideValue(text: string): OverrideValue {
 /** Null: a path that may be changed. Else what is wrong with it. */
 export function overrideFieldProblem(field: string): string | null {
   const keys = field.split('.')
-  if (!PARTS.some((part) => part === keys[0])) return `${field} is no field that may be set: it has to begin with ${PARTS.join('., ')}.`
+  if (!PARTS.some((part) => part === keys[0])) return `${field} is no field that may be set: fields of ${PARTS.join(', ')} may be`
   if (keys.length < 2 || keys.some((key) => key === ''))
     return `${field} names no field: write it like fleet.0.count or config.idle_swap_out_seconds`
   return keys.length > MAX_DEPTH ? `${field} is deeper than any field` : null

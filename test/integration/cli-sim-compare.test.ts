@@ -36,7 +36,7 @@ describe('headroom sim compare', () => {
     const text = write(folder, 'text.json', '{"runs":[]}')
     for (const [a, b, words] of [
       [one, run, 'one is a sweep, the other a single run'],
-      [one, join(folder, 'none'), 'none: cannot be read'],
+      [one, join(folder, 'none'), 'none: no such file or folder'],
       [text, one, 'text.json: is no result of a run or of a sweep'],
       [busy, one, 'cannot be read'],
     ] as const) {

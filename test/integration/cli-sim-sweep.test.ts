@@ -7,7 +7,7 @@ import { busyScenario, headroom, headroomJson, temporaryFolder, write } from '..
 
 const folder = temporaryFolder()
 const busy = write(folder, 'busy.scenario.yaml', busyScenario())
-const RANGE = ['--overcommit', '0..100:50', '--seeds', '1..2']
+const RANGE = ['--overcommit', '0,50..100:50', '--seeds', '1..2']
 
 interface Sweep {
   readonly runs: readonly (SweepRun & { timing?: unknown })[]

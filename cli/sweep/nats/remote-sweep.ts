@@ -54,7 +54,7 @@ const LONELY_MS = 2_000
 
 /** Resolves when every run is there, or the signal has come; rejects with what a run failed with. */
 export async function runRemotely(sweep: RemoteSweep): Promise<void> {
-  const connection = await connectForSweep(sweep.url, 'headroom sweep')
+  const connection = await connectForSweep('--workers', sweep.url, 'headroom sweep')
   try {
     const stream = new JetStream(connection)
     await prepareBroker(stream, sweep.silentMs)

@@ -4,14 +4,14 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { loginOptions } from '../../../controller/adapters/nats/login.ts'
 import { ENVIRONMENT } from '../../env-table.ts'
 import { EXIT_NO_CONNECTION, CommandFailure, UsageError } from '../../exit-codes.ts'
-import { natsSettings } from '../../nats-settings.ts'
+import { natsSettingsAt } from '../../nats-settings.ts'
 
 const CONNECT_WITHIN_MS = 5_000
 const AGAIN_AFTER_MS = 250
 
-/** Throws UsageError without an address, CommandFailure when no broker answers there. */
-export async function connectForSweep(url: string | undefined, name: string): Promise<NatsConnection> {
-  const settings = natsSettings(url === undefined ? process.env : { ...process.env, [ENVIRONMENT.natsUrls.name]: url })
+/** Throws UsageError without an address, CommandFailure when no broker answers there. @param option that may name the address */
+export async function connectForSweep(option: string, url: string | undefined, name: string): Promise<NatsConnection> {
+  const settings = natsSettingsAt(option, url)
   if (settings === null) throw new UsageError(`which broker? Say --nats nats://host:4222, or set ${ENVIRONMENT.natsUrls.name}`)
   const { urls, auth, tls, inboxPrefix } = settings
   try {
