@@ -12,13 +12,15 @@ export function newInterval(): Interval {
   return { counters: { demand: 0, served: 0, queue: 0, swap: 0, compute: 0, busy: 0 }, knownUs: 0 }
 }
 
-/** One GPU more. */
+/** One GPU more: what was demanded of it is what it served and what it owed. Who waits is counted elsewhere. */
 export function addTo(interval: Interval, later: Counters, earlier: Counters, forMs: DurationMs): void {
   const sum = interval.counters
+  const [served, swap, compute] = [later.served - earlier.served, later.swap - earlier.swap, later.compute - earlier.compute]
   sum.busy += later.busy - earlier.busy
-  sum.served += later.served - earlier.served
-  sum.swap += later.swap - earlier.swap
-  sum.compute += later.compute - earlier.compute
+  sum.served += served
+  sum.swap += swap
+  sum.compute += compute
+  sum.demand += served + swap + compute
   interval.knownUs += forMs * 1000
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createPendingReasons, PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
+import { ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import { Series } from '../../controller/series/series.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
@@ -137,6 +138,19 @@ describe('the last minute', () => {
     const from = start + 135_000
     const busy = (200 - 135) * 1_000
     expect(series.lastMinute()).toMatchObject({ from, to: start + 200_000, counters: { busy }, knownUs: 2 * 65_000_000 })
+  })
+
+  test('demands what it serves and what it owes, also since the last reading', async () => {
+    const world = await oneNode()
+    const series = new Series(world.views)
+    series.take()
+    for (const seconds of [4, 10, 13]) {
+      world.now += seconds * 1_000
+      grow(world, { demand: 12_000_000, served: 5_000_000, queue: 3_000_000, swap: 2_000_000, compute: 2_000_000 })
+      if (seconds === 10) series.take()
+      const { demand, served, queue, swap, compute } = series.lastMinute()?.counters ?? ZERO_COUNTERS
+      expect([demand > 0, served + queue + swap + compute]).toEqual([true, demand])
+    }
   })
 
   test('counts a node only while it is heard', async () => {
