@@ -80,7 +80,11 @@ function putIntoList(
   const index = /^\d{1,9}$/.test(key) ? Number(key) : NaN
   const before = list.items[index]
   if (before === undefined) {
-    problems.add(list.offset, parent, `has ${list.items.length} entries, numbered from 0; there is no ${key}`)
+    problems.add(
+      list.offset,
+      parent,
+      `has ${list.items.length} ${list.items.length === 1 ? 'entry' : 'entries'}, numbered from 0; there is no ${key}`,
+    )
     return list
   }
   const after = put(before, rest, value, { parent, key: index }, problems)
