@@ -22,7 +22,7 @@ const SERIES = '^controller/series/'
 const RECORDING = '^controller/recording/'
 
 /** Simulator files that put a whole world together; only they see the controller, its memory store and the GPU server's core. */
-const COMPOSITION = '^simulator/(world|run|sweep|replay|live|live-cast|served-fleet|start-world|faults/[a-z-]+)\\.ts$'
+const COMPOSITION = '^simulator/(world|run|sweep|replay|live|live-cast|served-fleet|simulated-server|start-world|faults/[a-z-]+)\\.ts$'
 /** Decides recordings again: composed as a world is. */
 const REDECISION = '^simulator/recording/'
 const COMPOSED = ['^controller/controller\\.ts$', '^controller/adapters/memory-store\\.ts$', '^gpu-server/core/']

@@ -1,7 +1,7 @@
 /** The servers of a fleet in real time, and the bus between them and the controller: with what breaks, if the scenario says so. */
 import type { Bus } from '../controller/ports/bus.ts'
 import type { Random } from '../controller/ports/random.ts'
-import { ServerCore } from '../gpu-server/core/server-core.ts'
+import type { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage, EMPTY_NODE_STATE } from '../gpu-server/core/storage.ts'
 import type { FaultNote } from './faults/fault-agenda.ts'
 import { FaultTally } from './faults/fault-tally.ts'
@@ -14,6 +14,7 @@ import type { Workload } from './fleet/workload.ts'
 import { idOfNode } from './scenario/node-id.ts'
 import type { Scenario } from './scenario/scenario.ts'
 import { SimBus } from './sim-bus.ts'
+import { serverStream, simulatedServer } from './simulated-server.ts'
 import type { SimClock } from './virtual-clock.ts'
 
 export interface LiveCastOptions {
@@ -45,24 +46,9 @@ function fixedCast({ scenario, clock, random, workload, bootCounter }: LiveCastO
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const servers = new Map(
     scenario.nodes.map((node) => {
-      const nodeId = idOfNode(node)
-      const server = new ServerCore({
-        nodeId,
-        name: node.name,
-        address: `${node.name}.sim`,
-        hostSwapMib: node.hostSwapMib,
-        hostLinkMibPerS: node.hostLinkMibPerS ?? null,
-        signalsWanted: true,
-        deviceKind: 'simulated',
-        allowExec: true,
-        clock,
-        random: random.stream(`server/${node.name}`),
-        bus,
-        device: new SimulatedDevice(clock, node, workload),
-        storage: createMemoryStorage(bootCounter),
-        areHeartbeatsElided: true,
-      })
-      return [nodeId, server] as const
+      const device = new SimulatedDevice(clock, node, workload)
+      const ground = { clock, bus, device, storage: createMemoryStorage(bootCounter), areHeartbeatsElided: true }
+      return [idOfNode(node), simulatedServer(node, { ...ground, random: random.stream(serverStream(node, 1)) })] as const
     }),
   )
   return {

@@ -11,7 +11,7 @@ import type { Node } from '../controller/domain/node.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Random } from '../controller/ports/random.ts'
 import type { Store, StoredState } from '../controller/ports/store.ts'
-import { ServerCore } from '../gpu-server/core/server-core.ts'
+import type { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import type { DurationMs, Instant, Mib } from '../protocol/units.ts'
 import type { Counters } from '../controller/metrics/counters.ts'
@@ -37,6 +37,7 @@ import type { Scenario, ScenarioNode, SimTask } from './scenario/scenario.ts'
 import { createSeededRandom } from './seeded-random.ts'
 import { SimBus } from './sim-bus.ts'
 import type { BusMode } from './sim-bus.ts'
+import { serverStream, simulatedServer } from './simulated-server.ts'
 import { groupsOf, SIMULATED_COMMAND, worldStart } from './start-world.ts'
 import type { WorldStart } from './start-world.ts'
 import { aloneMsOf } from './trace/work.ts'
@@ -303,23 +304,10 @@ export class World {
     const storage = createMemoryStorage(0, home?.state)
     for (const inhabitant of home?.inhabitants ?? []) device.inhabit(inhabitant)
     this.#devices.set(id, device)
-    const newServer = (start: number): ServerCore =>
-      new ServerCore({
-        nodeId: id,
-        name: node.name,
-        address: `${node.name}.sim`,
-        hostSwapMib: node.hostSwapMib,
-        hostLinkMibPerS: node.hostLinkMibPerS ?? null,
-        signalsWanted: true,
-        deviceKind: 'simulated',
-        allowExec: true,
-        clock: this.clock,
-        random: this.random.stream(start === 1 ? `server/${node.name}` : `server/${node.name}/start ${start}`),
-        bus,
-        device,
-        storage,
-        areHeartbeatsElided,
-      })
+    const newServer = (start: number): ServerCore => {
+      const random = this.random.stream(serverStream(node, start))
+      return simulatedServer(node, { clock: this.clock, random, bus, device, storage, areHeartbeatsElided })
+    }
     this.#newServer.set(id, newServer)
     this.#servers.set(id, newServer(1))
   }

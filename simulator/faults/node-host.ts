@@ -1,7 +1,7 @@
 /** One machine of the fleet that may break: its GPUs, its disk, its clock, and the server process on it, which its supervisor keeps running. */
 import type { Random } from '../../controller/ports/random.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
-import { ServerCore } from '../../gpu-server/core/server-core.ts'
+import type { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { RunWatcher } from '../fleet/device-troubles.ts'
 import { SimulatedDevice } from '../fleet/simulated-device.ts'
@@ -9,6 +9,7 @@ import type { Workload } from '../fleet/workload.ts'
 import type { Fault } from '../scenario/fault.ts'
 import { idOfNode } from '../scenario/node-id.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
+import { serverStream, simulatedServer } from '../simulated-server.ts'
 import type { NodeHome } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { DriftingClock } from './drifting-clock.ts'
@@ -108,22 +109,8 @@ export class NodeHost {
     const clock = new ProcessClock(this.#clock)
     const endpoint = bus.endpoint(node.name)
     try {
-      const core = new ServerCore({
-        nodeId: this.id,
-        name: node.name,
-        address: `${node.name}.sim`,
-        hostSwapMib: node.hostSwapMib,
-        hostLinkMibPerS: node.hostLinkMibPerS ?? null,
-        signalsWanted: true,
-        deviceKind: 'simulated',
-        allowExec: true,
-        clock,
-        random: random.stream(this.#starts === 1 ? `server/${node.name}` : `server/${node.name}/start ${this.#starts}`),
-        bus: endpoint,
-        device: this.#device,
-        storage: this.#storage,
-        areHeartbeatsElided: false,
-      })
+      const ground = { clock, bus: endpoint, device: this.#device, storage: this.#storage, areHeartbeatsElided: false }
+      const core = simulatedServer(node, { ...ground, random: random.stream(serverStream(node, this.#starts)) })
       this.#process = { core, endpoint, clock }
       this.#o.onServer(this.id, core)
       core.start()
