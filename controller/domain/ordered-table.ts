@@ -7,12 +7,15 @@
  */
 
 import { grownColumn, grownFlags } from './columns.ts'
+import { removeAt } from './list-edit.ts'
 
 const FIRST_ROOM = 64
 const BLOCK_MAX = 128
 
 interface Block {
   readonly items: Int32Array
+  /** Their first keys, side by side: a search touches little else. */
+  readonly keys: Float64Array
   size: number
   /** Nothing in it has more; exact where `isExact` says so. */
   readonly bounds: Float64Array
@@ -27,6 +30,8 @@ export class OrderedTable {
   #values: Float64Array
   #isIn = new Uint8Array(FIRST_ROOM)
   readonly #blocks: Block[] = []
+  /** The first key of each block's last item. */
+  readonly #lastKeys: number[] = []
   /** The largest value in each lane; NaN while it is not known. */
   readonly #largest: Float64Array
 
@@ -51,7 +56,7 @@ export class OrderedTable {
     this.#key1[item] = key1
     this.#key2[item] = key2
     this.#isIn[item] = 1
-    this.#values.set(values, item * this.#lanes)
+    for (let lane = 0; lane < this.#lanes; lane++) this.#values[item * this.#lanes + lane] = values[lane] as number
     this.#insert(item)
   }
 
@@ -60,11 +65,19 @@ export class OrderedTable {
     const blockAt = this.#blockFor(item)
     const block = this.#blocks[blockAt] as Block
     const at = this.#placeIn(block, item)
-    block.items.copyWithin(at, at + 1, block.size)
+    const { items, keys } = block
     block.size -= 1
+    for (let place = at; place < block.size; place++) {
+      items[place] = items[place + 1] as number
+      keys[place] = keys[place + 1] as number
+    }
     this.#isIn[item] = 0
     for (let lane = 0; lane < this.#lanes; lane++) this.#lower(block, lane, this.#values[item * this.#lanes + lane] as number)
-    if (block.size === 0) this.#blocks.splice(blockAt, 1)
+    if (block.size > 0) this.#lastKeys[blockAt] = block.keys[block.size - 1] as number
+    else {
+      removeAt(this.#blocks, blockAt)
+      removeAt(this.#lastKeys, blockAt)
+    }
   }
 
   /** The largest value in this lane; -Infinity when nothing is in. */
@@ -140,13 +153,22 @@ export class OrderedTable {
   }
 
   #insert(item: number): void {
-    if (this.#blocks.length === 0) this.#blocks.push(newBlock(this.#lanes))
+    if (this.#blocks.length === 0) {
+      this.#blocks.push(newBlock(this.#lanes))
+      this.#lastKeys.push(-Infinity)
+    }
     const blockAt = this.#blockFor(item)
     const block = this.#blocks[blockAt] as Block
     const at = this.#lowerBound(block, item)
-    block.items.copyWithin(at + 1, at, block.size)
-    block.items[at] = item
+    const { items, keys } = block
+    for (let place = block.size; place > at; place--) {
+      items[place] = items[place - 1] as number
+      keys[place] = keys[place - 1] as number
+    }
+    items[at] = item
+    keys[at] = this.#key1[item] as number
     block.size += 1
+    this.#lastKeys[blockAt] = block.keys[block.size - 1] as number
     for (let lane = 0; lane < this.#lanes; lane++) this.#raise(block, lane, this.#values[item * this.#lanes + lane] as number)
     if (block.size > BLOCK_MAX) this.#split(blockAt)
   }
@@ -224,12 +246,13 @@ export class OrderedTable {
 
   /** The first block whose last item does not come before this one; the last block when there is none. */
   #blockFor(item: number): number {
+    const key1 = this.#key1[item] as number
     let low = 0
     let high = this.#blocks.length - 1
     while (low < high) {
       const middle = (low + high) >>> 1
-      const { items, size } = this.#blocks[middle] as Block
-      if (this.#compare(items[size - 1] as number, item) < 0) low = middle + 1
+      const lastKey = this.#lastKeys[middle] as number
+      if (lastKey < key1 || (lastKey === key1 && this.#comesBefore(lastOf(this.#blocks[middle] as Block), item))) low = middle + 1
       else high = middle
     }
     return low
@@ -241,22 +264,23 @@ export class OrderedTable {
     return at
   }
 
-  #lowerBound({ items, size }: Block, item: number): number {
+  #lowerBound({ items, keys, size }: Block, item: number): number {
+    const key1 = this.#key1[item] as number
     let low = 0
     let high = size
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.#compare(items[middle] as number, item) < 0) low = middle + 1
+      const key = keys[middle] as number
+      if (key < key1 || (key === key1 && this.#comesBefore(items[middle] as number, item))) low = middle + 1
       else high = middle
     }
     return low
   }
 
-  #compare(a: number, b: number): number {
-    const first = (this.#key1[a] as number) - (this.#key1[b] as number)
-    if (first !== 0) return first
+  /** Of two with the same first key. */
+  #comesBefore(a: number, b: number): boolean {
     const second = (this.#key2[a] as number) - (this.#key2[b] as number)
-    return second !== 0 || a === b ? second : this.#tieBreak(a, b)
+    return second === 0 ? a !== b && this.#tieBreak(a, b) < 0 : second < 0
   }
 
   #split(blockAt: number): void {
@@ -264,6 +288,7 @@ export class OrderedTable {
     const right = newBlock(this.#lanes)
     const kept = block.size >>> 1
     right.items.set(block.items.subarray(kept, block.size))
+    right.keys.set(block.keys.subarray(kept, block.size))
     right.size = block.size - kept
     block.size = kept
     // Bounds of the whole hold for its halves; what they hold is found out when somebody asks.
@@ -271,6 +296,7 @@ export class OrderedTable {
     right.isExact.fill(0)
     block.isExact.fill(0)
     this.#blocks.splice(blockAt + 1, 0, right)
+    this.#lastKeys.splice(blockAt, 1, block.keys[kept - 1] as number, right.keys[right.size - 1] as number)
   }
 
   #grow(item: number): void {
@@ -282,9 +308,14 @@ export class OrderedTable {
   }
 }
 
+function lastOf({ items, size }: Block): number {
+  return items[size - 1] as number
+}
+
 function newBlock(lanes: number): Block {
   return {
     items: new Int32Array(BLOCK_MAX + 1),
+    keys: new Float64Array(BLOCK_MAX + 1),
     size: 0,
     bounds: new Float64Array(lanes).fill(-Infinity),
     isExact: new Uint8Array(lanes).fill(1),

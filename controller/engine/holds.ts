@@ -11,7 +11,7 @@ import { byGpuId } from '../scheduler/score.ts'
 import { missesOnlyBytes } from '../scheduler/schedule.ts'
 import { searchDemandMib } from '../scheduler/shape.ts'
 import type { Cluster } from './cluster.ts'
-import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from './live.ts'
+import type { EntryHold, LiveEntry, LiveGpu, LiveNode, LiveTask } from './live.ts'
 import { askForPlacement, dropEntry } from './entries.ts'
 import { isBehindP0Only } from './node-queue.ts'
 import type { Pool } from './pool.ts'
@@ -90,6 +90,8 @@ export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void
   }
   if (holding === NOBODY && !node.hasEntryHolds) return
   node.hasEntryHolds = holding.length > 0
+  if (holding.length > 0 && isAsBefore(node.entryHolds, holding)) return
+  node.entryHolds = holding.map((entry) => ({ entry, hold: entryHold(entry) }))
   for (const gpu of node.gpus) {
     if (isHeldBy(gpu, holding)) continue
     const wanted = holding.filter((entry) => entry.gpus.includes(gpu)).map(entryHold)
@@ -100,6 +102,16 @@ export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void
 
 /** Never pushed to. */
 const NOBODY: LiveEntry[] = []
+
+/** Do the same entries hold as much as when their GPUs were told? Nobody else changes these holds. */
+function isAsBefore(before: readonly EntryHold[], holding: readonly LiveEntry[]): boolean {
+  if (before.length !== holding.length) return false
+  for (let at = 0; at < holding.length; at++) {
+    const { entry, hold } = before[at] as EntryHold
+    if (entry !== holding[at] || hold.mib !== entry.needMib || hold.queueClass !== entry.task.spec.priority) return false
+  }
+  return true
+}
 
 /** Are these entries, as far as they are on this GPU, and no others those that hold it, in this order? */
 function isHeldBy(gpu: LiveGpu, holding: readonly LiveEntry[]): boolean {

@@ -53,8 +53,8 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   entry: LiveEntry | null
   /** It is among its GPUs' sharers. */
   isSharing: boolean
-  /** Its place in the ripening heap; -1 when it is not there. */
-  ripeningPosition: number
+  /** The instant for which it stands in the ripening heap; null: it does not. */
+  ripensAt: Instant | null
   /** Its return is asked for by the probe alone: nothing has said that it wants the GPU. */
   isProbed: boolean
   /** An operator wants it back: it asks to return until it is resident, whatever it says itself. */
@@ -85,6 +85,12 @@ export interface LiveEntry extends Mutable<QueueEntry> {
   gpus: readonly LiveGpu[]
   /** When it was last looked at in vain; null when it is to be looked at again whatever happened. */
   vainLook: VainLook | null
+}
+
+/** An entry that holds its GPUs, and the hold. */
+export interface EntryHold {
+  readonly entry: LiveEntry
+  readonly hold: Hold
 }
 
 /** All that a look at an entry depends on, whether it owns its bytes included: as long as it stays, the answer does. */
@@ -146,6 +152,8 @@ export interface LiveNode extends Mutable<Node> {
   isHostTight: boolean
   /** Aged entries of its queue hold some of its GPUs. */
   hasEntryHolds: boolean
+  /** Which, and how, as its GPUs know it; empty when that is not known. */
+  entryHolds: readonly EntryHold[]
   /** Its queue has to be looked at in the next cycle. */
   isTouched: boolean
   /** Runs when a drain begins to move tasks; null when none is going to. */
@@ -214,7 +222,7 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     servedUs: 0,
     computeUs: 0,
     isSharing: false,
-    ripeningPosition: -1,
+    ripensAt: null,
     isProbed: false,
     isCalledBack: false,
     stopping: null,

@@ -196,6 +196,7 @@ function replaceGpus(c: Cluster, node: LiveNode, gpus: readonly GpuReport[], now
   c.leavePools(node)
   node.gpus = gpus.map((gpu) => newLiveGpu(node, gpu.index, gpu.model, gpu.physical_mib, gpu.foreign_mib, now))
   node.hostPromisedMib = 0
+  node.entryHolds = []
   c.applyCapacity(node)
   c.assignPools(node)
 }

@@ -124,6 +124,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     swaps: newSwapTotals(),
     isHostTight: false,
     hasEntryHolds: false,
+    entryHolds: [],
     isTouched: false,
     cancelDrain: null,
     wakeAt: null,

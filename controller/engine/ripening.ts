@@ -5,13 +5,14 @@ import type { Cluster } from './cluster.ts'
 import type { LivePlacement } from './live.ts'
 
 export class RipeningHeap {
-  /** In heap order; each placement knows its place. */
-  readonly #placements: LivePlacement[] = []
-  /** The instants they are here for, in the same order: what is compared lies together. */
+  /** In heap order: the instants they are here for, their submission numbers and they themselves. What is compared lies side by side. */
   readonly #ats: Instant[] = []
+  readonly #numbers: number[] = []
+  readonly #placements: LivePlacement[] = []
 
   /** The earliest instant at which somebody may ripen; null when nobody waits to. */
   nextAt(): Instant | null {
+    while (this.#ats.length > 0 && !this.#isMeant(0)) this.#takeFirst()
     return this.#ats[0] ?? null
   }
 
@@ -21,86 +22,91 @@ export class RipeningHeap {
     const isRipe = at !== null && at <= now
     if (isRipe !== placement.isRipe) setRipe(cluster, placement, isRipe)
     if (at === null || isRipe) return
-    const place = placement.ripeningPosition
-    // One that ripens later than its place says goes back when its time comes; one that ripens earlier moves up now.
-    if (place === NOT_THERE) this.#moveUp(placement, at, this.#ats.push(at) - 1)
-    else if (at < (this.#ats[place] as Instant)) this.#moveUp(placement, at, place)
+    // One that ripens later than its place says goes back when its time comes; one that ripens earlier has another place from now on.
+    if (placement.ripensAt === null || at < placement.ripensAt) this.#add(at, placement)
   }
 
   /** Moves everybody whose time has come. An entry that is early (its task was busy meanwhile) goes back with its new instant. */
   ripen(cluster: Cluster, now: Instant): void {
     for (let at = this.#ats[0]; at !== undefined && at <= now; at = this.#ats[0]) {
+      const isMeant = this.#isMeant(0)
       const first = this.#takeFirst()
+      if (!isMeant) continue
+      first.ripensAt = null
       if (first.task.placement === first) this.update(cluster, first, now)
     }
   }
 
   /** In the order of the heap. */
   entries(): readonly (readonly [at: Instant, placement: LivePlacement])[] {
-    return this.#placements.map((placement, place) => [this.#ats[place] as Instant, placement])
+    return this.#placements.flatMap((placement, place) => (this.#isMeant(place) ? [[this.#ats[place] as Instant, placement] as const] : []))
   }
 
   /** The same, into a heap that is empty. */
   recall(entries: readonly (readonly [at: Instant, placement: LivePlacement])[]): void {
-    entries.forEach(([at, placement], place) => this.#put(placement, at, place))
+    for (const [at, placement] of entries) this.#add(at, placement)
   }
 
   /** The idle period or max_residency changed. */
   rebuild(cluster: Cluster, now: Instant): void {
-    for (const placement of this.#placements) placement.ripeningPosition = NOT_THERE
-    this.#placements.length = 0
+    for (const placement of this.#placements) placement.ripensAt = null
     this.#ats.length = 0
+    this.#numbers.length = 0
+    this.#placements.length = 0
     for (const task of cluster.tasks.values()) if (task.placement !== null) this.update(cluster, task.placement, now)
   }
 
-  #moveUp(placement: LivePlacement, ripensAt: Instant, from: number): void {
-    let place = from
-    while (place > 0) {
-      const parent = (place - 1) >>> 1
-      if (!this.#isBefore(placement, ripensAt, parent)) break
-      this.#put(this.#placements[parent] as LivePlacement, this.#ats[parent] as Instant, place)
-      place = parent
-    }
-    this.#put(placement, ripensAt, place)
+  /** It has no earlier place. */
+  #isMeant(place: number): boolean {
+    return (this.#placements[place] as LivePlacement).ripensAt === this.#ats[place]
   }
 
-  #put(placement: LivePlacement, ripensAt: Instant, place: number): void {
+  #add(at: Instant, placement: LivePlacement): void {
+    placement.ripensAt = at
+    const number = placement.submissionNumber
+    let place = this.#ats.length
+    this.#put(place, at, number, placement)
+    while (place > 0) {
+      const parent = (place - 1) >>> 1
+      if (!this.#isBefore(at, number, parent)) break
+      this.#put(place, this.#ats[parent] as Instant, this.#numbers[parent] as number, this.#placements[parent] as LivePlacement)
+      place = parent
+    }
+    this.#put(place, at, number, placement)
+  }
+
+  #put(place: number, at: Instant, number: number, placement: LivePlacement): void {
+    this.#ats[place] = at
+    this.#numbers[place] = number
     this.#placements[place] = placement
-    this.#ats[place] = ripensAt
-    placement.ripeningPosition = place
   }
 
   #takeFirst(): LivePlacement {
     const first = this.#placements[0] as LivePlacement
+    const at = this.#ats.pop() as Instant
+    const number = this.#numbers.pop() as number
     const last = this.#placements.pop() as LivePlacement
-    const lastAt = this.#ats.pop() as Instant
     const size = this.#ats.length
-    first.ripeningPosition = NOT_THERE
     if (size === 0) return first
     let place = 0
     for (;;) {
       let child = 2 * place + 1
       if (child >= size) break
-      if (child + 1 < size && this.#isBefore(this.#placements[child + 1] as LivePlacement, this.#ats[child + 1] as Instant, child))
-        child += 1
-      if (this.#isBefore(last, lastAt, child)) break
-      this.#put(this.#placements[child] as LivePlacement, this.#ats[child] as Instant, place)
+      if (child + 1 < size && this.#isBefore(this.#ats[child + 1] as Instant, this.#numbers[child + 1] as number, child)) child += 1
+      if (this.#isBefore(at, number, child)) break
+      this.#put(place, this.#ats[child] as Instant, this.#numbers[child] as number, this.#placements[child] as LivePlacement)
       place = child
     }
-    this.#put(last, lastAt, place)
+    this.#put(place, at, number, last)
     return first
   }
 
   /** 1. Earlier instant. 2. Submission number. */
-  #isBefore(placement: LivePlacement, ripensAt: Instant, other: number): boolean {
+  #isBefore(at: Instant, number: number, other: number): boolean {
     const otherAt = this.#ats[other] as Instant
-    if (ripensAt !== otherAt) return ripensAt < otherAt
-    return placement.submissionNumber < (this.#placements[other] as LivePlacement).submissionNumber
+    return at === otherAt ? number < (this.#numbers[other] as number) : at < otherAt
   }
 }
-
-/** The place of one that does not wait to ripen. */
-const NOT_THERE = -1
 
 /** Takes the placement's bytes into, or out of, the eligible bytes of its GPUs. */
 export function setRipe(cluster: Cluster, placement: LivePlacement, isRipe: boolean): void {

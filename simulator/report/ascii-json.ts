@@ -17,6 +17,7 @@ const CLOSE_RECORD = 125
 const SPACE = 32
 const DELETE = 127
 const LONGEST_NUMBER = 17
+const MILLION = 1_000_000
 
 export class AsciiJson {
   readonly #bytes: Uint8Array
@@ -72,22 +73,38 @@ export class AsciiJson {
     if (!Number.isSafeInteger(number)) this.isPlain = false
     if (!this.isPlain || !this.#hasRoom(LONGEST_NUMBER)) return
     if (number < 0) this.#byte(MINUS)
-    const size = Math.abs(number)
-    let digits = 1
-    for (let limit = 10; limit <= size && digits < LONGEST_NUMBER; limit *= 10) digits += 1
-    let rest = size
-    for (let place = this.at + digits - 1; place >= this.at; place--) {
-      const left = Math.floor(rest / 10)
+    this.#digits(Math.abs(number))
+  }
+
+  /** Six by six, so that the single digits are arithmetic of small integers. */
+  #digits(size: number): void {
+    if (size >= MILLION) {
+      const millions = Math.floor(size / MILLION)
+      this.#digits(millions)
+      this.#lastDigits(size - millions * MILLION, 6)
+      return
+    }
+    let count = 1
+    for (let limit = 10; limit <= size; limit *= 10) count += 1
+    this.#lastDigits(size, count)
+  }
+
+  /** So many, with leading zeros, of a number below a million. */
+  #lastDigits(size: number, count: number): void {
+    let rest = size | 0
+    for (let place = this.at + count - 1; place >= this.at; place--) {
+      const left = (rest / 10) | 0
       this.#bytes[place] = ZERO + (rest - 10 * left)
       rest = left
     }
-    this.at += digits
+    this.at += count
   }
 
   record(data: EventData): void {
     this.#byte(OPEN_RECORD)
     let isFirst = true
-    for (const key of Object.keys(data)) {
+    // A plain object: its own keys, in the order of Object.keys, without a list of them.
+    for (const key in data) {
       const value = data[key]
       if (value === undefined) continue
       if (!isFirst) this.#byte(COMMA)

@@ -57,7 +57,7 @@ export const PLACEMENT_FIELDS = [
   'isNoswapUntold',
   'heldGrowth',
 ] as const satisfies readonly (keyof LivePlacement)[]
-type PlacementReference = 'task' | 'node' | 'gpus' | 'leavesFor' | 'entry' | 'ripeningPosition'
+type PlacementReference = 'task' | 'node' | 'gpus' | 'leavesFor' | 'entry' | 'ripensAt'
 
 export const ENTRY_FIELDS = ['kind', 'needMib', 'askedAt', 'owns', 'isCollector'] as const satisfies readonly (keyof LiveEntry)[]
 type EntryReference = 'task' | 'node' | 'gpus' | 'vainLook'
@@ -126,7 +126,7 @@ export const NODE_FIELDS = [
   'wakeAt',
   'isDirty',
 ] as const satisfies readonly (keyof LiveNode)[]
-type NodeReference = 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'cancelDrain' | 'cancelWake'
+type NodeReference = 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'entryHolds' | 'cancelDrain' | 'cancelWake'
 
 type Plain<T, Names extends readonly (keyof T)[], References extends keyof T> =
   Exclude<keyof T, Names[number] | References> extends never ? Pick<T, Names[number]> : never

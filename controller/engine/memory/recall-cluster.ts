@@ -237,5 +237,5 @@ function entryOrNull(node: LiveNode, number: EntryNumber | null): LiveEntry | nu
 /** It waits to ripen until its time comes, and nothing comes of it. */
 function endedPlacement(submissionNumber: number): LivePlacement {
   const task = { placement: null } as LiveTask
-  return { task, submissionNumber, ripeningPosition: -1 } as LivePlacement
+  return { task, submissionNumber, ripensAt: null } as LivePlacement
 }
