@@ -4,7 +4,7 @@ import type { SweepReportBody, SweptRunBody } from '../../controller/api/schema/
 import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/plan/objective.ts'
 import { curvesOf, marksOf, paretoOf } from '../../ui/pages/planner/curves.ts'
 import { bestOf, combinationsOf } from '../../ui/pages/planner/combinations.ts'
-import { differencesOf, figuresOfReport, figuresOfRun, flatten, objectiveFigure } from '../../ui/pages/planner/figures.ts'
+import { differencesOf, figuresOfReport, figuresOfRun, flatten, objectiveFigure, objectiveWords } from '../../ui/pages/planner/figures.ts'
 import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany } from '../../ui/pages/planner/grid.ts'
 import { secondsLeft } from '../../ui/pages/planner/time-left.ts'
 import { traceName, tracedScenario } from '../../ui/pages/planner/traced-scenario.ts'
@@ -105,6 +105,12 @@ describe('figures', () => {
         expect(objectiveFigure(`${figure}<=1`, metrics), figure).toBe(valueOfObjective({ figure, max: 1 }, metrics as never))
     expect(objectiveFigure('unknown<=1', RUNS[0]!.metrics)).toBeNull()
     expect(objectiveFigure('queue_wait.unknown<=1', RUNS[0]!.metrics)).toBeNull()
+    const words = [
+      objectiveWords('queue_wait.p95<=5m', 242),
+      objectiveWords('starvation.total<=20', 12.34),
+      objectiveWords('swaps_per_hour<=3', 2.06),
+    ]
+    expect([...words, objectiveWords('slowdown.p95<=2', null)]).toEqual(['4 min 2 s', '12.3 %', '2.1', '—'])
   })
 
   it('that differ are told, and no others', () => {

@@ -42,6 +42,11 @@ export class Refused extends Error {
   }
 }
 
+/** What is asked for is not there, or may not be asked for: the same question has the same answer. */
+export function isFinal(error: Error | null): boolean {
+  return error instanceof Refused && error.status < 500 && error.status !== 429
+}
+
 /** Nobody answered. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable'

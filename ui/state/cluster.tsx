@@ -1,7 +1,7 @@
 /** What all pages of one cluster share: client, feed, cache of answers, and who asks. */
 import { QueryClient, QueryClientProvider } from '@tanstack/solid-query'
 import { createContext, useContext, type Accessor, type JSX } from 'solid-js'
-import { ApiClient } from '../api/client.ts'
+import { ApiClient, isFinal } from '../api/client.ts'
 import { createFeed, type Feed } from '../api/feed.ts'
 import { useWorld } from '../api/world.ts'
 import { now } from './now.ts'
@@ -35,7 +35,7 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
     defaultOptions: {
       queries: {
         staleTime: 30_000,
-        retry: 1,
+        retry: (failures: number, error: Error) => failures < 1 && !isFinal(error),
         refetchOnWindowFocus: false,
         placeholderData: (before: unknown) => before,
         reconcile: (_before: unknown, answer: unknown) => opaque(answer),

@@ -5,6 +5,7 @@ import { percent, UNKNOWN } from '../../format/figures.ts'
 import { Prose } from '../../components/prose.tsx'
 import { bestOf, type Combination } from './combinations.ts'
 import { Figure } from './field.tsx'
+import { objectiveWords } from './figures.ts'
 import styles from './planner.module.css'
 
 export interface CombinationTableProps {
@@ -106,7 +107,7 @@ function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
       <For each={candidate()?.objectives}>
         {(judged) => (
           <td class={judged.keeps ? 'number good' : 'number bad'}>
-            {judged.keeps ? 'kept' : 'broken'}: {judged.p95?.toFixed(1) ?? UNKNOWN}
+            {judged.keeps ? 'kept' : 'broken'}: {objectiveWords(judged.objective, judged.p95)}
           </td>
         )}
       </For>

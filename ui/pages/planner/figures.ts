@@ -1,5 +1,6 @@
 /** Figures of runs by name: for tables, objectives, comparisons and files. Pure. */
 import type { RunMetricsBody, SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import { combinationsOf, type Combination } from './combinations.ts'
 
 export type Cell = number | string | null
@@ -18,6 +19,13 @@ export function objectiveFigure(objective: string, metrics: RunMetricsBody): num
   if (typeof place === 'number') return place
   const value = (place as Readonly<Record<string, unknown>> | null | undefined)?.[part]
   return typeof value === 'number' ? value : null
+}
+
+/** Such a figure with its unit: `4 min 2 s`, `12.3 %`, `2.1`. */
+export function objectiveWords(objective: string, value: number | null): string {
+  if (value === null) return UNKNOWN
+  if (objective.startsWith('queue_wait')) return seconds(value)
+  return objective.startsWith('starvation') ? percent(value) : value.toFixed(1)
 }
 
 /** Every leaf by its dotted path. */

@@ -4,6 +4,7 @@ import type { CandidateBody, SweepSummaryBody } from '../../../controller/api/sc
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import type { Combination } from './combinations.ts'
 import { Figure } from './field.tsx'
+import { objectiveWords } from './figures.ts'
 import styles from './planner.module.css'
 
 /** The DOM takes no more. */
@@ -77,7 +78,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                         {judged.keeps ? 'kept' : 'broken'}:{' '}
                         <Figure
                           value={judged.p95}
-                          shown={judged.p95 === null ? UNKNOWN : judged.p95.toFixed(1)}
+                          shown={objectiveWords(judged.objective, judged.p95)}
                           what="Some run has no such figure."
                         />
                       </td>

@@ -4,7 +4,7 @@ import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.t
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import { settingsText } from './combinations.ts'
 import { Figure } from './field.tsx'
-import { MAX_COMPARED, objectiveFigure } from './figures.ts'
+import { MAX_COMPARED, objectiveFigure, objectiveWords } from './figures.ts'
 import styles from './planner.module.css'
 
 export interface RunTableProps {
@@ -130,7 +130,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
                       const value = objectiveFigure(objective, run.metrics)
                       return (
                         <td class="number">
-                          <Figure value={value} shown={value === null ? UNKNOWN : value.toFixed(1)} what="The run has no such figure." />
+                          <Figure value={value} shown={objectiveWords(objective, value)} what="The run has no such figure." />
                         </td>
                       )
                     }}
