@@ -14,6 +14,8 @@ import type { LogBody, LogQuery as LogQueryBody } from '../../controller/api/sch
 import type { ChangedNodeBody, DrainQuery, NodeBody, NodeConfigChangeBody, NodePage } from '../../controller/api/schema/node.ts'
 import type { GroupPreviewBody, PlacementPreviewBody } from '../../controller/api/schema/preview.ts'
 import type { ReadyzBody, VersionBody } from '../../controller/api/schema/service.ts'
+import type { NewSimulationBody, NewSweepBody, SimulationBody } from '../../controller/api/schema/simulation.ts'
+import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
 import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/schema/audit.ts'
 import type { MadeTokenBody, NewTokenBody, TokenBody, TokenPage } from '../../controller/api/schema/token.ts'
@@ -23,6 +25,7 @@ import type { TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } fr
 import type { TwinBody } from '../../controller/api/schema/twin.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
+import { simulationsOf } from './simulations.ts'
 import { DEFAULT_URL, part, Transport } from './transport.ts'
 
 export { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
@@ -52,7 +55,11 @@ export type {
   NodePage,
   PlacementPreviewBody as PlacementPreview,
   ReadyzBody as Readiness,
+  NewSimulationBody as SimulationRequest,
+  NewSweepBody as SweepRequest,
+  SimulationBody as Simulation,
   SummaryBody as Summary,
+  SweepReportBody as SweepReport,
   TaskBody as Task,
   TaskPage,
   TaskPatchBody as TaskPatch,
@@ -109,6 +116,7 @@ export function createClient(options: ClientOptions = {}) {
     tasks: tasksOf(transport),
     nodes: nodesOf(transport),
     groups: groupsOf(transport),
+    simulations: simulationsOf(transport),
     tokens: tokensOf(transport),
     audit: auditOf(transport),
     config: {

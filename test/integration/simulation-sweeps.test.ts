@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../cli/client/client.ts'
 import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
 import { simulationsWorld, type SimulationsWorld } from '../support/simulations-world.ts'
 
@@ -100,6 +101,27 @@ describe('a sweep of other fields over REST', () => {
     const { runs_done: done } = (await world.api.send('GET', `/simulations/${id}/report`)).body
     expect((await bytesOf(id, 'text/csv')).trimEnd().split('\n')).toHaveLength(done + 1)
     expect(await bytesOf(id, 'text/html')).toContain('which overcommit percentage?')
+  })
+
+  it('is asked for, awaited and read by the client module', async () => {
+    const url = await world.api.app.listen({ port: 0 })
+    const { simulations } = createClient({ url, token: null })
+    const { id, state } = await simulations.sweep({
+      scenario: 'thrash-guard',
+      overcommit_percents: [0],
+      seeds: [1],
+      fields: { 'config.idle_swap_out_seconds': [60, 300] },
+    })
+    expect(['queued', 'running']).toContain(state)
+    expect(await simulations.ended(id)).toMatchObject({ state: 'done', kind: 'sweep' })
+    expect((await simulations.report(id)).advice.map(({ settings }) => settings['config.idle_swap_out_seconds'])).toEqual([60, 300])
+    expect((await simulations.csv(id)).split('\n')[0]).toMatch(/^overcommit_percent,config\.idle_swap_out_seconds,seed,/)
+    expect(await simulations.html(id)).toMatch(/^<!doctype html>/i)
+    const run = await simulations.run({ scenario: 'thrash-guard', until_seconds: 60 })
+    await simulations.ended(run.id)
+    expect((await simulations.list()).map((each) => each.id).slice(0, 2)).toEqual([run.id, id])
+    expect((await simulations.get(run.id)).state).toBe('done')
+    expect(await simulations.remove(run.id)).toBeNull()
   })
 
   it('has no CSV and no page of a run', async () => {

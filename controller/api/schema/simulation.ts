@@ -53,6 +53,8 @@ export const NewSimulationSchema = closed(
   },
 )
 
+export type NewSimulationBody = Static<typeof NewSimulationSchema>
+
 const MAX_SWEPT = 200
 const MAX_SWEPT_FIELDS = 8
 const MAX_OBJECTIVES = 8
@@ -114,6 +116,8 @@ export const NewSweepSchema = closed(
     ],
   },
 )
+
+export type NewSweepBody = Static<typeof NewSweepSchema>
 
 function exampleScenario(): string {
   return [

@@ -1,0 +1,52 @@
+/** Simulations beside the live cluster: runs and sweeps of scenarios (docs/simulations.md). */
+import { setTimeout as wait } from 'node:timers/promises'
+import type { NewSimulationBody, NewSweepBody, SimulationBody, SimulationPage } from '../../controller/api/schema/simulation.ts'
+import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
+import { part, type Transport } from './transport.ts'
+
+interface CallOptions {
+  readonly signal?: AbortSignal
+}
+
+/** How often it is asked whether a simulation is over. */
+const AGAIN_MS = 500
+
+export function simulationsOf(transport: Transport) {
+  const at = (id: string): string => `/simulations/${part(id)}`
+  const get = (id: string, { signal }: CallOptions = {}) => transport.json<SimulationBody>({ method: 'GET', path: at(id), signal })
+  const file =
+    (format: 'csv' | 'html') =>
+    async (id: string, { signal }: CallOptions = {}) => {
+      const response = await transport.open({ method: 'GET', path: `${at(id)}/report`, query: { format }, signal })
+      return response.text()
+    }
+  return {
+    /** All of them, newest first. */
+    list: async ({ signal }: CallOptions = {}) =>
+      (await transport.json<SimulationPage>({ method: 'GET', path: '/simulations', signal })).items,
+    get,
+    /** A scenario by its name, as text, or as an object. */
+    run: (request: NewSimulationBody, { signal }: CallOptions = {}) =>
+      transport.json<SimulationBody>({ method: 'POST', path: '/simulations', body: request, signal }),
+    /** The same at several percentages, with several seeds and values of other fields. */
+    sweep: (request: NewSweepBody, { signal }: CallOptions = {}) =>
+      transport.json<SimulationBody>({ method: 'POST', path: '/simulations/sweep', body: request, signal }),
+    /** The simulation once it is done, failed or cancelled. */
+    ended: async (id: string, { signal }: CallOptions = {}): Promise<SimulationBody> => {
+      for (;;) {
+        const simulation = await get(id, signal === undefined ? {} : { signal })
+        if (simulation.state !== 'queued' && simulation.state !== 'running') return simulation
+        await wait(AGAIN_MS, undefined, signal === undefined ? {} : { signal })
+      }
+    },
+    /** What came of it: of a sweep a SweepReport. */
+    report: <T extends object = SweepReportBody>(id: string, { signal }: CallOptions = {}) =>
+      transport.json<T>({ method: 'GET', path: `${at(id)}/report`, signal }),
+    /** Of a sweep, a row for each run: `runs.csv` of the command line. */
+    csv: file('csv'),
+    /** Of a sweep, a page that is complete in itself: `report.html` of the command line. */
+    html: file('html'),
+    /** Cancels one that is under way; deletes one that is over. */
+    remove: (id: string, { signal }: CallOptions = {}) => transport.json<SimulationBody | null>({ method: 'DELETE', path: at(id), signal }),
+  }
+}
