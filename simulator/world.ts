@@ -15,6 +15,7 @@ import type { ServerCore } from '../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../gpu-server/core/storage.ts'
 import type { DurationMs, Instant, Mib } from '../protocol/units.ts'
 import type { Counters } from '../controller/metrics/counters.ts'
+import { ArrivalFeed } from './arrival-feed.ts'
 import { swapTotalsOf } from './faults/controller-host.ts'
 import type { SwapTotals } from './faults/controller-host.ts'
 import type { ControllerWatch } from './faults/controller-process.ts'
@@ -42,7 +43,6 @@ import { groupsOf, SIMULATED_COMMAND, worldStart } from './start-world.ts'
 import type { WorldStart } from './start-world.ts'
 import { aloneMsOf } from './trace/work.ts'
 import { VirtualClock } from './virtual-clock.ts'
-import type { SimTimer } from './virtual-clock.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -93,16 +93,14 @@ export class World {
   readonly #listeners: ((events: readonly Event[]) => void)[] = []
   readonly #start: WorldStart | null
   #restarts = 0
-  #arrivals: ArrivalSource | null = null
-  #nextArrival: SimTask | null = null
-  readonly #arrival: SimTimer
+  readonly #arrivals: ArrivalFeed
 
   constructor(plan: WorldPlan, options: WorldOptions) {
     this.plan = plan
     this.#startedAt = plan.clock.startMs
     if (options.onEvents !== undefined) this.#listeners.push(options.onEvents)
     this.clock = new VirtualClock(this.#startedAt)
-    this.#arrival = this.clock.timer(this.#arrive, undefined, RANK_ARRIVAL)
+    this.#arrivals = new ArrivalFeed(this.clock, (task) => this.submit(task))
     this.random = createSeededRandom(options.seed)
     this.#journal = options.isJournalOff === true ? null : new Journal(options.journalSink ?? null)
     this.collector = new Collector(options.onOutcome ?? null)
@@ -176,29 +174,28 @@ export class World {
 
   /** Submits this workload as time goes by. */
   feed(arrivals: ArrivalSource): void {
-    this.#arrivals = arrivals
+    this.#arrivals.begin(arrivals)
   }
 
   /** Runs until the instant, or until workload and tasks are done. Reading from disk is the only thing that waits. */
   async runUntil(untilMs: DurationMs | null, isDone: () => boolean = () => false): Promise<void> {
     const until = untilMs === null ? Infinity : this.#startedAt + untilMs
     for (;;) {
-      if (this.#arrivals !== null && this.#nextArrival === null) {
+      if (this.#arrivals.lacksNext) {
         if (this.#arrivals.needsFill) await this.#arrivals.fill()
-        this.#pullArrival()
+        this.#arrivals.pull()
       }
-      const isInterrupted = (): boolean => isDone() || this.#needsFill()
+      const isInterrupted = (): boolean => isDone() || this.#arrivals.needsFill
       if (this.faults === null) this.clock.run(until, isInterrupted)
       else await this.#runWithPromises(this.faults, until, isInterrupted)
-      if (isDone() || !this.#needsFill()) break
+      if (isDone() || !this.#arrivals.needsFill) break
     }
     if (untilMs !== null && !isDone()) this.clock.advanceTo(until)
   }
 
   /** No more arrivals, no task is open but those that an operator left to run for ever, and nothing is broken or will be. */
   isIdle(): boolean {
-    const isUndone = this.#arrivals !== null || this.#nextArrival !== null || this.collector.unfinished > this.#endless.size
-    return !isUndone && this.areFaultsOver
+    return this.#arrivals.isOver && this.collector.unfinished <= this.#endless.size && this.areFaultsOver
   }
 
   get areFaultsOver(): boolean {
@@ -334,35 +331,6 @@ export class World {
       commands.putNodeConfig(id, { overcommitPercent: node.overcommitPercent, reserveMib: node.safetyReserveMib }, null, () => {})
     }
     for (const group of groupsOf(this.plan.nodes)) commands.putGroup(group, false, null, () => {})
-  }
-
-  #needsFill(): boolean {
-    return this.#arrivals !== null && this.#nextArrival === null && this.#arrivals.needsFill
-  }
-
-  #pullArrival(): void {
-    const arrivals = this.#arrivals
-    if (arrivals === null || arrivals.needsFill) return
-    this.#nextArrival = arrivals.next()
-    if (this.#nextArrival === null) {
-      this.#arrivals = null
-      return
-    }
-    this.#arrival.set(this.#startedAt + this.#nextArrival.at)
-  }
-
-  /** Everything that arrives in this instant, then the timer for the next. */
-  readonly #arrive = (): void => {
-    const now = this.nowMs
-    while (this.#nextArrival !== null && this.#nextArrival.at <= now) {
-      this.submit(this.#nextArrival)
-      this.#nextArrival = null
-      const arrivals = this.#arrivals
-      if (arrivals === null || arrivals.needsFill) return
-      this.#nextArrival = arrivals.next()
-      if (this.#nextArrival === null) this.#arrivals = null
-    }
-    if (this.#nextArrival !== null) this.#arrival.set(this.#startedAt + this.#nextArrival.at)
   }
 
   /** A task that an operator has submitted: it counts as any other. */
