@@ -25,7 +25,7 @@ import type { TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } fr
 import type { TwinBody } from '../../controller/api/schema/twin.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
-import { simulationsOf } from './simulations.ts'
+import { simulationsOf, type CallOptions } from './simulations.ts'
 import { DEFAULT_URL, part, Transport } from './transport.ts'
 
 export { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
@@ -78,10 +78,6 @@ export interface ClientOptions {
   /** How often a request is tried in all, where trying again cannot do anything twice (3). */
   readonly attempts?: number
   /** Ends everything that is under way. */
-  readonly signal?: AbortSignal
-}
-
-interface CallOptions {
   readonly signal?: AbortSignal
 }
 

@@ -4,7 +4,7 @@ import type { NewSimulationBody, NewSweepBody, SimulationBody, SimulationPage } 
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import { part, type Transport } from './transport.ts'
 
-interface CallOptions {
+export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
