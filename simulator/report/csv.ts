@@ -11,6 +11,11 @@ export function csvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(cellOf).join(',')}\n`
 }
 
+/** Text that somebody wrote. What a spreadsheet would take for a formula is told to be text. */
+export function writtenText(text: string): string {
+  return /^[=+@\t\r]|^-(?!\d)/.test(text) ? `'${text}` : text
+}
+
 /** 1500 → `1.500`. */
 export function seconds(ms: DurationMs): string {
   const whole = Math.floor(ms / 1000)

@@ -1,6 +1,6 @@
 /** Every run of a sweep as one row, with all digits, so that whoever reads the table can recompute a recommendation (docs/planning.md). */
 import type { SweepRun } from '../sweep.ts'
-import { csvOf } from './csv.ts'
+import { csvOf, writtenText } from './csv.ts'
 
 type Cell = string | number
 
@@ -35,7 +35,7 @@ export function runsCsv(runs: readonly SweepRun[]): string {
     ['overcommit_percent', ...fields, ...COLUMNS.map(([name]) => name)],
     runs.map((run): Cell[] => [
       run.overcommit_percent,
-      ...fields.map((field) => String(run.settings[field])),
+      ...fields.map((field) => writtenText(String(run.settings[field]))),
       ...COLUMNS.map(([, valueOf]) => valueOf(run) ?? ''),
     ]),
   )

@@ -1,6 +1,6 @@
 /** A sweep for a terminal: one line a percentage, means over the seeds. And the same as CSV, with the bands. */
 import type { Band, SweepSummary } from '../sweep.ts'
-import { csvOf } from './csv.ts'
+import { csvOf, writtenText } from './csv.ts'
 import { shownNumber, shownPercent, shownSeconds, tableOf } from './plain-text.ts'
 
 interface Column {
@@ -49,7 +49,7 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
     columns,
     summaries.map((summary) => [
       summary.overcommit_percent,
-      ...fields.map((field) => String(summary.settings[field])),
+      ...fields.map((field) => writtenText(String(summary.settings[field]))),
       summary.seeds,
       ...COLUMNS.flatMap((column) => {
         const band = column.valueOf(summary)

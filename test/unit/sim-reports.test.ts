@@ -167,6 +167,13 @@ describe('a sweep', () => {
     expect(runsCsv(done).split('\n')[8]).toMatch(/^50,300,4,1,7,0,0,0,0,,,,,,,0,0,,0,0,0,0,60,d$/)
   })
 
+  it('hands no formula to a spreadsheet', () => {
+    const settings = { 'fleet.0.gpu.model': '=cmd|x', 'fleet.0.count': -1 }
+    const done = [sweepRunOf({ overcommitPercent: 0, settings }, result())]
+    expect(runsCsv(done).split('\n')[1]).toMatch(/^0,'=cmd\|x,-1,1,/)
+    expect(sweepCsv(summarize(done)).split('\n')[1]).toMatch(/^0,'=cmd\|x,-1,1,/)
+  })
+
   it('is a table for people and a CSV for others', () => {
     const summary = summarize(runs)
     expect(formatSweep(summary).split('\n')[1]).toMatch(/^0 % +1\.0 % .*–$/)
