@@ -1,12 +1,28 @@
 /** The same scenario in real time: the controller over SQLite, a broker, servers of real processes. What comes from outside comes at the scenario's own times. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Scenario, ScenarioNode } from '../../simulator/scenario/scenario.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
 import { decisionsIn, type Happened, type Outcome } from './outcome.ts'
 import { taskCommand } from './task-command.ts'
 
 const ENDS_WITHIN_MS = 180_000
+
+/** What the servers and the tasks of a real run are. */
+export interface Site {
+  /** Resolves once it is up. */
+  readonly startServer: (cluster: LiveCluster, node: ScenarioNode) => Promise<unknown>
+  /** @param note the file in which the task says where its control socket is, once it runs @param vramMib null: a whole GPU */
+  readonly command: (note: string, phases: Phases, vramMib: Mib | null) => readonly string[]
+}
+
+export type Phases = ReadonlyArray<readonly [busyMs: DurationMs, idleMs: DurationMs]>
+
+const DECLARED_GPUS: Site = {
+  startServer: (cluster, node) => cluster.startServer(node.name, inventoryOf(node)),
+  command: taskCommand,
+}
 
 interface TaskItem {
   readonly id: string
@@ -16,11 +32,11 @@ interface TaskItem {
   readonly finished_at: string
 }
 
-export async function runReally(scenario: Scenario): Promise<Outcome> {
+export async function runReally(scenario: Scenario, site: Site = DECLARED_GPUS): Promise<Outcome> {
   const cluster = await LiveCluster.start()
   try {
     await cluster.send('PUT', '/config', { ...scenario.config, heartbeat_seconds: 1 })
-    for (const node of scenario.nodes) await cluster.startServer(node.name, inventoryOf(node))
+    for (const node of scenario.nodes) await site.startServer(cluster, node)
     const nodes = new Map((await nodesOf(cluster)).map(({ node_id, name }) => [name, node_id]))
     const startedAt = performance.now()
     const startedOn = Date.now()
@@ -31,7 +47,7 @@ export async function runReally(scenario: Scenario): Promise<Outcome> {
       const there = path.replace('/api/v1', '').replace(/\{node:([^}]+)\}/g, (_, name: string) => nodes.get(name) ?? name)
       await cluster.send(method.toUpperCase() as 'PUT' | 'POST', there, body ?? undefined)
     })
-    await Promise.all([...actions, ...tasksOf(scenario).map((task) => play(cluster, task, reach))])
+    await Promise.all([...actions, ...tasksOf(scenario).map((task) => play(cluster, task, site, reach))])
     return await outcomeOf(cluster, scenario, startedOn)
   } finally {
     await cluster.end()
@@ -48,7 +64,12 @@ function tasksOf(scenario: Scenario) {
 }
 
 /** Submits it, tells it when work comes while it stands still, and waits for its end. */
-async function play(cluster: LiveCluster, { atMs, request, phases }: PlannedTask, reach: (ms: number) => Promise<void>): Promise<void> {
+async function play(
+  cluster: LiveCluster,
+  { atMs, request, phases }: PlannedTask,
+  site: Site,
+  reach: (ms: number) => Promise<void>,
+): Promise<void> {
   const note = cluster.path(`${request.id}.note`)
   await reach(atMs)
   const { id } = await cluster.send<{ readonly id: string }>('POST', '/tasks', {
@@ -57,7 +78,7 @@ async function play(cluster: LiveCluster, { atMs, request, phases }: PlannedTask
     gpu_count: request.gpuCount,
     priority: request.priority,
     noswap: request.noswap,
-    command: taskCommand(note, phases),
+    command: site.command(note, phases, request.vramMib),
   })
   await until(`${request.id} runs`, () => existsSync(note) && readFileSync(note, 'utf8') !== '', ENDS_WITHIN_MS)
   const ranFrom = performance.now()
@@ -68,8 +89,19 @@ async function play(cluster: LiveCluster, { atMs, request, phases }: PlannedTask
     const { residency } = await cluster.get<{ readonly residency: string }>(`/tasks/${id}`)
     if (residency === 'swapped_out') createConnection(readFileSync(note, 'utf8')).end('{"want": true}\n')
   }
-  const isOver = async (): Promise<boolean> => (await cluster.get<{ readonly state: string }>(`/tasks/${id}`)).state === 'completed'
+  const isOver = async (): Promise<boolean> => (await stateOf(cluster, id)) === 'completed'
   await until(`${request.id} is over`, isOver, ENDS_WITHIN_MS)
+}
+
+/** Throws when the task has failed: it will not complete. */
+async function stateOf(cluster: LiveCluster, id: string): Promise<string> {
+  const { name, state, end_reason } = await cluster.get<{
+    readonly name: string
+    readonly state: string
+    readonly end_reason?: string | null
+  }>(`/tasks/${id}`)
+  if (state === 'failed' || state === 'cancelled') throw new Error(`${name}: ${state}, ${end_reason ?? 'no reason given'}`)
+  return state
 }
 
 function inventoryOf({ gpu, gpuCount }: ScenarioNode): string {

@@ -1,9 +1,45 @@
+/** What a swap costs on GPU 0, in the form of the simulator's profiles. */
+import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
+import type { CudaProgram } from './cuda-program.ts'
+import type { GpuHost } from './gpu-host.ts'
+import { expect, say } from './say.ts'
+
+/** Of the room on the GPU. */
+const LARGE_PERCENT = 20
+const SMALL_PERCENT = 5
+const ROUNDS = 3
 
 export interface TimedSwap {
   readonly direction: 'out' | 'in'
-  readonly mib: number
-  readonly ms: number
+  readonly mib: Mib
+  readonly ms: DurationMs
+}
+
+/** Swaps a large and a small program in turn; null when no profile comes of it. */
+export async function calibrate(host: GpuHost, program: string, room: Mib): Promise<SwapProfile | null> {
+  const sizes = [SMALL_PERCENT, LARGE_PERCENT].map((share) => Math.floor((room * share) / 100))
+  const programs: CudaProgram[] = []
+  for (const mib of sizes) programs.push(await host.start(program, `of-${mib}`, mib))
+  const swaps: TimedSwap[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const each of programs) {
+      for (const direction of ['out', 'in'] as const) {
+        swaps.push({ direction, mib: each.vramMib, ms: await host.swap(direction, each) })
+      }
+    }
+  }
+  for (const each of programs) {
+    expect(await each.isIntact(), `${each.taskId} finds its bytes as they were after ${ROUNDS} swaps`)
+    await each.end()
+  }
+  const profile = fitProfile(swaps)
+  if (profile === null) say('no profile: the larger program did not take longer')
+  else {
+    say(`out: ${profile.outMibPerS} MiB/s + ${profile.outFixedMs} ms; in: ${profile.inMibPerS} MiB/s + ${profile.inFixedMs} ms`)
+    say(`for simulator/fleet/swap-profiles.ts: ${JSON.stringify(profile)}`)
+  }
+  return profile
 }
 
 /** t = fixed + bytes / bandwidth through the medians of two sizes; null when the larger did not take longer. */

@@ -8,7 +8,7 @@ import type { AcceleratedTask } from '../../gpu-server/devices/accelerator.ts'
 /** Compiles fill.c into the folder; the program's path. */
 export function compileFill(folder: string): string {
   const program = join(folder, 'fill')
-  execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', join(import.meta.dirname, 'fill.c'), '-o', program, '-ldl'])
+  execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', join(import.meta.dirname, 'fill.c'), '-o', program, '-ldl', '-pthread'])
   return program
 }
 

@@ -1,16 +1,20 @@
 /*
  * fill MIB SEED LIBRARY: a small CUDA program that needs no toolkit. Takes MIB of GPU memory, fills it with a pattern, says "ready <sum>" (of what it
- * wrote), then "sum <sum>" (of what it reads back) for every line on standard input, and ends with it.
+ * wrote), then "sum <sum>" (of what it reads back) for every line on standard input, and ends with it. All the while another thread asks whether the GPU is done,
+ * which does not wait for memory that is elsewhere: it must stand still then.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MIB (1024UL * 1024UL)
 #define CHUNK_MIB 64UL
 #define MAX_CHUNKS 65536
+#define ASK_EVERY_US 20000
 
 static void *library;
 static uint64_t chunks[MAX_CHUNKS];
@@ -42,6 +46,14 @@ static uint64_t sum(uint64_t before, size_t words) {
   return before;
 }
 
+static void *keep_asking(void *context) {
+  int (*set_current)(void *) = (int (*)(void *))find("cuCtxSetCurrent");
+  int (*synchronize)(void) = (int (*)(void))find("cuCtxSynchronize");
+  check("cuCtxSetCurrent", set_current(context));
+  for (;; usleep(ASK_EVERY_US)) check("cuCtxSynchronize", synchronize());
+  return NULL;
+}
+
 int main(int argc, char **argv) {
   if (argc != 4) return 2;
   unsigned long mib = strtoul(argv[1], NULL, 10), count = (mib + CHUNK_MIB - 1) / CHUNK_MIB;
@@ -64,6 +76,8 @@ int main(int argc, char **argv) {
   check("cuInit", init(0));
   check("cuDeviceGet", device_get(&device, 0));
   check("cuCtxCreate", create(&context, 0, device));
+  pthread_t asking;
+  if (pthread_create(&asking, NULL, keep_asking, context) != 0) return 1;
   for (unsigned long chunk = 0, left = mib; chunk < count; chunk++, left -= CHUNK_MIB) {
     size_t bytes = (left < CHUNK_MIB ? left : CHUNK_MIB) * MIB;
     check("cuMemAlloc", allocate(&chunks[chunk], bytes));

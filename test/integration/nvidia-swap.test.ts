@@ -53,7 +53,7 @@ test('a swap-out frees the memory on the GPU, a swap-in takes it again', async (
   expect(await open.residencyOf(task)).toBe('resident')
   expect(driver.actions()).toEqual(['lock 11', 'checkpoint 11', 'restore 11', 'unlock 11'])
   expect(driver.stateOf(11)).toBe('running')
-  expect(task.signals).toEqual([])
+  expect(task.signals).toEqual(['suspend', 'resume'])
 })
 
 test('all actions go through one helper, which attaches to the driver once', async () => {

@@ -157,12 +157,21 @@ export class LiveCluster {
 
   /** A server of real processes and declared GPUs. */
   async startServer(name: string, inventory: string, env: Environment = {}, ...options: readonly string[]): Promise<Member> {
-    const state = this.path(name)
-    mkdirSync(state, { recursive: true })
     const file = this.path(`${name}.inventory.yaml`)
     writeFileSync(file, inventory)
+    return this.#startServer(name, env, ['--device', 'process', '--inventory', file, ...options])
+  }
+
+  /** A server of this host's NVIDIA GPUs. */
+  startNvidiaServer(name: string, ...options: readonly string[]): Promise<Member> {
+    return this.#startServer(name, {}, ['--device', 'nvidia', ...options])
+  }
+
+  async #startServer(name: string, env: Environment, options: readonly string[]): Promise<Member> {
+    const state = this.path(name)
+    mkdirSync(state, { recursive: true })
     const identity = { CONTROLLER_NATS_URL: this.natsUrl, NODE_NAME: name, NODE_ADDRESS: '127.0.0.1', NODE_STATE_DIR: state }
-    const command = headroom('gpu-server', '--device', 'process', '--inventory', file, '--allow-exec', ...options)
+    const command = headroom('gpu-server', '--allow-exec', ...options)
     const server = this.#member(name, command, { ...identity, LOG_LEVEL: 'info', ...env })
     await server.start(async () => (await this.nodes()).some((node) => node.name === name && node.status === 'up'))
     return server

@@ -1,15 +1,17 @@
 /**
- * A helper process: `driver-calls.ts nvml|cuda LIBRARY KOFFI`. It calls the driver for its parent, so that a driver that hangs or crashes takes
+ * A helper process: `driver-calls.ts nvml|cuda LIBRARY KOFFI PROC`. It calls the driver for its parent, so that a driver that hangs or crashes takes
  * this process and not the server. Requests and answers go over Node's channel between parent and child; when that closes, so does it, even with a call under way.
  */
 import { CheckpointCalls } from './checkpoint-calls.ts'
 import { loadLibrary } from './foreign-library.ts'
 import { HelperFault, type FaultReport, type HelperAnswer, type HelperRequest } from './helper-messages.ts'
 import { Nvml } from './nvml.ts'
+import { StillProcesses } from './still-process.ts'
+import { TraceCalls } from './trace-calls.ts'
 
 type Operation = (request: HelperRequest) => Promise<unknown>
 
-const [role, libraryPath = '', ffiModule = ''] = process.argv.slice(2)
+const [role, libraryPath = '', ffiModule = '', proc = ''] = process.argv.slice(2)
 let operations: Promise<ReadonlyMap<string, Operation>> | null = null
 
 // Ctrl-C reaches the whole process group: the parent decides when the helper goes.
@@ -44,15 +46,26 @@ async function reading(): Promise<ReadonlyMap<string, Operation>> {
 
 async function moving(): Promise<ReadonlyMap<string, Operation>> {
   const calls = new CheckpointCalls(await loadLibrary(libraryPath, ffiModule))
+  const still = new StillProcesses({
+    trace: await TraceCalls.load(ffiModule),
+    proc,
+    restoreThread: (pid) => calls.restoreThread(pid),
+    giveUp,
+  })
   return new Map<string, Operation>([
     ['attach', () => calls.attach()],
-    ['state', ({ pid }) => calls.state(known(pid))],
+    ['state', ({ pid }) => still.evenStopped(known(pid), () => calls.state(known(pid)))],
     ['restore_thread', ({ pid }) => calls.restoreThread(known(pid))],
     ['lock', ({ pid, timeoutMs }) => calls.lock(known(pid), known(timeoutMs))],
-    ['checkpoint', ({ pid }) => calls.checkpoint(known(pid))],
-    ['restore', ({ pid }) => calls.restore(known(pid))],
-    ['unlock', ({ pid }) => calls.unlock(known(pid))],
+    ['checkpoint', ({ pid }) => still.thenStopped(known(pid), () => calls.checkpoint(known(pid)))],
+    ['restore', ({ pid }) => still.thenStopped(known(pid), () => calls.restore(known(pid)))],
+    ['unlock', ({ pid }) => still.evenStopped(known(pid), () => calls.unlock(known(pid)))],
   ])
+}
+
+function giveUp(why: string): never {
+  process.stderr.write(why)
+  process.exit(1)
 }
 
 function known(value: number | undefined): number {

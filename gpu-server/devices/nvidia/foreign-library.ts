@@ -13,6 +13,9 @@ export interface ForeignLibrary {
   need(name: string, parameters: readonly string[]): ForeignFunction
 }
 
+/** A function that does not wait, called in the thread that asks; with errno as it left it. */
+export type ForeignCall = (...args: readonly unknown[]) => { readonly result: number; readonly errno: number }
+
 type NativeFunction = ReturnType<LibraryHandle['func']>
 
 /** What an ordinary thread has; koffi's own default of 128 KiB is small for a driver. */
@@ -36,11 +39,35 @@ export async function loadLibrary(path: string, ffiModule: string): Promise<Fore
   }
 }
 
-async function importFfi(ffiModule: string): Promise<typeof Koffi> {
+/** What finds functions of the library that are called directly. Rejects, and it throws, with HelperFault. */
+export async function loadDirectly(
+  path: string,
+  ffiModule: string,
+): Promise<(name: string, result: 'int' | 'long', parameters: readonly string[]) => ForeignCall> {
+  const ffi = await importFfi(ffiModule)
+  const library = open(ffi, path)
+  return (name, resultType, parameters) => {
+    const native = library.func(name, resultType, [...parameters])
+    return (...args) => {
+      const result = Number(native(...args))
+      return { result, errno: ffi.errno() }
+    }
+  }
+}
+
+/** It takes its settings once, before the first library. */
+let imported: Promise<typeof Koffi> | null = null
+
+function importFfi(ffiModule: string): Promise<typeof Koffi> {
+  imported ??= configuredFfi(ffiModule)
+  return imported
+}
+
+async function configuredFfi(ffiModule: string): Promise<typeof Koffi> {
   try {
-    const imported = (await import(ffiModule)) as { default: typeof Koffi }
-    imported.default.config({ ...imported.default.config(), async_stack_size: STACK_BYTES })
-    return imported.default
+    const { default: ffi } = (await import(ffiModule)) as { default: typeof Koffi }
+    ffi.config({ ...ffi.config(), async_stack_size: STACK_BYTES })
+    return ffi
   } catch (cause) {
     throw new HelperFault({ kind: 'ffi_missing', message: `koffi does not load: ${firstLine(cause)}`, code: null })
   }

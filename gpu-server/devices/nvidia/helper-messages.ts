@@ -17,10 +17,11 @@ export type HelperAnswer = { readonly id: number; readonly value: unknown } | { 
  * - `library_missing`: the driver's library cannot be loaded.
  * - `function_missing`: it can, and is too old.
  * - `driver`: a call returned an error; `code` says which.
+ * - `not_traceable`: the server may not act on the process as a debugger does.
  * - `timeout`: no answer in time; the helper was ended.
  * - `lost`: the helper ended with the call under way.
  */
-export type FaultKind = 'ffi_missing' | 'library_missing' | 'function_missing' | 'driver' | 'timeout' | 'lost'
+export type FaultKind = 'ffi_missing' | 'library_missing' | 'function_missing' | 'driver' | 'not_traceable' | 'timeout' | 'lost'
 
 export interface FaultReport {
   readonly kind: FaultKind

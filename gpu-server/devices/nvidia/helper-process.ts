@@ -19,6 +19,8 @@ export interface HelperOptions {
   readonly role: HelperRole
   readonly library: string
   readonly ffiModule: string
+  /** Where the kernel tells about processes; else /proc. */
+  readonly proc?: string
   /** One line for the log. */
   readonly onNote: (line: string) => void
 }
@@ -87,8 +89,8 @@ export class HelperProcess {
   }
 
   #start(): Running {
-    const { role, library, ffiModule } = this.#options
-    const child = spawn(process.execPath, [HELPER, role, library, ffiModule], {
+    const { role, library, ffiModule, proc = '/proc' } = this.#options
+    const child = spawn(process.execPath, [HELPER, role, library, ffiModule, proc], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       env: environment(),
     })

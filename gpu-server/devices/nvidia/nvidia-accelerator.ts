@@ -53,7 +53,7 @@ export class NvidiaAccelerator implements Accelerator {
   constructor(options: NvidiaOptions = {}) {
     this.#options = options
     this.#files = options.files ?? { proc: '/proc', cgroup: '/sys/fs/cgroup' }
-    const helper = { ffiModule: options.ffiModule ?? 'koffi', onNote: (line: string) => this.#note(line) }
+    const helper = { ffiModule: options.ffiModule ?? 'koffi', proc: this.#files.proc, onNote: (line: string) => this.#note(line) }
     this.#nvml = new HelperProcess({ ...helper, role: 'nvml', library: options.nvmlLibrary ?? 'libnvidia-ml.so.1' })
     this.#cuda = new HelperProcess({ ...helper, role: 'cuda', library: options.cudaLibrary ?? 'libcuda.so.1' })
     this.#checkpoints = new Checkpoints(this.#cuda, { ...CHECKPOINT_TIMEOUTS, ...options.checkpointTimeouts })

@@ -5,7 +5,7 @@ import { mibTaken } from './snapshot.ts'
 
 /** What the kernel tells of a process that matters for checkpointing. */
 export interface ProcessFacts {
-  /** In a stopped process the driver's thread does not run either: it can be neither locked nor copied. */
+  /** It stands still, its threads in the middle of whatever they do: it cannot be locked. */
   readonly isStopped: boolean
   /** Its numbers in the PID namespaces nested in ours, ours first. */
   readonly pids: readonly number[]

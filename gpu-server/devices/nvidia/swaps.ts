@@ -26,7 +26,8 @@ export interface SwapParts {
 }
 
 /**
- * Swap-out and swap-in of whole tasks. A task without GPU memory is held by its signals instead, so that it cannot take any while it counts as swapped out.
+ * Swap-out and swap-in of whole tasks. A task that is swapped out is stopped: it would not wait for its bytes everywhere (still-process.ts). One without GPU
+ * memory is only stopped, so that it cannot take any while it counts as swapped out.
  * On one GPU one swap at a time: what was found free is still free when it is taken, but for processes of nobody's.
  */
 export class Swaps {
@@ -131,11 +132,31 @@ export class Swaps {
     }
     this.#heldMib.set(task, heldMib)
     const copied = await checkpoints.act('checkpoint', pid, mib)
-    if (copied === null) return 'done'
-    if (copied.code === CUDA_NOT_SUPPORTED) this.#hopeless.set(task, copied.message)
+    if (copied === null) return this.#hold(task)
+    if (copied.code === CUDA_NOT_SUPPORTED || copied.kind === 'not_traceable') this.#hopeless.set(task, copied.message)
     this.#note(task, copied.message)
     await this.#release(task, pid)
     return copied.code === CUDA_OUT_OF_MEMORY ? 'no_host_memory' : 'copy_failed'
+  }
+
+  /** Its process is stopped already; the others of the task, and whoever would let it run for another reason, learn of it here. */
+  async #hold(task: AcceleratedTask): Promise<'done'> {
+    try {
+      await task.suspend()
+    } catch (cause) {
+      this.#note(task, `its bytes are in host memory, and not all of its processes stand still: ${String(cause)}`)
+    }
+    return 'done'
+  }
+
+  /** A guard may refuse while there is no run lease: then it runs with the next one, its bytes are where they should be. */
+  async #letRun(task: AcceleratedTask): Promise<'done'> {
+    try {
+      await task.resume()
+    } catch (cause) {
+      this.#note(task, `its bytes are in VRAM, and it does not run yet: ${String(cause)}`)
+    }
+    return 'done'
   }
 
   /** After a failure: a process that is held goes on, one that the driver has lost is named. */
@@ -156,12 +177,10 @@ export class Swaps {
       this.#parked.delete(task)
       return 'done'
     }
-    if (task.processIds().length === 0) return 'done'
+    if (task.processIds().length === 0) return this.#letRun(task)
     const host = await this.#parts.whyNotHost()
     if (host !== null) return this.#failed(task, host)
     const cuda = await this.#cuda(task, null)
-    const stopped = cuda.find(({ isStopped, state }) => isStopped && state !== 'running')
-    if (stopped !== undefined) return this.#failed(task, `process ${stopped.pid} is stopped, and the driver cannot reach it`)
     const unknown = cuda.find(({ state }) => state === null || state === 'failed' || state === 'moving')
     if (unknown !== undefined) return this.#failed(task, whyNotProcesses([unknown], 1) ?? `process ${unknown.pid} is being moved`)
     const copied = await this.#copyIn(
@@ -201,7 +220,7 @@ export class Swaps {
       if (fault !== null) return this.#failed(task, fault.message)
     }
     this.#heldMib.delete(task)
-    return 'done'
+    return this.#letRun(task)
   }
 
   #cuda(task: AcceleratedTask, snapshot: HostSnapshot | null): Promise<readonly CudaProcess[]> {

@@ -1,12 +1,15 @@
 /*
  * A stand-in for libcuda: the checkpoint functions as a state machine per process, and as much memory management as a small program needs, on the host.
- * Compiled with OLD_CUDA it has no checkpoint functions.
+ * Compiled with OLD_CUDA it has no checkpoint functions. Like the driver it does its work on a process in a thread of that process, and waits while that is stopped.
  */
 #include "stub-state.h"
+#include <pthread.h>
+#include <sys/syscall.h>
 
 enum { OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, OPERATING_SYSTEM = 304, ILLEGAL_STATE = 401 };
 enum { RUNNING, LOCKED, CHECKPOINTED, FAILED };
 
+#define COPY_US 60000
 #define RULED(pid) do { int code = stub_rule(__func__, pid); if (code >= 0) return code; } while (0)
 
 static int is_initialized;
@@ -27,9 +30,36 @@ static int is_stuck(int pid) {
   return stub_read(name, text, sizeof text) == 0;
 }
 
+static int restore_thread(int pid) {
+  char name[32], text[32];
+  snprintf(name, sizeof name, "thread-%d", pid);
+  return stub_read(name, text, sizeof text) == 0 ? atoi(text) : pid + 1;
+}
+
+static int is_stopped(int pid, int thread) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, thread);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  text[length < 0 ? 0 : length] = 0;
+  char *name_end = strrchr(text, ')');
+  return name_end != NULL && (name_end[2] == 'T' || name_end[2] == 't');
+}
+
+/* Its memory is neither here nor there for that long, if it is a process of the system's. */
+static void copy(int pid) {
+  char name[32], text[8];
+  snprintf(name, sizeof name, "real-%d", pid);
+  if (stub_read(name, text, sizeof text) == 0) usleep(COPY_US);
+}
+
 static int begin(const char *call, int pid, struct stub_process *process) {
   if (!is_initialized) return NOT_INITIALIZED;
   stub_log("%s %d\n", call, pid);
+  if (strcmp(call, "thread") != 0)
+    while (is_stopped(pid, restore_thread(pid))) usleep(1000);
   return stub_process_at(pid, process) == 0 ? OK : INVALID;
 }
 
@@ -53,7 +83,7 @@ int cuCheckpointProcessGetState(int pid, int *state) {
 
 int cuCheckpointProcessGetRestoreThreadId(int pid, int *thread) {
   BEGIN("thread");
-  *thread = pid + 1;
+  *thread = restore_thread(pid);
   return OK;
 }
 
@@ -74,6 +104,7 @@ int cuCheckpointProcessCheckpoint(int pid, unsigned char *args) {
   if (process.state != LOCKED) return ILLEGAL_STATE;
   process.state = CHECKPOINTED;
   stub_store(&process);
+  copy(pid);
   return OK;
 }
 
@@ -90,6 +121,7 @@ int cuCheckpointProcessRestore(int pid, unsigned char *args) {
       return OUT_OF_MEMORY;
     }
   }
+  copy(pid);
   process.state = LOCKED;
   stub_store(&process);
   return OK;
@@ -123,6 +155,15 @@ static void own(struct stub_process *process) {
   }
 }
 
+static void *copy_for_others(void *nothing) {
+  char name[32], text[32];
+  snprintf(name, sizeof name, "thread-%d", (int)getpid());
+  snprintf(text, sizeof text, "%ld", (long)syscall(SYS_gettid));
+  stub_write(name, text);
+  for (;;) pause();
+  return nothing;
+}
+
 int cuDeviceGet(int *device, int ordinal) {
   *device = ordinal;
   return ordinal == 0 ? OK : INVALID;
@@ -137,6 +178,8 @@ int cuCtxCreate_v2(void **context, unsigned flags, int device) {
   char name[32];
   snprintf(name, sizeof name, "real-%d", (int)getpid());
   stub_write(name, "1");
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, copy_for_others, NULL) != 0) return OPERATING_SYSTEM;
   *context = &is_initialized;
   return OK;
 }
@@ -169,5 +212,14 @@ int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) {
   if (code > 0) return code;
   memcpy(to, (void *)(uintptr_t)from, bytes);
   if (code == 0) ((unsigned char *)to)[0] ^= 1;
+  return OK;
+}
+
+int cuCtxSetCurrent(void *context) { return context == &is_initialized ? OK : INVALID; }
+
+/* As driver 580.159.04: it does not wait for a process whose memory is elsewhere to come back. */
+int cuCtxSynchronize(void) {
+  struct stub_process process;
+  if (stub_process_at((int)getpid(), &process) == 0 && process.state == 2) raise(SIGSEGV);
   return OK;
 }

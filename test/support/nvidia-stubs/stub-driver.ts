@@ -69,7 +69,20 @@ export class StubDriver {
   compile(source: string, library: string, ...flags: readonly string[]): string {
     const path = join(this.folder, library)
     const define = `-DSTUB_STATE="${this.state}"`
-    execFileSync('cc', ['-Wall', '-Wextra', '-Werror', '-O1', '-fPIC', '-shared', define, ...flags, join(SOURCES, source), '-o', path])
+    execFileSync('cc', [
+      '-Wall',
+      '-Wextra',
+      '-Werror',
+      '-O1',
+      '-fPIC',
+      '-shared',
+      '-pthread',
+      define,
+      ...flags,
+      join(SOURCES, source),
+      '-o',
+      path,
+    ])
     return path
   }
 

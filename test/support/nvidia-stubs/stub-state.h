@@ -3,6 +3,7 @@
  *   driver               version of the driver
  *   gpu-<i>              "<total MiB> <reserved MiB> <base MiB> <utilization> <mig> <uuid> <name>"; base: held by nobody that is listed
  *   process-<pid>        "<state> <kind> <utilization> <MiB on GPU 0> <MiB on GPU 1> ..."; kind c, g or m; MiB -1: not told
+ *   thread-<pid>         its thread that works for the driver
  *   real-<pid>           the process is one of the system's: it holds nothing once it has ended
  *   rule-<function>      what the function does instead: "code <n>", "hang", "crash", or "wait" (until the file is gone);
  *   rule-<function>-<pid>  the same, for one process

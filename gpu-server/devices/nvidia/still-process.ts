@@ -1,0 +1,158 @@
+/**
+ * Work of the driver's on a process whose own threads stand still. A program that goes on while its memory is elsewhere can end on a call that does not wait: with
+ * driver 580.159.04 `cuCtxSynchronize` ends in SIGSEGV. The driver copies in one thread of the process, the restore thread; all others are held like a debugger holds
+ * them, and a stopped process is woken for the work and stopped again.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { HelperFault } from './helper-messages.ts'
+import type { TraceCalls } from './trace-calls.ts'
+
+const HOLD_WITHIN_MS = 5_000
+const POLL_MS = 1
+
+export interface StillProcessParts {
+  readonly trace: TraceCalls
+  readonly proc: string
+  readonly restoreThread: (pid: number) => Promise<number>
+  /** Ends this helper: a thread that does not stand still in time would do so later, and only the end of whoever asked lets go of it then. */
+  readonly giveUp: (why: string) => never
+}
+
+export class StillProcesses {
+  readonly #o: StillProcessParts
+
+  constructor(parts: StillProcessParts) {
+    this.#o = parts
+  }
+
+  /** `work` with all threads but the restore thread held; after it the process is stopped. When it throws, the process is as it was. */
+  async thenStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
+    const thread = await this.#restoreThread(pid)
+    if (thread === null) return work()
+    const wasStopped = this.#isStopped(pid, thread)
+    const held = await this.#hold(pid, thread)
+    try {
+      if (wasStopped) await this.#signal(pid, thread, 'SIGCONT')
+      const result = await work()
+      await this.#signal(pid, thread, 'SIGSTOP')
+      return result
+    } catch (cause) {
+      if (wasStopped) await this.#signal(pid, thread, 'SIGSTOP')
+      throw cause
+    } finally {
+      this.#release(held)
+    }
+  }
+
+  /** `work` on a process that may be stopped: the restore thread could not do it. It is stopped again after that; one that runs is left alone. */
+  async evenStopped<T>(pid: number, work: () => Promise<T>): Promise<T> {
+    const thread = await this.#restoreThread(pid)
+    return thread !== null && this.#isStopped(pid, thread) ? this.thenStopped(pid, work) : work()
+  }
+
+  /** As this host numbers it; null: the process has ended, or the driver does not know it. The driver answers for a stopped process too. */
+  async #restoreThread(pid: number): Promise<number | null> {
+    const threads = this.#threads(pid)
+    if (threads.length === 0) return null
+    const told = await this.#o.restoreThread(pid).catch((cause: unknown) => {
+      if (cause instanceof HelperFault) return null
+      throw cause
+    })
+    if (told === null) return null
+    // A process in a PID namespace of its own has its own numbers too.
+    const found = threads.find((thread) => thread === told) ?? threads.find((thread) => this.#numbers(pid, thread).at(-1) === told)
+    if (found === undefined) throw lost(`process ${pid} has no thread ${told}, which the driver names for its copies`)
+    return found
+  }
+
+  /** Those that stand still now. When one of them cannot be held, none is. */
+  async #hold(pid: number, spared: number): Promise<ReadonlySet<number>> {
+    const held = new Set<number>()
+    const deadline = performance.now() + HOLD_WITHIN_MS
+    try {
+      // A thread that was not held yet may have started another.
+      for (let fresh = this.#others(pid, spared, held); fresh.length > 0; fresh = this.#others(pid, spared, held)) {
+        for (const thread of fresh) if (this.#o.trace.seize(thread)) await this.#stop(pid, thread, held, deadline)
+        if (performance.now() > deadline) throw lost(`the threads of process ${pid} do not stand still within ${HOLD_WITHIN_MS} ms`)
+      }
+    } catch (cause) {
+      this.#release(held)
+      throw cause
+    }
+    return held
+  }
+
+  async #stop(pid: number, thread: number, held: Set<number>, deadline: number): Promise<void> {
+    if (!this.#o.trace.interrupt(thread)) return
+    while (!this.#o.trace.hasStopped(thread)) {
+      if (performance.now() > deadline)
+        this.#o.giveUp(`thread ${thread} of process ${pid} does not stand still within ${HOLD_WITHIN_MS} ms`)
+      await pause()
+    }
+    held.add(thread)
+  }
+
+  #release(held: ReadonlySet<number>): void {
+    for (const thread of held) this.#o.trace.detach(thread)
+  }
+
+  async #signal(pid: number, thread: number, signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
+    try {
+      process.kill(pid, signal)
+    } catch {
+      return // It has ended.
+    }
+    const deadline = performance.now() + HOLD_WITHIN_MS
+    while (this.#threads(pid).includes(thread) && this.#isStopped(pid, thread) !== (signal === 'SIGSTOP')) {
+      if (performance.now() > deadline) throw lost(`process ${pid} has not obeyed ${signal} within ${HOLD_WITHIN_MS} ms`)
+      await pause()
+    }
+  }
+
+  #others(pid: number, spared: number, held: ReadonlySet<number>): readonly number[] {
+    return this.#threads(pid).filter((thread) => thread !== spared && !held.has(thread) && !this.#isDead(pid, thread))
+  }
+
+  /** Empty: there is no such process. */
+  #threads(pid: number): readonly number[] {
+    try {
+      return readdirSync(join(this.#o.proc, String(pid), 'task')).map(Number)
+    } catch {
+      return []
+    }
+  }
+
+  #isStopped(pid: number, thread: number): boolean {
+    return this.#state(pid, thread) === 'T'
+  }
+
+  #isDead(pid: number, thread: number): boolean {
+    return /^[ZXx]?$/.test(this.#state(pid, thread))
+  }
+
+  /** A letter of proc_pid_stat(5); empty: it has ended. */
+  #state(pid: number, thread: number): string {
+    return /^State:\s*(\S)/m.exec(this.#status(pid, thread))?.[1] ?? ''
+  }
+
+  #numbers(pid: number, thread: number): readonly number[] {
+    return (/^NSpid:\s*(.*)$/m.exec(this.#status(pid, thread))?.[1] ?? '').split(/\s+/).map(Number)
+  }
+
+  #status(pid: number, thread: number): string {
+    try {
+      return readFileSync(join(this.#o.proc, String(pid), 'task', String(thread), 'status'), 'utf8')
+    } catch {
+      return ''
+    }
+  }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, POLL_MS))
+}
+
+function lost(message: string): HelperFault {
+  return new HelperFault({ kind: 'driver', message, code: null })
+}

@@ -1,0 +1,198 @@
+/**
+ * A whole cluster on GPU 0: broker, production controller, production server. First a scenario in virtual time and on the GPU, with the swap profile that was
+ * measured just before; then PyTorch programs that know nothing of Headroom and need more memory together than they are given.
+ */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Mib } from '../../protocol/units.ts'
+import { stringify } from 'yaml'
+import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import { calibrateStart } from '../fidelity/calibrate-start.ts'
+import { compare } from '../fidelity/outcome.ts'
+import { eventsOf, runReally, type Site } from '../fidelity/real-run.ts'
+import { runVirtually } from '../fidelity/virtual-run.ts'
+import { LiveCluster, until } from '../support/live-cluster.ts'
+import { expect, say } from './say.ts'
+
+export interface Gpu {
+  readonly model: string
+  readonly physicalMib: Mib
+}
+
+/** Of GPU 0, the rest is reserve: swaps take seconds then, not half a minute. */
+const USABLE_MIB: Mib = 20_480
+/** What a task may use for everything but its own allocations: CUDA's context and code. */
+const CONTEXT_MIB: Mib = 1024
+const PYTORCH_CONTEXT_MIB: Mib = 2048
+const NODE = 'gpu-host'
+/** Its tasks work for a time, not an amount: several that are busy at once are not slowed down, in thousandths. */
+const UNSLOWED = [1000, 2000, 3000]
+
+/** Decisions must be equal; figures are printed. */
+export async function compareWithSimulation(gpu: Gpu, profile: SwapProfile): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-gpu-cluster-'))
+  try {
+    const worker = compileWorker(folder)
+    const file = join(folder, 'gpu.scenario.yaml')
+    writeFileSync(file, stringify(scenarioOf(gpu, profile)))
+    const { medianMs } = await calibrateStart()
+    const virtual = await runVirtually(file, join(folder, 'virtual'), medianMs)
+    const real = await runReally(loadScenario(file).scenario, nvidiaSite(worker))
+    const { difference, decisions, figures, closestMs } = compare('gpu', virtual, real)
+    expect(difference === null, difference ?? `all ${decisions} decisions are those of the simulation, at least ${closestMs} ms apart`)
+    for (const { name, virtual: ours, real: theirs, differencePercent } of figures)
+      say(`${name.padEnd(20)} virtual ${ours.toFixed(3)}  on the GPU ${theirs.toFixed(3)}  ${differencePercent.toFixed(2)} %`)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** Two idle tasks leave for others, wait for their turn, and return when work has come for them; one task may not be moved. */
+function scenarioOf({ model, physicalMib }: Gpu, { outMibPerS, inMibPerS, outFixedMs, inFixedMs }: SwapProfile): object {
+  const swap = { out_mib_per_s: outMibPerS, in_mib_per_s: inMibPerS, out_fixed_ms: outFixedMs, in_fixed_ms: inFixedMs }
+  const task = (id: string, at: string, vramMib: Mib, phases: ReadonlyArray<readonly [string, string]>, more: object = {}): object => ({
+    task: { id, at, vram_mib: vramMib, work: { kind: 'phases', phases }, ...more },
+  })
+  return {
+    scenario: 'fidelity-gpu',
+    version: 1,
+    seed: 1,
+    fleet: [{ name: NODE, gpu: { model, vram_mib: physicalMib, swap, efficiency: UNSLOWED } }],
+    config: { default_vram_overcommit_percent: 150, safety_reserve_mib: physicalMib - USABLE_MIB, idle_swap_out_seconds: 6 },
+    workload: [
+      task('stays', '0s', 4_000, [['120s', '0s']], { noswap: 1 }),
+      task('first', '5s', 12_000, [
+        ['9s', '66s'],
+        ['8s', '0s'],
+      ]),
+      task('late', '30s', 12_000, [['20s', '0s']]),
+      task('urgent', '40s', 10_000, [['6s', '0s']], { priority: 0 }),
+      task('last', '64s', 12_000, [
+        ['5s', '45s'],
+        ['5s', '0s'],
+      ]),
+    ],
+  }
+}
+
+function nvidiaSite(worker: string): Site {
+  return {
+    startServer: (cluster) => cluster.startNvidiaServer(NODE),
+    command: (note, phases, vramMib) => {
+      if (vramMib === null) throw new Error('a task of this scenario says how much it holds')
+      const steps = phases.flatMap(([busyMs, idleMs]) => [`busy:${busyMs}`, ...(idleMs > 0 ? [`idle:${idleMs}`] : [])])
+      return [worker, note, String(vramMib - CONTEXT_MIB), ...steps]
+    },
+  }
+}
+
+function compileWorker(folder: string): string {
+  const program = join(folder, 'worker')
+  execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', join(import.meta.dirname, 'worker.c'), '-o', program, '-ldl'])
+  return program
+}
+
+/** A server that is killed while a task is swapped out finds it again where it was, and brings it back: it ends only if its bytes are what they were. */
+export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-gpu-server-'))
+  const cluster = await LiveCluster.start()
+  try {
+    const worker = compileWorker(folder)
+    await cluster.send('PUT', '/config', {
+      default_vram_overcommit_percent: 100,
+      safety_reserve_mib: physicalMib - USABLE_MIB,
+      idle_swap_out_seconds: 2,
+      swap_in_probe_seconds: 5,
+      heartbeat_seconds: 1,
+    })
+    const server = await cluster.startNvidiaServer(NODE)
+    const submit = async (name: string, vramMib: Mib, steps: readonly string[]): Promise<string> => {
+      const command = [worker, join(folder, name), String(vramMib - CONTEXT_MIB), ...steps]
+      return (await cluster.send<{ readonly id: string }>('POST', '/tasks', { name, vram_mib: vramMib, command })).id
+    }
+    const task = (id: string): Promise<{ readonly state: string; readonly residency: string | null }> => cluster.get(`/tasks/${id}`)
+    const leaves = await submit('leaves', 6_000, ['busy:3000', 'idle:20000', 'busy:2000'])
+    const takes = await submit('takes', 18_000, ['busy:10000'])
+    await until('the second runs where the first was', () => existsSync(join(folder, 'takes')), 60_000)
+    await server.end('SIGKILL')
+    await server.start(() => true)
+    expect((await task(leaves)).residency === 'swapped_out', 'its server is killed and started again while a task is swapped out')
+    for (const id of [takes, leaves]) {
+      await until('both tasks are over', async () => ['completed', 'failed'].includes((await task(id)).state), 60_000)
+      expect(
+        (await task(id)).state === 'completed',
+        `${id === leaves ? 'the one that was swapped out' : 'the one that took its place'} ends well`,
+      )
+    }
+  } finally {
+    await cluster.end()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const PROGRAMS = 3
+const PROGRAM_MIB: Mib = 9_000
+const BURSTS = 3
+const BUSY_S = 5
+const IDLE_S = 30
+const ALL_WITHIN_MS = 300_000
+
+interface TaskItem {
+  readonly id: string
+  readonly name: string
+  readonly state: string
+  readonly end_reason: string | null
+}
+
+/** Null, or why PyTorch is not there. */
+export function whyNoPyTorch(): string | null {
+  try {
+    execFileSync('python3', ['-c', 'import torch; assert torch.cuda.is_available()'], { stdio: 'ignore' })
+    return null
+  } catch {
+    return 'python3 has no PyTorch with CUDA'
+  }
+}
+
+/** All are admitted at once, take turns on their VRAM and end well. What they do is seen from outside; what they want is found out by probes. */
+export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> {
+  const cluster = await LiveCluster.start()
+  try {
+    await cluster.send('PUT', '/config', {
+      default_vram_overcommit_percent: 100,
+      safety_reserve_mib: physicalMib - USABLE_MIB,
+      idle_swap_out_seconds: 3,
+      swap_in_probe_seconds: 20,
+      heartbeat_seconds: 1,
+    })
+    await cluster.startNvidiaServer(NODE)
+    const began = performance.now()
+    const command = [
+      'python3',
+      join(import.meta.dirname, 'serving.py'),
+      ...[PROGRAM_MIB - PYTORCH_CONTEXT_MIB, BURSTS, BUSY_S, IDLE_S].map(String),
+    ]
+    for (let i = 0; i < PROGRAMS; i++)
+      await cluster.send('POST', '/tasks', { name: `serving-${i}`, vram_mib: PROGRAM_MIB, command: ['/usr/bin/env', ...command] })
+    const tasks = async (): Promise<readonly TaskItem[]> =>
+      (await cluster.get<{ readonly items: readonly TaskItem[] }>('/tasks?state=all&limit=200')).items
+    const isOver = async (): Promise<boolean> => (await tasks()).every(({ state }) => state === 'completed' || state === 'failed')
+    await until('all programs are over', isOver, ALL_WITHIN_MS)
+    const seconds = (performance.now() - began) / 1000
+    for (const { id, name, state, end_reason } of await tasks()) {
+      const { data } = await cluster.get<{ readonly data: string }>(`/tasks/${id}/logs`)
+      say(`${name}: ${Buffer.from(data, 'base64').toString().trim().replaceAll('\n', '; ')}`)
+      expect(state === 'completed', `${name} ${state}${end_reason === null ? '' : `, ${end_reason}`}`)
+    }
+    const moved = (await eventsOf(cluster)).filter(({ kind, data }) => kind === 'task_residency' && data['residency'] === 'swapped_out')
+    expect(
+      moved.length > 0,
+      `${PROGRAMS} × ${PROGRAM_MIB} MiB in ${USABLE_MIB} MiB: ${moved.length} swap-outs, all over after ${seconds.toFixed(0)} s`,
+    )
+  } finally {
+    await cluster.end()
+  }
+}

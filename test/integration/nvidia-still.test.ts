@@ -1,0 +1,107 @@
+/** Real processes under a stub driver that works, like NVIDIA's, in a thread of theirs, and that ends whoever asks for a GPU whose memory is elsewhere. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import type { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
+import { compileFill, CudaProgram } from '../gpu/cuda-program.ts'
+import { StubDriver } from '../support/nvidia-stubs/stub-driver.ts'
+
+const MIB = 64
+const DEBUGGER = join(import.meta.dirname, '../support/nvidia-stubs/thread-debugger.ts')
+const FILES = { proc: '/proc', cgroup: '/sys/fs/cgroup' }
+let driver: StubDriver
+let folder: string
+let program: string
+const opened: NvidiaAccelerator[] = []
+const running: CudaProgram[] = []
+
+beforeAll(() => {
+  driver = new StubDriver()
+  folder = mkdtempSync(join(tmpdir(), 'headroom-still-'))
+  program = compileFill(folder)
+})
+beforeEach(() => driver.reset())
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((each) => each.end()))
+  await Promise.all(opened.splice(0).map((each) => each.close()))
+})
+afterAll(() => {
+  driver.remove()
+  rmSync(folder, { recursive: true })
+})
+
+async function open(): Promise<NvidiaAccelerator> {
+  const accelerator = driver.accelerator({ files: FILES })
+  opened.push(accelerator)
+  await accelerator.open()
+  return accelerator
+}
+
+async function start(accelerator: NvidiaAccelerator): Promise<CudaProgram> {
+  const environment = accelerator.environment([0])
+  const started = await CudaProgram.start({ program, cudaLibrary: driver.cudaLibrary, name: 'asks', mib: MIB, environment })
+  running.push(started)
+  return started
+}
+
+/** A letter for each thread. */
+function threadStates({ pid }: { readonly pid: number }): string {
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread) => readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8'))
+  return threads.map((status) => /^State:\s*(\S)/m.exec(status)?.[1] ?? '').join('')
+}
+
+/** A thread that is let go of stops a moment later. */
+const untilStopped = (task: CudaProgram): Promise<void> => vi.waitFor(() => expect(threadStates(pidOf(task))).toMatch(/^T+$/))
+
+const pidOf = (task: CudaProgram): { readonly pid: number } => ({ pid: task.processIds()[0] ?? 0 })
+
+test('a program that asks for its GPU all the while stands still while its memory is elsewhere, and goes on after that', async () => {
+  const accelerator = await open()
+  const task = await start(accelerator)
+  expect(await accelerator.swapOut(task)).toBe('done')
+  await untilStopped(task)
+  expect(await accelerator.swapIn(task)).toBe('done')
+  expect(threadStates(pidOf(task))).not.toContain('T')
+  expect(await task.isIntact()).toBe(true)
+})
+
+test('a server that comes later asks a stopped process where it stands, and it stays stopped', async () => {
+  const before = await open()
+  const task = await start(before)
+  expect(await before.swapOut(task)).toBe('done')
+  await before.close()
+  const accelerator = await open()
+  expect(await accelerator.residencyOf(task)).toBe('swapped_out')
+  await untilStopped(task)
+  expect(await accelerator.swapIn(task)).toBe('done')
+  expect(await task.isIntact()).toBe(true)
+})
+
+test('a copy that fails leaves all threads running', async () => {
+  const accelerator = await open()
+  const task = await start(accelerator)
+  driver.rule('cuCheckpointProcessCheckpoint', 'code 999')
+  expect(await accelerator.swapOut(task)).toBe('copy_failed')
+  expect(threadStates(pidOf(task))).not.toMatch(/[Tt]/)
+  expect(await task.isIntact()).toBe(true)
+})
+
+test('a process whose threads may not be held is not swapped, and the reason says so', async () => {
+  const accelerator = await open()
+  const task = await start(accelerator)
+  const thread =
+    readdirSync(`/proc/${pidOf(task).pid}/task`)
+      .map(Number)
+      .at(-1) ?? 0
+  const other = spawn(process.execPath, [DEBUGGER, String(thread)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  expect(String((await once(other.stdout, 'data'))[0])).toBe('held\n')
+  expect(await accelerator.swapOut(task)).toBe('copy_failed')
+  other.kill('SIGKILL')
+  await once(other, 'exit')
+  expect(await accelerator.whyNotSwappable(task)).toBe(`thread ${thread} cannot be held: ptrace seize: EPERM`)
+  expect(threadStates(pidOf(task))).not.toMatch(/[Tt]/)
+  expect(await task.isIntact()).toBe(true)
+})
