@@ -4,6 +4,7 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
 import { askForGrowth, askForSwapIn, dropEntry } from './entries.ts'
 import type { LivePlacement, LiveTask } from './live.ts'
+import { followGeneration } from './probes.ts'
 import { changeWants, finish, returnToPending, setNoswap, setResidency, started } from './transitions.ts'
 
 /** A failed swap makes its task no victim, and no candidate to return, for this long. */
@@ -116,7 +117,7 @@ export function isWantedBack({ wantsGpu, isCalledBack }: LivePlacement): boolean
 /** A swap ended, as ordered or not. */
 function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEvent, now: Instant): void {
   if (event.generation <= placement.generation) return
-  placement.generation = event.generation
+  followGeneration(c, placement, event.generation)
   const to = event.residency
   if (to !== 'resident' && to !== 'swapped_out') return
   if (event.because !== null && event.because !== 'woke_while_locked') backOff(c, placement, event.because, now)

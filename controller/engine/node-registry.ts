@@ -8,6 +8,7 @@ import type { LiveNode, LivePlacement } from './live.ts'
 import { newLiveGpu } from './live.ts'
 import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
 import { grantLease } from './node-word.ts'
+import { followGeneration } from './probes.ts'
 import { nodeOf } from './records.ts'
 import { finish, reachAgain, setResidency } from './transitions.ts'
 
@@ -238,7 +239,7 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   if (placement.task.state === 'unreachable') reachAgain(c, placement, now)
   if (placement.startedAt === null && report.residency !== 'none') confirmStart(c, placement, report.wants_gpu, now)
   if (report.generation > placement.generation && (report.residency === 'resident' || report.residency === 'swapped_out')) {
-    placement.generation = report.generation
+    followGeneration(c, placement, report.generation)
     setResidency(c, placement, report.residency, null, now)
   }
   if (report.wants_gpu !== placement.wantsGpu) applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)

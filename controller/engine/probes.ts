@@ -12,7 +12,8 @@ import type { LivePlacement } from './live.ts'
 export interface Probe {
   /** Null: that placement has ended, and nothing comes of it. */
   readonly placement: LivePlacement | null
-  readonly generation: number
+  /** Of the task's bytes, while they are away; a later one is another absence. */
+  generation: number
   readonly plannedAt: Instant
   cancel: CancelTimer
 }
@@ -34,4 +35,12 @@ export function runProbe(c: Cluster, probe: Probe): void {
   if (!isStillOut || placement.entry !== null) return
   placement.isProbed = true
   askForSwapIn(c, placement, plannedAt + c.policy.swapInProbeMs)
+}
+
+/** The server says by another number that the task is away, as after it has started again: that is the same absence, and its probe goes on. */
+export function followGeneration(c: Cluster, placement: LivePlacement, generation: number): void {
+  if (placement.residency === 'swapped_out')
+    for (const probe of c.probes)
+      if (probe.placement === placement && probe.generation === placement.generation) probe.generation = generation
+  placement.generation = generation
 }

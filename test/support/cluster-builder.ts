@@ -101,8 +101,13 @@ export class ClusterBuilder {
     return node
   }
 
+  /** Its server has started again: all is as it was, under later numbers. */
+  restarted(node: LiveNode): void {
+    this.heartbeat(node, {}, [], 1)
+  }
+
   /** A heartbeat: everything is as the controller believes it, but for what is said here. `ended`: over there, and the event is under way. */
-  heartbeat(node: LiveNode, foreignMib: Readonly<Record<number, Mib>> = {}, ended: readonly LiveTask[] = []): void {
+  heartbeat(node: LiveNode, foreignMib: Readonly<Record<number, Mib>> = {}, ended: readonly LiveTask[] = [], generationsLater = 0): void {
     const gpus = node.gpus.map(({ index, model, physicalMib, foreignMib: before }) => ({
       index,
       model,
@@ -116,7 +121,7 @@ export class ClusterBuilder {
       task_id: placement.task.spec.id,
       attempt: placement.attempt,
       residency: placement.residency,
-      generation: placement.generation,
+      generation: placement.generation + generationsLater,
       gpus: placement.gpus.map((gpu) => gpu.index),
       vram_mib: placement.demandMib,
       wants_gpu: placement.wantsGpu,
