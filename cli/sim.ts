@@ -31,7 +31,7 @@ const MAX_DECISION = 1_000_000_000
 const MAX_SPEED = 1_000
 /** As in controller/domain/config.ts and simulator/fleet/swap-profiles.ts; a test holds them equal. */
 export const STRATEGIES = ['best_fit', 'spread', 'fifo']
-export const SWAP_PROFILE_CHOICES = ['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'cli-exec']
+export const SWAP_PROFILE_CHOICES = ['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'h100-driver-580', 'cli-exec']
 
 export function addSimCommands(program: Command, setExit: (code: number) => void): void {
   const sim = program.command('sim').description('the production controller in virtual time, on a modelled fleet')

@@ -29,6 +29,8 @@ export const SWAP_PROFILES = {
   'pinned-gen3': pinned(12),
   'pinned-gen4': pinned(24),
   'pinned-gen5': pinned(45),
+  /** What we measured of it with `make test-gpu`: H100 80GB, driver 580.159.04, transparent huge pages on request only (docs/gpu-server.md, "Measured"). */
+  'h100-driver-580': { outMibPerS: 2000, inMibPerS: 4700, outFixedMs: 200, inFixedMs: 200 },
   'cli-exec': {
     ...STOCK_DRIVER,
     outFixedMs: STOCK_DRIVER.outFixedMs + CLI_EXEC_ATTACH_MS,

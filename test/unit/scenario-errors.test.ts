@@ -141,7 +141,7 @@ describe('the fleet', () => {
     ],
     [
       '  - { name: a, gpu: { vram_mib: 3, swap: »stok-driver } }',
-      'fleet[0].gpu.swap: must be one of stock-driver, pinned-gen3, pinned-gen4, pinned-gen5, cli-exec; is "stok-driver"; did you mean stock-driver?',
+      'fleet[0].gpu.swap: must be one of stock-driver, pinned-gen3, pinned-gen4, pinned-gen5, h100-driver-580, cli-exec; is "stok-driver"; did you mean stock-driver?',
     ],
     [
       '  - { name: a, gpu: { vram_mib: 3, swap: { out_mib_per_s: »0, in_mib_per_s: 1 } } }',

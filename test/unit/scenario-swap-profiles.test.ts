@@ -8,6 +8,7 @@ describe('swap profiles', () => {
     ['pinned-gen3', 2100, 2300],
     ['pinned-gen4', 1100, 1300],
     ['pinned-gen5', 634, 834],
+    ['h100-driver-580', 12_488, 5429],
     ['cli-exec', 11_200, 8300],
   ] as const)('%s moves 24 GiB out in %i ms and in in %i ms', (name, outMs, inMs) => {
     expect(swapDurationMs(SWAP_PROFILES[name], 'out', 24_576)).toBe(outMs)
@@ -15,7 +16,7 @@ describe('swap profiles', () => {
   })
 
   it('has the names the scenario takes', () => {
-    expect(SWAP_PROFILE_NAMES).toEqual(['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'cli-exec'])
+    expect(SWAP_PROFILE_NAMES).toEqual(['stock-driver', 'pinned-gen3', 'pinned-gen4', 'pinned-gen5', 'h100-driver-580', 'cli-exec'])
   })
 
   it('costs the fixed part for nothing, and rounds up', () => {
