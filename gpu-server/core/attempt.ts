@@ -32,6 +32,8 @@ export interface Attempt {
   lastUseAt: Instant
   isStartAcknowledged: boolean
   isFrozen: boolean
+  /** It is in the table of those that live here. */
+  isHere: boolean
   /** Why this server is ending it; null while it is not. */
   endsAs: 'stopped' | 'lease_ended' | null
 }
@@ -58,6 +60,7 @@ export function newAttempt(start: AttemptStart, now: Instant): Attempt {
     lastUseAt: now,
     isStartAcknowledged: false,
     isFrozen: false,
+    isHere: false,
     endsAs: null,
   }
 }

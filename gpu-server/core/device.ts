@@ -21,7 +21,12 @@ export interface LaunchRequest {
   readonly start: AttemptStart
   /** Null for a lease. */
   readonly command: readonly string[] | null
+  /** Where its use may be told instead of to the listener, until somebody asks for survivors: nobody has to look up whose it is. */
+  readonly onUse: UseReport
 }
+
+/** It wants the GPU, or has run dry and its last use was `idleMs` ago. */
+export type UseReport = (wantsGpu: boolean, idleMs: DurationMs) => void
 
 /** How a launch ended: an error in words, or null and whether the task wants the GPU right away. */
 export type Launched = { readonly error: string } | { readonly error: null; readonly wantsGpu: boolean }

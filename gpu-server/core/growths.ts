@@ -110,11 +110,11 @@ export class Growths {
     this.#late.add(attempt)
     if (this.#isLookPlanned) return
     this.#isLookPlanned = true
-    const { clock, tasks } = this.#parts
+    const { clock } = this.#parts
     const look = (): void => {
       this.#isLookPlanned = false
       for (const waiting of [...this.#late]) {
-        if (tasks.isHere(waiting)) this.settle(waiting)
+        if (waiting.isHere) this.settle(waiting)
         else this.#late.delete(waiting)
       }
     }

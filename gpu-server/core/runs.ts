@@ -26,7 +26,8 @@ export class Runs {
     const { tasks, ledger, device } = this.#parts
     tasks.add(attempt)
     ledger.enterVram(attempt, attempt.vramMib)
-    device.launch({ start, command }, (launched) => this.#launched(attempt, launched))
+    const onUse = (wantsGpu: boolean, idleMs: DurationMs): void => this.#used(attempt, wantsGpu, idleMs)
+    device.launch({ start, command, onUse }, (launched) => this.#launched(attempt, launched))
   }
 
   /** The device ends it; it is over when the device says so. */
@@ -54,23 +55,28 @@ export class Runs {
     if (attempt !== null) this.#end(attempt, attempt.endsAs ?? finishedBy(end), end.exitCode, end.detail)
   }
 
-  /** Work is routed to it, or it has run dry and its last use was `idleMs` ago. Before `started` there is nobody to tell. */
+  /** Work is routed to it, or it has run dry and its last use was `idleMs` ago. */
   used(taskId: string, attemptNumber: number, wantsGpu: boolean, idleMs: DurationMs): void {
-    const { clock, durable, tasks, emit } = this.#parts
-    const attempt = tasks.find(taskId, attemptNumber)
-    if (attempt === null || attempt.residency === 'none') return
+    const attempt = this.#parts.tasks.find(taskId, attemptNumber)
+    if (attempt !== null) this.#used(attempt, wantsGpu, idleMs)
+  }
+
+  /** Before `started` there is nobody to tell. */
+  #used(attempt: Attempt, wantsGpu: boolean, idleMs: DurationMs): void {
+    const { clock, durable, emit } = this.#parts
+    if (!attempt.isHere || attempt.residency === 'none') return
     const usedAt = clock.now() - idleMs
     const isNews = attempt.wantsGpu !== wantsGpu || (!wantsGpu && usedAt > attempt.lastUseAt)
     if (!isNews) return
     attempt.wantsGpu = wantsGpu
     attempt.lastUseAt = usedAt
     if (attempt.residency !== 'resident') durable.keep(attempt)
-    emit({ n: 0, kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: taskId, attempt: attemptNumber, idle_ms: idleMs })
+    emit({ n: 0, kind: wantsGpu ? 'gpu_wanted' : 'gpu_used', task_id: attempt.taskId, attempt: attempt.attempt, idle_ms: idleMs })
   }
 
   #launched(attempt: Attempt, launched: Launched): void {
-    const { clock, device, durable, tasks, emit } = this.#parts
-    if (!tasks.isHere(attempt) || attempt.residency !== 'none') return
+    const { clock, device, durable, emit } = this.#parts
+    if (!attempt.isHere || attempt.residency !== 'none') return
     if (launched.error !== null) return this.#end(attempt, attempt.endsAs ?? 'failed', null, launched.error)
     attempt.residency = 'resident'
     attempt.generation = 1

@@ -65,8 +65,8 @@ export class Swaps {
   }
 
   #suspended(attempt: Attempt, outcome: SwapOutcome): void {
-    const { ledger, tasks } = this.#parts
-    if (!tasks.isHere(attempt) || attempt.residency !== 'swapping_out') return
+    const { ledger } = this.#parts
+    if (!attempt.isHere || attempt.residency !== 'swapping_out') return
     if (outcome === 'done') {
       ledger.leaveVram(attempt)
       this.#moved(attempt, 'swapped_out', outcome)
@@ -80,8 +80,8 @@ export class Swaps {
   }
 
   #resumed(attempt: Attempt, outcome: SwapOutcome): void {
-    const { ledger, tasks } = this.#parts
-    if (!tasks.isHere(attempt) || attempt.residency !== 'swapping_in') return
+    const { ledger } = this.#parts
+    if (!attempt.isHere || attempt.residency !== 'swapping_in') return
     if (outcome === 'done') {
       ledger.leaveHost(attempt)
       this.#moved(attempt, 'resident', outcome)

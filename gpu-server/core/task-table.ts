@@ -25,19 +25,16 @@ export class TaskTable {
     return living?.attempt === attempt ? living : null
   }
 
-  /** Devices answer late: does it still live here? */
-  isHere(attempt: Attempt): boolean {
-    return this.#byTask.get(attempt.taskId) === attempt
-  }
-
   add(attempt: Attempt): void {
     const size = this.#byTask.size
     this.#byTask.set(attempt.taskId, attempt)
     if (this.#byTask.size === size) throw new Error(`broken invariant: task ${attempt.taskId} would live here twice`)
+    attempt.isHere = true
   }
 
   remove(attempt: Attempt): void {
     if (!this.#byTask.delete(attempt.taskId)) throw new Error(`broken invariant: task ${attempt.taskId} would end twice`)
+    attempt.isHere = false
   }
 
   all(): IterableIterator<Attempt> {
@@ -52,6 +49,7 @@ export class TaskTable {
 
   /** The server has stopped: late answers of the device find nobody. */
   clear(): void {
+    for (const attempt of this.#byTask.values()) attempt.isHere = false
     this.#byTask.clear()
   }
 }

@@ -3,19 +3,10 @@
  * at a time per GPU. The work of each task comes from the scenario; nothing else is made up (docs/simulation-model.md).
  */
 import type { DurationMs, Instant, Mib } from '../../protocol/units.ts'
-import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { GpuReport } from '../../protocol/messages.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
-import type {
-  AttemptStart,
-  Device,
-  DeviceListener,
-  Launched,
-  LaunchRequest,
-  OutputPart,
-  Survivor,
-  SwapOutcome,
-} from '../../gpu-server/core/device.ts'
+import type { AttemptStart, Device, DeviceListener, Launched, LaunchRequest, Survivor, SwapOutcome } from '../../gpu-server/core/device.ts'
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
@@ -113,6 +104,7 @@ export class SimulatedDevice implements Device {
       const { start, isInVram, isBusy, vramMib, heldMib } = process
       const isFrozen = process.isFrozen || process.isSuspended
       process.moves += 1
+      process.onUse = null
       process.isResident = isInVram
       this.#share(process)
       const residency = isInVram ? 'resident' : 'swapped_out'
@@ -138,9 +130,10 @@ export class SimulatedDevice implements Device {
     return process === undefined ? null : workLeftOf(process, this.#clock.now(), process.isBusy ? this.#sharing.leftUs(process) : 0)
   }
 
-  launch({ start, command }: LaunchRequest, done: (launched: Launched) => void): void {
+  launch({ start, command, onUse }: LaunchRequest, done: (launched: Launched) => void): void {
     const starting = new ProcessStart(this.#clock, this.#node.gpu)
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, command), starting.at)
+    process.onUse = onUse
     starting.whenOver(() => {
       if (!this.#isAlive(process)) return
       const isOver = !this.#begin(process)
@@ -234,14 +227,7 @@ export class SimulatedDevice implements Device {
   }
 
   /** Simulated tasks write nothing. */
-  readOutput(
-    _taskId: string,
-    _attempt: number,
-    _stream: LogStream,
-    _offset: number,
-    _maxBytes: number,
-    done: (part: OutputPart | null) => void,
-  ): void {
+  readOutput(...[, , , , , done]: Parameters<Device['readOutput']>): void {
     this.#soon(() => done(null))
   }
 
@@ -296,7 +282,8 @@ export class SimulatedDevice implements Device {
     }
     if (process.isBusy === wasBusy) return
     if (wasBusy) process.lastUseAt = this.#clock.now()
-    if (process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
+    if (process.onUse !== null) process.onUse(process.isBusy, 0)
+    else if (process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
     else this.#listener?.gpuUsed(process.taskId, process.attempt, 0)
   }
 

@@ -1,4 +1,4 @@
-import type { AttemptStart } from '../../gpu-server/core/device.ts'
+import type { AttemptStart, UseReport } from '../../gpu-server/core/device.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimTimer } from '../virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'
@@ -15,6 +15,8 @@ export interface SimulatedProcess extends Runner {
   readonly startedAt: Instant
   /** Of a step without work. */
   stepEndsAt: Instant
+  /** Whoever launched it hears of its use; null: the device's listener does. */
+  onUse: UseReport | null
   /** Ends its steps without work; null before the first. */
   idleTimer: SimTimer | null
   vramMib: Mib
@@ -82,6 +84,7 @@ export function newSimulatedProcess(start: AttemptStart, plan: WorkPlan, started
     gpus: start.gpus,
     timer: null,
     idleTimer: null,
+    onUse: null,
     taskId: start.taskId,
     attempt: start.attempt,
     start,

@@ -72,7 +72,8 @@ describe('a device whose processes take 250 ms to start', () => {
   })
 
   function launch(): void {
-    device.launch({ start: START, command: null }, (launched) => told.push(['launched', clock.now(), launched]))
+    const onUse = (wantsGpu: boolean): void => void told.push([wantsGpu ? 'wanted' : 'used', clock.now()])
+    device.launch({ start: START, command: null, onUse }, (launched) => told.push(['launched', clock.now(), launched]))
   }
 
   /** To the end of that instant. */
