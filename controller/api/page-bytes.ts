@@ -12,6 +12,19 @@ export function withinBytes<T extends object>(items: readonly T[]): readonly T[]
   return end < 0 ? items : items.slice(0, end)
 }
 
+/** The first of them as they are shown, as many as one page holds. */
+export function pageOf<T, B extends object>(all: readonly T[], present: (each: T) => B): readonly B[] {
+  const items: B[] = []
+  let bytes = 0
+  for (const each of all) {
+    const item = present(each)
+    bytes += bytesOf(item)
+    if (bytes > PAGE_BYTES && items.length > 0) break
+    items.push(item)
+  }
+  return items
+}
+
 /** One past what a page holds is the most that is presented: to present is work. */
 export function presentWithinBytes<T, B extends object>(all: readonly T[], present: (each: T) => B): readonly B[] {
   const items: B[] = []

@@ -8,7 +8,7 @@ import { invalidField, notFound, problemOfRefusal } from '../errors.ts'
 import { nodeConfigEtag, requireMatch } from '../etag.ts'
 import { changePart } from '../forecasts.ts'
 import { operation } from '../operation.ts'
-import { presentWithinBytes, withinBytes } from '../page-bytes.ts'
+import { pageOf } from '../page-bytes.ts'
 import { presentImpact } from '../present/impact.ts'
 import { presentNode } from '../present/node.ts'
 import { DryRunQuerySchema } from '../schema/impact.ts'
@@ -111,7 +111,7 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
     const after = cursor === undefined ? -Infinity : readCursor(cursor)
     const all = [...views.nodes()].filter((node) => matches(node, filter)).sort((a, b) => a.ordinal - b.ordinal)
     const rest = all.filter((node) => node.ordinal > after)
-    const items = withinBytes(presentWithinBytes(rest.slice(0, limit), present))
+    const items = pageOf(rest.slice(0, limit), present)
     const last = rest[items.length - 1]
     const nextCursor = rest.length > items.length && last !== undefined ? writeCursor(last.ordinal) : null
     return { items, next_cursor: nextCursor, total: all.length }
