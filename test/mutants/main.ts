@@ -1,15 +1,17 @@
 /**
  * `make mutants`: each rule is taken out in turn, and a seed of `sim fuzz` must notice, or else the scenario or test that is written for it. Catching seeds
- * are kept in caught.json, so that the next run tries them first.
+ * are kept in caught.json, so that the next run tries them first; how many seeds noticed nothing, of mutants that something directed notices, in vain.json: they are
+ * not hunted for again unless `--anew` asks for it.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { hunt, type Catch } from './hunt.ts'
+import { hunt, tryDirected, type Catch } from './hunt.ts'
 import { MUTANTS } from './mutants.ts'
 import type { Mutant } from './mutant.ts'
 
-export const CAUGHT_FILE = join(import.meta.dirname, 'caught.json')
+const CAUGHT_FILE = join(import.meta.dirname, 'caught.json')
+const VAIN_FILE = join(import.meta.dirname, 'vain.json')
 const ROOT = join(import.meta.dirname, '../..')
 
 const { values } = parseArgs({
@@ -19,10 +21,12 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: '2' },
     only: { type: 'string', default: '' },
     rule: { type: 'string', default: '' },
+    anew: { type: 'boolean', default: false },
   },
 })
 
-const caught = readCaught()
+const caught = numbersIn(CAUGHT_FILE)
+const vain = numbersIn(VAIN_FILE)
 const wanted = MUTANTS.filter(({ name, rule }) => name.startsWith(values.only) && (values.rule === '' || rule === values.rule))
 const queue = [...wanted]
 const results = new Map<string, Catch>()
@@ -32,22 +36,43 @@ if ([...results.values()].some(({ by }) => by === null)) process.exitCode = 1
 
 async function work(): Promise<void> {
   for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-    const known = caught[mutant.name] ?? null
-    const found = await hunt(mutant, { maxSeeds: Number(values.seeds), maxMs: 60_000 * Number(values.minutes), knownSeed: known })
+    const found = (await noticedAsBefore(mutant)) ?? (await hunted(mutant))
     results.set(mutant.name, found)
     process.stdout.write(`${lineOf(mutant, found)}\n`)
-    if (found.by !== null && 'seed' in found.by) caught[mutant.name] = found.by.seed
-    else delete caught[mutant.name]
-    writeFileSync(
-      CAUGHT_FILE,
-      `${JSON.stringify(Object.fromEntries(Object.entries(caught).sort(([a], [b]) => (a < b ? -1 : 1))), null, 2)}\n`,
-    )
+    keep(mutant, found)
   }
 }
 
-function readCaught(): Record<string, number> {
+function hunted(mutant: Mutant): Promise<Catch> {
+  const maxMs = 60_000 * Number(values.minutes)
+  return hunt(mutant, { maxSeeds: Number(values.seeds), maxMs, knownSeed: caught[mutant.name] ?? null })
+}
+
+/** Null: a seed has to be looked for. */
+async function noticedAsBefore(mutant: Mutant): Promise<Catch | null> {
+  const seeds = vain[mutant.name]
+  if (values.anew || seeds === undefined || mutant.directed === undefined) return null
+  const rule = await tryDirected(mutant, mutant.directed)
+  return rule === null ? null : { mutant: mutant.name, by: mutant.directed, rule, seeds }
+}
+
+function keep({ name }: Mutant, { by, seeds }: Catch): void {
+  if (by !== null && 'seed' in by) caught[name] = by.seed
+  else delete caught[name]
+  if (by !== null && !('seed' in by)) vain[name] = seeds
+  else delete vain[name]
+  write(CAUGHT_FILE, caught)
+  write(VAIN_FILE, vain)
+}
+
+function write(file: string, numbers: Readonly<Record<string, number>>): void {
+  const sorted = Object.fromEntries(Object.entries(numbers).sort(([a], [b]) => (a < b ? -1 : 1)))
+  writeFileSync(file, `${JSON.stringify(sorted, null, 2)}\n`)
+}
+
+function numbersIn(file: string): Record<string, number> {
   try {
-    return JSON.parse(readFileSync(CAUGHT_FILE, 'utf8')) as Record<string, number>
+    return JSON.parse(readFileSync(file, 'utf8')) as Record<string, number>
   } catch {
     return {}
   }
