@@ -3,7 +3,6 @@ import type { Instant, Microseconds } from '../../protocol/units.ts'
 import type { Config, Policy } from '../domain/config.ts'
 import { policyOf } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
-import { empty } from '../domain/list-edit.ts'
 import { byCodeUnits } from '../domain/order.ts'
 import type { OwnerLimits } from '../domain/owner-limits.ts'
 import type { FinalState, TaskSpec, TaskState } from '../domain/task.ts'
@@ -14,7 +13,6 @@ import { queueClass } from '../scheduler/queue.ts'
 import type { SchedulingView } from '../scheduler/schedule.ts'
 import type { CancelTimer } from '../ports/clock.ts'
 import { RecentRuns } from './activity-runs.ts'
-import { deriveFigures } from './near-figures.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
 import { GroupWaits } from './group-waits.ts'
 import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
@@ -28,6 +26,7 @@ import type { RequeueFreeze } from './requeue-freeze.ts'
 import { NOT_FROZEN } from './requeue-freeze.ts'
 import { Recorder } from './turn.ts'
 import { RipeningHeap } from './ripening.ts'
+import { StaleGpus } from './stale-gpus.ts'
 import { SubmissionLog } from './submission-log.ts'
 import type { RuntimeLimits } from './runtime-limits.ts'
 import { SubmissionKeys } from './submission-keys.ts'
@@ -93,7 +92,7 @@ export class Cluster implements SchedulingView {
   #touchedNodes: LiveNode[] = []
   /** All nodes in the order of their ids. */
   readonly #byId: LiveNode[] = []
-  readonly #staleGpus: LiveGpu[] = []
+  readonly #staleGpus = new StaleGpus()
   #queueSettledAt: Instant
   #isBetter = false
   #isFeasibilityStale = false
@@ -191,16 +190,16 @@ export class Cluster implements SchedulingView {
     gpu.bookChanges += 1
     this.changes += 1
     rederive(gpu)
-    this.#markBooks(gpu)
+    this.#staleGpus.markBooks(gpu)
     // What one GPU is promised of the host's memory, its siblings cannot have.
-    if (gpu.node.isHostTight) for (const sibling of gpu.node.gpus) this.#markBooks(sibling)
+    if (gpu.node.isHostTight) for (const sibling of gpu.node.gpus) this.#staleGpus.markBooks(sibling)
   }
 
   /** More of its bytes may leave, or fewer. */
   ripenGpu(gpu: LiveGpu, isMore: boolean): void {
     gpu.bookChanges += 1
     this.changes += 1
-    this.#markStale(gpu)
+    this.#staleGpus.markRipeness(gpu)
     if (!isMore) return
     this.#isBetter = true
     this.touchNode(gpu.node)
@@ -248,20 +247,12 @@ export class Cluster implements SchedulingView {
 
   /** Tells the pools which GPUs changed. Without anybody pending it can wait. */
   refreshPools(): void {
-    if (this.#staleGpus.length > 0 && this.pendingCount > 0) this.deriveFigures()
+    if (this.#staleGpus.size > 0 && this.pendingCount > 0) this.deriveFigures()
   }
 
   /** The same, whoever waits. */
   deriveFigures(): void {
-    for (const gpu of this.#staleGpus) {
-      gpu.isStale = false
-      if (gpu.isBookStale) {
-        gpu.isBookStale = false
-        const isNearChanged = deriveFigures(gpu.figures, gpu)
-        for (const seat of gpu.seats) seat.pool.mark(seat, isNearChanged)
-      } else for (const seat of gpu.seats) seat.pool.markRipeness(seat)
-    }
-    empty(this.#staleGpus)
+    this.#staleGpus.tellPools()
   }
 
   /** Applies the policy, override and reserve to every GPU of a node. */
@@ -423,7 +414,7 @@ export class Cluster implements SchedulingView {
       isBetter: this.#isBetter,
       isFeasibilityStale: this.#isFeasibilityStale,
       touchedNodes: this.#touchedNodes,
-      staleGpus: this.#staleGpus,
+      staleGpus: this.#staleGpus.all(),
     }
   }
 
@@ -434,18 +425,7 @@ export class Cluster implements SchedulingView {
     this.#isFeasibilityStale = isFeasibilityStale
     this.#touchedNodes = [...touchedNodes]
     for (const node of touchedNodes) node.isTouched = true
-    for (const gpu of staleGpus) this.#markBooks(gpu)
-  }
-
-  #markBooks(gpu: LiveGpu): void {
-    gpu.isBookStale = true
-    this.#markStale(gpu)
-  }
-
-  #markStale(gpu: LiveGpu): void {
-    if (gpu.isStale) return
-    gpu.isStale = true
-    this.#staleGpus.push(gpu)
+    for (const gpu of staleGpus) this.#staleGpus.markBooks(gpu)
   }
 
   #join(node: LiveNode, pool: Pool): void {
