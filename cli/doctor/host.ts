@@ -1,6 +1,6 @@
 /** What this machine has: Node, a compiler for the guard, the driver's library, a place for the store. */
 import { execFile } from 'node:child_process'
-import { access, constants, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -47,12 +47,49 @@ export async function compilerCheck(): Promise<readonly Check[]> {
   }
 }
 
-export async function nvidiaCheck(folders: readonly string[] = LIBRARY_FOLDERS): Promise<readonly Check[]> {
+/** Where the kernel says what matters for swaps. */
+export interface KernelFiles {
+  readonly hugePages: string
+  readonly ptraceScope: string
+}
+
+const KERNEL_FILES: KernelFiles = {
+  hugePages: '/sys/kernel/mm/transparent_hugepage/enabled',
+  ptraceScope: '/proc/sys/kernel/yama/ptrace_scope',
+}
+/** Yama: not even root may trace (kernel documentation, "Yama"). */
+const NOBODY_MAY_TRACE = '3'
+
+export async function nvidiaCheck(folders: readonly string[] = LIBRARY_FOLDERS, kernel = KERNEL_FILES): Promise<readonly Check[]> {
   for (const folder of folders) {
     const found = await readdir(folder).catch((): string[] => [])
-    if (found.includes(LIBRARY)) return [ok('NVIDIA', join(folder, LIBRARY))]
+    if (found.includes(LIBRARY)) return [ok('NVIDIA', join(folder, LIBRARY)), ...(await swapChecks(kernel))]
   }
   return [warn('NVIDIA', `no ${LIBRARY}`, 'only a GPU server with device nvidia needs the driver')]
+}
+
+async function swapChecks({ hugePages, ptraceScope }: KernelFiles): Promise<readonly Check[]> {
+  const textOf = (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '')
+  const mode = /\[(\w+)\]/.exec(await textOf(hugePages))?.[1] ?? null
+  const scope = (await textOf(ptraceScope)).trim()
+  return [
+    ...(mode === null ? [] : [hugePagesCheck(mode, hugePages)]),
+    ...(scope === NOBODY_MAY_TRACE
+      ? [
+          fail(
+            'ptrace',
+            `${ptraceScope} is ${scope}: nobody may hold threads`,
+            'tasks are swapped only below 3; it takes a restart of the host',
+          ),
+        ]
+      : []),
+  ]
+}
+
+/** The driver copies a swapped-out task into ordinary memory (docs/gpu-server.md, "Measured"). */
+function hugePagesCheck(mode: string, file: string): Check {
+  if (mode === 'always') return ok('huge pages', mode)
+  return warn('huge pages', `${mode}: swaps of GPU memory take half as long again as they need`, `echo always > ${file}`)
 }
 
 /** Says whether the store could be there, and changes nothing. */

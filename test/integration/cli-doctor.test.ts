@@ -105,3 +105,15 @@ it('Node, the driver and the clock are judged by what is found', async () => {
     'warn',
   ])
 })
+
+it('on a host with the driver it looks at what swaps depend on', async () => {
+  mkdirSync(`${folder}/driver`, { recursive: true })
+  write(`${folder}/driver`, 'libnvidia-ml.so.1', '')
+  const found = async (hugePages: string, scope: string): Promise<readonly string[]> => {
+    const kernel = { hugePages: write(folder, 'enabled', hugePages), ptraceScope: write(folder, 'scope', scope) }
+    return (await nvidiaCheck([`${folder}/driver`], kernel)).map(({ name, verdict }) => `${name} ${verdict}`)
+  }
+  expect(await found('[always] madvise never\n', '1\n')).toEqual(['NVIDIA ok', 'huge pages ok'])
+  expect(await found('always [madvise] never\n', '0\n')).toEqual(['NVIDIA ok', 'huge pages warn'])
+  expect(await found('', '3\n')).toEqual(['NVIDIA ok', 'ptrace fail'])
+})
