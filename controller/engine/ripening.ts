@@ -9,10 +9,12 @@ export class RipeningHeap {
   readonly #ats: Instant[] = []
   readonly #numbers: number[] = []
   readonly #placements: LivePlacement[] = []
+  /** How many of them have an earlier place. */
+  #outdated = 0
 
   /** The earliest instant at which somebody may ripen; null when nobody waits to. */
   nextAt(): Instant | null {
-    while (this.#ats.length > 0 && !this.#isMeant(0)) this.#takeFirst()
+    while (this.#ats.length > 0 && !this.#isMeant(0)) this.#dropFirst()
     return this.#ats[0] ?? null
   }
 
@@ -29,9 +31,11 @@ export class RipeningHeap {
   /** Moves everybody whose time has come. An entry that is early (its task was busy meanwhile) goes back with its new instant. */
   ripen(cluster: Cluster, now: Instant): void {
     for (let at = this.#ats[0]; at !== undefined && at <= now; at = this.#ats[0]) {
-      const isMeant = this.#isMeant(0)
+      if (!this.#isMeant(0)) {
+        this.#dropFirst()
+        continue
+      }
       const first = this.#takeFirst()
-      if (!isMeant) continue
       first.ripensAt = null
       if (first.task.placement === first) this.update(cluster, first, now)
     }
@@ -53,15 +57,22 @@ export class RipeningHeap {
     this.#ats.length = 0
     this.#numbers.length = 0
     this.#placements.length = 0
+    this.#outdated = 0
     for (const task of cluster.tasks.values()) if (task.placement !== null) this.update(cluster, task.placement, now)
   }
 
   /** It has no earlier place. */
   #isMeant(place: number): boolean {
-    return (this.#placements[place] as LivePlacement).ripensAt === this.#ats[place]
+    return this.#outdated === 0 || (this.#placements[place] as LivePlacement).ripensAt === this.#ats[place]
+  }
+
+  #dropFirst(): void {
+    this.#takeFirst()
+    this.#outdated -= 1
   }
 
   #add(at: Instant, placement: LivePlacement): void {
+    if (placement.ripensAt !== null) this.#outdated += 1
     placement.ripensAt = at
     const number = placement.submissionNumber
     let place = this.#ats.length
