@@ -153,7 +153,7 @@ export const ENVIRONMENT = {
     range: 'a readable scenario file, without CONTROLLER_NATS_URL',
     byDefault: null,
     meaning:
-      'Scenario whose servers, workload and faults are played in real time as long as there is no broker; unset: a small demonstration',
+      'Scenario whose servers, workload and faults are played in real time as long as there is no broker, under its configuration until another is kept; unset: a small demonstration',
     read: aPath,
   },
   natsUser: {

@@ -1,5 +1,4 @@
 /** `headroom serve`: the controller over SQLite, with GPU servers over a broker, or with an embedded simulated fleet as long as none is configured. */
-import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,35 +11,30 @@ import { createSeriesFiles } from '../controller/adapters/series-files.ts'
 import { SCHEMA_VERSION } from '../controller/adapters/sqlite/migrations.ts'
 import { createSqliteStore, type SqliteStore, type SqliteStoreOptions } from '../controller/adapters/sqlite/store.ts'
 import type { ControllerOptions } from '../controller/controller.ts'
+import type { ConfigFields } from '../controller/domain/config.ts'
 import type { Store } from '../controller/ports/store.ts'
-import type { FaultNote } from '../simulator/faults/fault-agenda.ts'
-import { refuseBeyondFleet } from '../simulator/faults/fleet-faults.ts'
-import { createLiveFleet } from '../simulator/live.ts'
-import { loadScenario } from '../simulator/scenario/load.ts'
 import { adminToken } from './admin-token.ts'
 import { openBeside } from './beside.ts'
 import { watchDisk } from './disk-watch.ts'
+import { ENVIRONMENT } from './env-table.ts'
 import { createEventLog } from './event-log.ts'
 import { StartFault } from './exit-codes.ts'
 import { httpAccess, requireToken } from './http-access.ts'
 import { startLiveFleet } from './live-fleet.ts'
 import { browserSignIn } from './browser-sign-in.ts'
 import { createLog } from './log.ts'
-import { natsSettings } from './nats-settings.ts'
+import { natsSettings, type NatsSettings } from './nats-settings.ts'
 import { packageCommit, packageRoot, packageVersion } from './package-info.ts'
 import { startRecording } from './recording.ts'
 import { ownChecks } from './readiness.ts'
-import { REAL_TIME } from './real-time.ts'
 import type { ServedFleet } from './served-fleet.ts'
 import { createServedMetrics } from './served-metrics.ts'
 import { readSettings, type Settings } from './settings.ts'
+import { type FleetScenario, readFleet, startSimulatedFleet } from './simulated-fleet.ts'
 import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
-const DEMONSTRATION = fileURLToPath(new URL('scenarios/live-demo.scenario.yaml', packageRoot()))
 const MIB_BYTES = 1_048_576
-/** With a fresh store the demonstration has been running for so long. */
-const WARM_UP_MS = 2 * 3_600_000
 /** After a signal, what is under way may take so long. */
 const STOP_WITHIN_MS = 8_000
 
@@ -50,6 +44,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const nats = natsSettings(env)
   const token = adminToken(env)
   const signIn = settings.oidc === null ? null : browserSignIn(settings.oidc)
+  const managed: Managed = nats === null ? { played: readFleet(settings.simulatedFleet) } : { nats }
   const log = createLog(settings.logLevel)
   if (token !== null && token.warning !== null) log.warn(token.warning)
   const measured = createServedMetrics()
@@ -71,16 +66,10 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
     ...(recording === null ? {} : { watch: recording.watch }),
     ownerLimits: settings.ownerLimits,
-    initialConfig: { default_vram_overcommit_percent: settings.defaultOvercommitPercent },
+    initialConfig: initialConfig(env, settings, managed),
     onFault: (fault) => endWithStore(fault, store, log),
   }
-  const starting =
-    nats === null ? startSimulatedFleet(settings.simulatedFleet, store, log, options) : startLiveFleet(nats, store, log, options)
-  const fleet = await starting.catch(async (error: unknown) => {
-    // Its threads would keep the process.
-    await store.close()
-    throw error
-  })
+  const fleet = await startFleet(managed, store, log, options)
   const { controller } = fleet
   const { commands, views, events, logs, series } = controller
   access = httpAccess(settings, token, signIn, controller)
@@ -137,6 +126,29 @@ function builtPage(): { readonly uiDir?: string } {
   return existsSync(join(uiDir, 'index.html')) ? { uiDir } : {}
 }
 
+/** Servers of one's own over a broker, or those of a scenario. */
+type Managed = { readonly nats: NatsSettings } | { readonly played: FleetScenario }
+
+async function startFleet(managed: Managed, store: SqliteStore, log: Logger, options: ControllerOptions): Promise<ServedFleet> {
+  try {
+    return 'played' in managed
+      ? await startSimulatedFleet(managed.played, store, log, options)
+      : await startLiveFleet(managed.nats, store, log, options)
+  } catch (error) {
+    // Its threads would keep the process.
+    await store.close()
+    throw error
+  }
+}
+
+/** What holds until the first change that is kept: of a scenario of one's own what it says, but for a percentage that the environment names. */
+function initialConfig(env: NodeJS.ProcessEnv, settings: Settings, managed: Managed): Partial<ConfigFields> {
+  const percent = { default_vram_overcommit_percent: settings.defaultOvercommitPercent }
+  if (!('played' in managed) || managed.played.file === null) return percent
+  const { config } = managed.played.scenario
+  return env[ENVIRONMENT.defaultOvercommitPercent.name] ? { ...config, ...percent } : config
+}
+
 function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions['onCommit']>, log: Logger): SqliteStore {
   return createSqliteStore({
     dataDir: settings.dataDir,
@@ -147,29 +159,6 @@ function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions[
     onCommit,
     log: (line) => log.info(line),
   })
-}
-
-async function startSimulatedFleet(file: string | null, store: Store, log: Logger, options: ControllerOptions): Promise<ServedFleet> {
-  const { scenario } = loadScenario(file ?? DEMONSTRATION, [], ({ faults }, refuse) => refuseBeyondFleet(faults, refuse, true))
-  // What is shown has been running for a while when somebody looks at it first.
-  const isWarm = file === null && (await store.load()).marks.epoch === 0
-  const startAt = isWarm ? Date.now() - WARM_UP_MS : Date.now()
-  const onRefused = (nodeId: string | null, reason: string): void => {
-    log.warn({ node_id: nodeId, reason }, 'message refused')
-    options.onRefused?.(nodeId, reason)
-  }
-  const controller = { ...options, onRefused }
-  const onFault: FaultNote = (phase, fault) => log.info({ fault }, `fault ${phase}`)
-  const fleet = createLiveFleet({ scenario, store, real: REAL_TIME, startAt, seed: randomUUID(), controller, onFault })
-  await fleet.start()
-  return {
-    controller: fleet.controller,
-    kind: 'simulated',
-    describe: file === null ? 'a simulated fleet' : `the simulated fleet of ${file}`,
-    dropped: new Map(),
-    readiness: () => [],
-    stop: () => fleet.stop(),
-  }
 }
 
 /** @returns where it listens, as a URL. */

@@ -47,10 +47,11 @@ describe('sim serve with faults', { timeout: 120_000 }, () => {
 describe('headroom serve with a scenario as its fleet', { timeout: 120_000 }, () => {
   it('plays its servers, its workload and what breaks', async () => {
     const file = join(folder, 'fleet.scenario.yaml')
-    const work = 'workload: [{ task: { id: mine, vram_mib: 1Gi, run: 1h } }]\n'
+    const work = 'config: { idle_swap_out_seconds: 77 }\nworkload: [{ task: { id: mine, vram_mib: 1Gi, run: 1h } }]\n'
     writeFileSync(file, fleet(`${work}faults: [{ at: 4s, crash: n1, for: 10s }]`))
     const env = { CONTROLLER_SIMULATED_FLEET: file, LOG_LEVEL: 'info' }
     const { url, output, process, ended } = await serve(join(folder, 'data'), env)
+    expect(await getJson<object>(`${url}/api/v1/config`)).toMatchObject({ source: 'environment', idle_swap_out_seconds: 77 })
     const body = JSON.stringify({ heartbeat_seconds: 1 })
     await fetch(`${url}/api/v1/config`, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body })
     const events = () => getJson<Told>(`${url}/api/v1/events?limit=200`)
@@ -66,7 +67,9 @@ describe('headroom serve with a scenario as its fleet', { timeout: 120_000 }, ()
     writeFileSync(file, fleet('faults:\n  - { at: 2s, restart: broker }\n  - { at: 2s, crash: controller, for: 5s }'))
     const line = 1 + readFileSync(file, 'utf8').split('\n').findIndex((each) => each.includes('crash: controller')) // prettier-ignore
     const refused = serve(join(folder, 'other'), { CONTROLLER_SIMULATED_FLEET: file })
-    await expect(refused).rejects.toThrow(`beyond.scenario.yaml:${line}:5: faults[1]: crash_controller: `)
+    await expect(refused).rejects.toThrow(
+      `CONTROLLER_SIMULATED_FLEET: ${folder}/beyond.scenario.yaml:${line}:5: faults[1]: crash_controller: `,
+    )
     const both = serve(join(folder, 'other'), { CONTROLLER_SIMULATED_FLEET: file, CONTROLLER_NATS_URL: 'nats://127.0.0.1:1' })
     await expect(both).rejects.toThrow(/CONTROLLER_SIMULATED_FLEET is .*without CONTROLLER_NATS_URL/)
   })
