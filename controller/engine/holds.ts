@@ -94,9 +94,10 @@ export function updateEntryHolds(c: Cluster, node: LiveNode, now: Instant): void
   node.entryHolds = holding.map((entry) => ({ entry, hold: entryHold(entry) }))
   for (const gpu of node.gpus) {
     if (isHeldBy(gpu, holding)) continue
-    const wanted = holding.filter((entry) => entry.gpus.includes(gpu)).map(entryHold)
-    const others = gpu.holds.filter((hold) => hold.by === 'head')
-    setHolds(c, gpu, [...wanted, ...others])
+    const holds: Hold[] = []
+    for (const entry of holding) if (entry.gpus.includes(gpu)) holds.push(entryHold(entry))
+    for (const hold of gpu.holds) if (hold.by === 'head') holds.push(hold)
+    setHolds(c, gpu, holds)
   }
 }
 
@@ -171,16 +172,17 @@ function release(c: Cluster, pool: Pool): void {
   if (hold === undefined) return
   c.poolHolds.delete(pool)
   for (const gpu of hold.gpus) {
-    setHolds(
-      c,
-      gpu,
-      gpu.holds.filter((each) => each !== hold.hold),
-    )
+    const holds: Hold[] = []
+    for (const each of gpu.holds) if (each !== hold.hold) holds.push(each)
+    setHolds(c, gpu, holds)
   }
   if (hold.task.claim !== null && !hold.task.claim.owns) dropEntry(c, hold.task.claim)
 }
 
-/** Who may use the GPU changes, whatever it admits: blocked queues look again where somebody holds less than before. */
+/**
+ * Who may use the GPU changes, whatever it admits: blocked queues look again where somebody holds less than before. Lists of holds are filled by
+ * pushing: those that are filtered or spread are, empty or not, up to four kinds of arrays, and each new one gives up the code compiled for the others.
+ */
 export function setHolds(c: Cluster, gpu: LiveGpu, holds: Hold[]): void {
   const isLess = gpu.holds.some((hold) => !holds.some((other) => holdsAsMuch(other, hold)))
   gpu.holds = holds
