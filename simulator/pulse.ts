@@ -49,7 +49,7 @@ export class Pulse {
 
   /** No task has a place, none that waits for one could ever get it, and this instant is over. */
   isEmptyOfHope(world: World): boolean {
-    return this.#placedTasks === 0 && world.controller.engine.cluster.waitingGpus === 0 && world.clock.nextAt() !== world.clock.now()
+    return this.#placedTasks === 0 && world.controller.engine.cluster.waiting.gpus === 0 && world.clock.nextAt() !== world.clock.now()
   }
 
   beat(world: World): void {

@@ -1,5 +1,5 @@
 /** Everything the engine remembers, and the upkeep of its indexes. Changed only by the functions of this folder. */
-import type { Instant, Microseconds } from '../../protocol/units.ts'
+import type { Instant } from '../../protocol/units.ts'
 import type { Config, Policy } from '../domain/config.ts'
 import { policyOf } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
@@ -8,17 +8,17 @@ import type { OwnerLimits } from '../domain/owner-limits.ts'
 import type { FinalState, TaskSpec, TaskState } from '../domain/task.ts'
 import { resolveOvercommit } from '../domain/vram.ts'
 import { FairnessBook } from '../metrics/fairness.ts'
-import { COMMON_POOL, shapeOf } from '../scheduler/shape.ts'
+import { shapeOf } from '../scheduler/shape.ts'
 import { queueClass } from '../scheduler/queue.ts'
 import type { SchedulingView } from '../scheduler/schedule.ts'
 import type { CancelTimer } from '../ports/clock.ts'
 import { RecentRuns } from './activity-runs.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
-import { GroupWaits } from './group-waits.ts'
 import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
 import { newSwapTotals } from './live.ts'
 import { LeaseBook } from './lease-book.ts'
 import type { SwapHand } from './other-victim.ts'
+import { belongsTo } from './membership.ts'
 import { OwnerBook } from './owner-book.ts'
 import { PendingQueue } from './pending-queue.ts'
 import { Pool } from './pool.ts'
@@ -32,6 +32,7 @@ import type { RuntimeLimits } from './runtime-limits.ts'
 import { SubmissionKeys } from './submission-keys.ts'
 import type { PoolHold } from './holds.ts'
 import type { Probe } from './probes.ts'
+import { WaitingDemand } from './waiting-demand.ts'
 
 export class Cluster implements SchedulingView {
   readonly nodes = new Map<string, LiveNode>()
@@ -79,12 +80,7 @@ export class Cluster implements SchedulingView {
   queuedEntries = 0
   /** Runs a function at an instant and then a cycle; set by the engine. */
   wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer
-  /** Tasks whose wait counts as demand, the GPUs they ask for, and that demand so far. */
-  waitingTasks = 0
-  waitingGpus = 0
-  queueUs: Microseconds = 0
-  /** The same of tasks that target groups, group by group. */
-  readonly groupWaits = new GroupWaits()
+  readonly waiting: WaitingDemand
   /** What the GPUs of nodes that are no longer known had counted: totals of the cluster never fall. */
   readonly ofForgotten = { servedUs: 0, swapUs: 0, computeUs: 0, busyUs: 0 }
   readonly #queues: PendingQueue[] = []
@@ -93,15 +89,13 @@ export class Cluster implements SchedulingView {
   /** All nodes in the order of their ids. */
   readonly #byId: LiveNode[] = []
   readonly #staleGpus = new StaleGpus()
-  #queueSettledAt: Instant
   #isBetter = false
-  #isFeasibilityStale = false
 
   constructor(config: Config, now: Instant, wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer) {
     this.wake = wake
     this.config = config
     this.policy = policyOf(config.fields)
-    this.#queueSettledAt = now
+    this.waiting = new WaitingDemand((task) => this.isFeasible(task), now)
   }
 
   /** In the order in which their first tasks came. */
@@ -169,13 +163,13 @@ export class Cluster implements SchedulingView {
     }
     for (const pool of this.pools.values()) if (!node.pools.includes(pool) && belongsTo(node.groups, pool.key)) this.#join(node, pool)
     this.touchNode(node)
-    this.recheckFeasibility()
+    this.waiting.isFeasibilityStale = true
   }
 
   leavePools(node: LiveNode): void {
     for (const pool of node.pools) pool.removeNode(node)
     node.pools.length = 0
-    this.recheckFeasibility()
+    this.waiting.isFeasibilityStale = true
   }
 
   /** The GPU's books changed: its derived figures, its pools' indexes and its node's queue follow. Somebody may fit now. */
@@ -234,7 +228,7 @@ export class Cluster implements SchedulingView {
     return (
       this.#touchedNodes.length > 0 ||
       this.queueChanges !== this.queueChangesSeen ||
-      this.#isFeasibilityStale ||
+      this.waiting.isFeasibilityStale ||
       (this.#isBetter && this.pendingCount > 0)
     )
   }
@@ -280,7 +274,7 @@ export class Cluster implements SchedulingView {
     for (const queue of this.#queues) {
       for (const task of [...queue.tasks()]) this.requeue(task, now)
     }
-    this.recheckFeasibility()
+    this.waiting.isFeasibilityStale = true
   }
 
   // ── the pending queue ───────────────────────────────────────────────────────
@@ -329,7 +323,7 @@ export class Cluster implements SchedulingView {
     task.queueClass = queueClass(task, this.policy, now)
     this.queueFor(task.spec).add(task)
     if (task.waitCountedFrom !== null && !this.isFeasible(task)) {
-      this.endWait(task, now)
+      this.waiting.end(task, now)
       task.isFeasible = false
     }
     this.queueChanges += 1
@@ -347,36 +341,6 @@ export class Cluster implements SchedulingView {
     this.enqueue(task, now)
   }
 
-  // ── demand of those that wait ───────────────────────────────────────────────
-
-  settleQueue(now: Instant): void {
-    this.queueUs += this.waitingGpus * (now - this.#queueSettledAt) * 1000
-    this.#queueSettledAt = now
-  }
-
-  /** From now on the task's wait counts as demand, if it could ever be placed. */
-  beginWait(task: LiveTask, now: Instant): void {
-    task.isFeasible = this.isFeasible(task)
-    if (!task.isFeasible || task.waitCountedFrom !== null) return
-    this.settleQueue(now)
-    const { gpuCount, groups } = task.spec
-    this.waitingGpus += gpuCount
-    this.waitingTasks += 1
-    if (groups.length > 0) this.groupWaits.begin(groups, gpuCount, now)
-    task.waitCountedFrom = now
-  }
-
-  endWait(task: LiveTask, now: Instant): void {
-    if (task.waitCountedFrom === null) return
-    this.settleQueue(now)
-    const { gpuCount, groups } = task.spec
-    this.waitingGpus -= gpuCount
-    this.waitingTasks -= 1
-    if (groups.length > 0) this.groupWaits.end(groups, gpuCount, now)
-    task.queueUs += (now - task.waitCountedFrom) * 1000 * gpuCount
-    task.waitCountedFrom = null
-  }
-
   /** Not held, and some node of its pool, empty and up, would take it. */
   isFeasible(task: LiveTask): boolean {
     if (task.isHeld) return false
@@ -384,35 +348,14 @@ export class Cluster implements SchedulingView {
     return Math.max(1, task.spec.vramMib) <= this.poolFor(shape.poolKey).largestEverMib(shape)
   }
 
-  /** Nodes, groups or reserves changed: some waits may begin or stop to count. */
-  recheckFeasibility(): void {
-    this.#isFeasibilityStale = true
-  }
-
-  settleFeasibility(now: Instant): void {
-    if (!this.#isFeasibilityStale) return
-    this.#isFeasibilityStale = false
-    for (const queue of this.#queues) {
-      for (const task of queue.tasks()) {
-        const isFeasible = this.isFeasible(task)
-        if (isFeasible === task.isFeasible) continue
-        if (isFeasible) this.beginWait(task, now)
-        else {
-          this.endWait(task, now)
-          task.isFeasible = false
-        }
-      }
-    }
-  }
-
   // ── for `memory/` ───────────────────────────────────────────────────────────
 
   /** What only the cluster itself knows. */
   get upkeep(): Upkeep {
     return {
-      queueSettledAt: this.#queueSettledAt,
+      queueSettledAt: this.waiting.settledAt,
       isBetter: this.#isBetter,
-      isFeasibilityStale: this.#isFeasibilityStale,
+      isFeasibilityStale: this.waiting.isFeasibilityStale,
       touchedNodes: this.#touchedNodes,
       staleGpus: this.#staleGpus.all(),
     }
@@ -420,9 +363,9 @@ export class Cluster implements SchedulingView {
 
   /** The same, taken up again. */
   recallUpkeep({ queueSettledAt, isBetter, isFeasibilityStale, touchedNodes, staleGpus }: Upkeep): void {
-    this.#queueSettledAt = queueSettledAt
+    this.waiting.settledAt = queueSettledAt
     this.#isBetter = isBetter
-    this.#isFeasibilityStale = isFeasibilityStale
+    this.waiting.isFeasibilityStale = isFeasibilityStale
     this.#touchedNodes = [...touchedNodes]
     for (const node of touchedNodes) node.isTouched = true
     for (const gpu of staleGpus) this.#staleGpus.markBooks(gpu)
@@ -443,20 +386,6 @@ export interface Upkeep {
   readonly isFeasibilityStale: boolean
   readonly touchedNodes: readonly LiveNode[]
   readonly staleGpus: readonly LiveGpu[]
-}
-
-/** The common pool holds nodes of no group; a pool of groups holds the members of any of them. */
-export function belongsTo(groups: readonly string[], poolKey: string): boolean {
-  if (poolKey === COMMON_POOL) return groups.length === 0
-  return poolKey.split('\n').some((group) => groups.includes(group))
-}
-
-/** The groups that name this node, in code-unit order. */
-export function groupsNaming(groups: Iterable<Group>, nodeId: string): readonly string[] {
-  return [...groups]
-    .filter((group) => group.nodeIds.includes(nodeId))
-    .map((group) => group.id)
-    .sort(byCodeUnits)
 }
 
 /** One GPU and class, in the book of fairness. */

@@ -22,7 +22,7 @@ const MAX_PASSES = 1000
 export function runCycle(c: Cluster, now: Instant): Instant | null {
   c.ripening.ripen(c, now)
   if (isSettled(c, now)) return earliest(null, c.holdsLook.nextAt, c.isAnybodyWaiting() ? c.ripening.nextAt() : null)
-  c.settleFeasibility(now)
+  c.waiting.settleFeasibility(c.queues, now)
   const liftAt = liftAged(c, now)
   startAnew(c)
   let holdAt: Instant | null = null

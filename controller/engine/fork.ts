@@ -58,7 +58,7 @@ function copyNode(fork: Cluster, node: LiveNode): void {
   copy.drain = node.drain
   copy.snapshotSeq = node.snapshotSeq
   for (const gpu of copy.gpus) fork.touchGpu(gpu)
-  fork.recheckFeasibility()
+  fork.waiting.isFeasibilityStale = true
 }
 
 function copyTask(fork: Cluster, task: LiveTask, now: Instant): void {

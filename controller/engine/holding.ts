@@ -14,7 +14,7 @@ export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask>
   task.isHeld = true
   if (task.claim !== null) dropEntry(c, task.claim)
   c.dequeue(task)
-  c.endWait(task, now)
+  c.waiting.end(task, now)
   task.isFeasible = false
   c.recorder.taskEvent(now, 'task_held', task, null, {})
   return { ok: true, value: task }
@@ -29,7 +29,7 @@ export function releaseTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
   task.isHeld = false
   task.pendingSince = now
   c.enqueue(task, now)
-  c.beginWait(task, now)
+  c.waiting.begin(task, now)
   c.recorder.taskEvent(now, 'task_released', task, null, {})
   return { ok: true, value: task }
 }

@@ -59,7 +59,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
 
 /** The sum over all GPUs that were ever known, and the demand of those that wait for a placement. */
 export function clusterCounters(c: Cluster, now: Instant): Counters {
-  c.settleQueue(now)
+  c.waiting.settle(now)
   const { servedUs: served, swapUs: swap, computeUs: compute, busyUs: busy } = c.ofForgotten
   const counters = { ...ZERO_COUNTERS, served, swap, compute, busy }
   for (const node of c.nodes.values()) {
@@ -71,7 +71,7 @@ export function clusterCounters(c: Cluster, now: Instant): Counters {
       counters.busy += gpu.meter.busyUs
     }
   }
-  counters.queue = c.queueUs
+  counters.queue = c.waiting.queueUs
   counters.demand = counters.served + counters.queue + counters.swap + counters.compute
   return counters
 }
@@ -83,9 +83,9 @@ export function gpuCounters(gpu: LiveGpu, now: Instant): Counters {
 }
 
 function waitsOf(c: Cluster, groupId: string | undefined, now: Instant): WaitCounts {
-  if (groupId !== undefined) return c.groupWaits.of(groupId, now) ?? NOBODY_WAITED
-  c.settleQueue(now)
-  return { tasks: c.waitingTasks, queueUs: c.queueUs }
+  if (groupId !== undefined) return c.waiting.groups.of(groupId, now) ?? NOBODY_WAITED
+  c.waiting.settle(now)
+  return { tasks: c.waiting.tasks, queueUs: c.waiting.queueUs }
 }
 
 const NOBODY_WAITED: WaitCounts = { tasks: 0, queueUs: 0 }

@@ -1,7 +1,7 @@
 /** Nodes come, speak, and are compared with what the controller believes of them (R6, R7). */
 import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
-import { groupsNaming } from './cluster.ts'
+import { groupsNaming } from './membership.ts'
 import type { Cluster } from './cluster.ts'
 import { askForSwapIn, dropEntry } from './entries.ts'
 import type { LiveNode, LivePlacement } from './live.ts'

@@ -43,7 +43,7 @@ function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   if (record.placement === null) {
     c.countPending(task, 1)
     if (!task.isHeld) c.enqueue(task, now)
-    c.beginWait(task, now)
+    c.waiting.begin(task, now)
     return
   }
   const node = c.nodes.get(record.placement.nodeId)
@@ -67,7 +67,7 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
     c.touchGpu(gpu)
   }
   if (isInHost(placement.residency)) placement.node.hostUsedMib += placement.demandMib * gpus.length
-  if (placement.startedAt === null) c.beginWait(task, now)
+  if (placement.startedAt === null) c.waiting.begin(task, now)
   resumeMetering(placement, now)
   c.ripening.update(c, placement, now)
   watchRuntime(c, placement)

@@ -44,7 +44,7 @@ export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, 
   })
   if (spec.command === null) c.leases.renew(task, now)
   c.enqueue(task, now)
-  c.beginWait(task, now)
+  c.waiting.begin(task, now)
   return { ok: true, value: task }
 }
 
@@ -192,7 +192,7 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
   if (placement?.isRipe === true) setRipe(c, placement, false)
   if (task.claim !== null) dropEntry(c, task.claim)
   c.dequeue(task)
-  c.endWait(task, now)
+  c.waiting.end(task, now)
   const { spec } = task
   task.spec = {
     ...spec,
@@ -205,14 +205,14 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
   }
   if (placement === null) {
     if (!task.isHeld) c.enqueue(task, now)
-    c.beginWait(task, now)
+    c.waiting.begin(task, now)
     return
   }
   c.ripening.update(c, placement, now)
   c.touchNode(placement.node)
   for (const gpu of placement.gpus) gpu.bookChanges += 1
   if (change.noswap !== undefined) setNoswap(c, placement, change.noswap, now)
-  if (placement.startedAt === null) c.beginWait(task, now)
+  if (placement.startedAt === null) c.waiting.begin(task, now)
 }
 
 function conflict(detail: string): Answer<never> {

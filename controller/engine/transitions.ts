@@ -54,7 +54,7 @@ export function assign(
 /** assigned → running: resident from now on, its wait is over. */
 export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean, now: Instant): void {
   const task = placement.task
-  c.endWait(task, now)
+  c.waiting.end(task, now)
   beginMeterChange(placement, now)
   c.enterState(task, 'running')
   task.firstStartedAt ??= now
@@ -85,7 +85,7 @@ export function returnToPending(c: Cluster, placement: LivePlacement, reason: st
   c.countPending(task, 1)
   c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason })
   if (!task.isHeld) c.enqueue(task, now)
-  c.beginWait(task, now)
+  c.waiting.begin(task, now)
 }
 
 /** running → unreachable: nobody knows what it gets, so that its demand is not counted meanwhile. */
@@ -115,7 +115,7 @@ export function finish(c: Cluster, task: LiveTask, state: FinalState, exitCode: 
     c.countPending(task, -1)
   } else unplace(c, task.placement, now)
   if (task.refusedBy !== null) forgiveRefusals(c, task)
-  c.endWait(task, now)
+  c.waiting.end(task, now)
   c.enterState(task, state)
   task.finishedAt = now
   task.exitCode = exitCode

@@ -185,7 +185,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'a node of a group takes tasks of the common pool',
     edits: [
       edit(
-        `${ENGINE}/cluster.ts`,
+        `${ENGINE}/membership.ts`,
         '  if (poolKey === COMMON_POOL) return groups.length === 0\n',
         '  if (poolKey === COMMON_POOL) return true\n',
       ),
@@ -198,7 +198,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'a task that targets groups is placed on a node of another, or of none',
     edits: [
       edit(
-        `${ENGINE}/cluster.ts`,
+        `${ENGINE}/membership.ts`,
         "  return poolKey.split('\\n').some((group) => groups.includes(group))\n",
         "  return poolKey.split('\\n').some((group) => groups.includes(group) || groups.length >= 0)\n",
       ),
@@ -348,7 +348,7 @@ const QUEUE: readonly Mutant[] = [
     name: 'q-held-is-placed',
     rule: 'queue',
     says: 'a held task is placed',
-    edits: [edit(`${ENGINE}/holding.ts`, '  c.dequeue(task)\n  c.endWait(task, now)\n', '  c.endWait(task, now)\n')],
+    edits: [edit(`${ENGINE}/holding.ts`, '  c.dequeue(task)\n  c.waiting.end(task, now)\n', '  c.waiting.end(task, now)\n')],
     likes: ['hands'],
   },
   {

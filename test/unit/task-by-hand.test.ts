@@ -72,7 +72,7 @@ describe('a held task', () => {
     const b = oneGpu()
     const task = b.submit({ vramMib: 60 })
     b.byHand(task, 'hold')
-    expect([b.cluster.waitingGpus, b.byHand(task, 'hold')]).toEqual([0, null])
+    expect([b.cluster.waiting.gpus, b.byHand(task, 'hold')]).toEqual([0, null])
     b.update(task, { priority: 0 })
     b.cycle()
     expect([task.state, task.queue, b.events.filter(({ kind }) => kind === 'task_held').length]).toEqual(['pending', null, 1])

@@ -76,7 +76,7 @@ class Noting {
       freeze: { ...c.freeze, released: [...c.freeze.released] },
       nextTaskSeq: c.nextTaskSeq,
       nextNodeOrdinal: c.nextNodeOrdinal,
-      queueUs: c.queueUs,
+      queueUs: c.waiting.queueUs,
       upkeep: this.#upkeep(),
     }
     // Last: whom the others point at is known now.

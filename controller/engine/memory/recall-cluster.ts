@@ -145,9 +145,9 @@ class Recalling {
     if (isQueued) c.queueFor(task.spec).add(task)
     if (isAside) task.queue?.setAside(task)
     if (task.waitCountedFrom === null) return
-    c.waitingTasks += 1
-    c.waitingGpus += gpuCount
-    if (groups.length > 0) c.groupWaits.begin(groups, gpuCount, task.waitCountedFrom)
+    c.waiting.tasks += 1
+    c.waiting.gpus += gpuCount
+    if (groups.length > 0) c.waiting.groups.begin(groups, gpuCount, task.waitCountedFrom)
   }
 
   #recallPools(): void {
@@ -203,7 +203,7 @@ class Recalling {
     c.freeze = { ...m.freeze, released: new Set(m.freeze.released) }
     c.nextTaskSeq = m.nextTaskSeq
     c.nextNodeOrdinal = m.nextNodeOrdinal
-    c.queueUs = m.queueUs
+    c.waiting.queueUs = m.queueUs
     c.queuedEntries = this.#nodes.reduce((sum, { queue }) => sum + queue.length, 0)
     const { touchedNodes, staleGpus, ...flags } = m.upkeep
     c.recallUpkeep({
