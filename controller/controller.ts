@@ -118,7 +118,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     isWanted: (effect) => isWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
-  const commands = watch?.commands(engine) ?? engine
+  const commands = watch?.commands(engine.commands) ?? engine.commands
   // Whoever looks decides nothing: that is not watched.
   const views = createViews(engine, given.clock, ports.store.reads)
   const series = new Series(views)

@@ -3,27 +3,21 @@
  * batch before a message leaves or an answer is given. One turn commits while the next fills (group commit).
  */
 import type { AttemptRef, Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
-import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { Config, ConfigFields } from '../domain/config.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { ConfigFields } from '../domain/config.ts'
 import { DEFAULT_CONFIG } from '../domain/config.ts'
-import type { Group } from '../domain/group.ts'
-import type { Node } from '../domain/node.ts'
 import { NO_OWNER_LIMITS } from '../domain/owner-limits.ts'
-import type { Task } from '../domain/task.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
-import type { RandomStream } from '../ports/random.ts'
 import type { StoredState } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
-import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
+import type { Commands } from './commands.ts'
 import { AccessBook } from './access-book.ts'
 import { Cluster } from './cluster.ts'
-import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
 import { isSettled, runCycle } from './cycle.ts'
-import { drainNode, setCordon } from './drain.ts'
+import { EngineCommands } from './engine-commands.ts'
 import type { EngineOptions } from './engine-options.ts'
 import { messageOf } from './message-of.ts'
-import { holdTask, releaseTask } from './holding.ts'
-import { endExpiredLeases, keepalive } from './leases.ts'
+import { endExpiredLeases } from './leases.ts'
 import type { LiveNode } from './live.ts'
 import { forgiveSilence, lookAtSilence } from './liveness.ts'
 import { applyCommandResult, applyNodeEvent } from './node-events.ts'
@@ -35,21 +29,16 @@ import { noteTurn, recallTurn } from './memory/turn-memory.ts'
 import { applyHello, applySnapshot, heard, noteReset } from './node-registry.ts'
 import { grantLease } from './node-word.ts'
 import { restore } from './recovery.ts'
-import type { RequeueFreeze } from './requeue-freeze.ts'
-import { releaseFreeze } from './requeue-freeze.ts'
-import { swapInTask, swapOutTask } from './swap-commands.ts'
-import type { SubmissionKey } from './submission-keys.ts'
-import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
 import { Turn } from './turn.ts'
 import { batchOf } from './turn-batch.ts'
 import type { EngineWatch } from './watch.ts'
 import { NOBODY_WATCHES } from './watch.ts'
 
-export class Engine implements Commands {
+export class Engine {
   readonly cluster: Cluster
   readonly access: AccessBook
+  readonly commands: Commands
   readonly #options: EngineOptions
-  readonly #taskIds: RandomStream
   readonly #watch: EngineWatch
   #epoch = 0
   #commits = 0
@@ -74,21 +63,19 @@ export class Engine implements Commands {
 
   constructor(options: EngineOptions) {
     this.#options = options
-    this.#taskIds = options.random.stream('task-ids')
     this.#watch = options.watch ?? NOBODY_WATCHES
     const fields: ConfigFields = { ...DEFAULT_CONFIG, ...options.initialConfig }
     const now = options.clock.now()
     this.cluster = new Cluster({ fields, source: 'environment', revision: 0 }, now, (at, fn) =>
       options.clock.at(at, this.#woken(fn), RANK_DECISION),
     )
-    this.access = new AccessBook(
-      this.#watch.access({
-        turn: () => this.cluster.recorder.turn,
-        whenDurable: (done, failed) => this.#whenDurable(done, failed),
-        write: () => this.#write(),
-        fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
-      }),
-    )
+    const turn = {
+      now: () => this.#now(),
+      whenDurable: (done: () => void, failed: (detail: string) => void) => this.#whenDurable(done, failed),
+      fault: () => (this.#fault === null ? null : messageOf(this.#fault)),
+    }
+    this.commands = new EngineCommands(this.cluster, options.random.stream('task-ids'), turn)
+    this.access = new AccessBook(this.#watch.access({ ...turn, turn: () => this.cluster.recorder.turn, write: () => this.#write() }))
     this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.limitOwners(options.ownerLimits ?? NO_OWNER_LIMITS)
     this.cluster.recorder.isForgetful = options.store.isForgetful === true
@@ -190,80 +177,6 @@ export class Engine implements Commands {
     if (memory.committing !== null) this.#await(recallTurn(this.cluster, memory.committing, giveLease), rearm.commit(memory.commits))
   }
 
-  // ── commands ────────────────────────────────────────────────────────────────
-
-  submitTask(request: TaskRequest, answer: AnswerTo<Task>): void {
-    this.#command(request.owner, (now) => submitTask(this.cluster, request, this.#taskIds, now), answer)
-  }
-
-  submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void {
-    this.#command(request.owner, (now) => submitOnce(this.cluster, request, key, this.#taskIds, now), answer)
-  }
-
-  updateTask(id: string, change: TaskChange, by: string | null, answer: AnswerTo<Task>): void {
-    this.#command(by, (now) => updateTask(this.cluster, id, change, now), answer)
-  }
-
-  cancelTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#command(by, (now) => cancelTask(this.cluster, id, by, now), answer)
-  }
-
-  requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void {
-    this.#command(by, (now) => requeueTask(this.cluster, id, confirmFenced, by, now), answer)
-  }
-
-  holdTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#command(by, (now) => holdTask(this.cluster, id, now), answer)
-  }
-
-  releaseTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#command(by, (now) => releaseTask(this.cluster, id, now), answer)
-  }
-
-  swapOutTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#command(by, (now) => swapOutTask(this.cluster, id, now), answer)
-  }
-
-  swapInTask(id: string, by: string, answer: AnswerTo<Task>): void {
-    this.#command(by, (now) => swapInTask(this.cluster, id, now), answer)
-  }
-
-  keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
-    this.#answer(keepalive(this.cluster, taskId, busy, this.#now()), answer)
-  }
-
-  putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void {
-    this.#command(author, (now) => putConfig(this.cluster, change, author, now), answer)
-  }
-
-  putNodeConfig(nodeId: string, change: NodeConfigChange, by: string | null, answer: AnswerTo<Node>): void {
-    this.#command(by, (now) => putNodeConfig(this.cluster, nodeId, change, now), answer)
-  }
-
-  setCordon(nodeId: string, isCordoned: boolean, by: string | null, answer: AnswerTo<Node>): void {
-    this.#command(by, (now) => setCordon(this.cluster, nodeId, isCordoned, now), answer)
-  }
-
-  drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void {
-    this.#command(by, (now) => drainNode(this.cluster, nodeId, moveAfterMs, by, now), answer)
-  }
-
-  forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void {
-    this.#command(by, (now) => forgetNode(this.cluster, nodeId, by, now), answer)
-  }
-
-  releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void {
-    this.#command(by, (now) => ({ ok: true, value: releaseFreeze(this.cluster, by, now) }), answer)
-  }
-
-  putGroup(group: Group, ifAbsent: boolean, by: string | null, answer: AnswerTo<Group>): void {
-    this.#command(by, (now) => putGroup(this.cluster, group, ifAbsent, now), answer)
-  }
-
-  deleteGroup(id: string, force: boolean, by: string | null, answer: AnswerTo<null>): void {
-    this.#command(by, (now) => deleteGroup(this.cluster, id, force, now), answer)
-  }
-
   // ── what nodes say ──────────────────────────────────────────────────────────
 
   hello(hello: Hello, boot: Boot, seq: number, done: (stop: readonly AttemptRef[]) => void): void {
@@ -317,32 +230,6 @@ export class Engine implements Commands {
 
   #now(): Instant {
     return this.#options.clock.now()
-  }
-
-  /** What is recorded meanwhile was asked for by somebody of that name. */
-  #command<T>(by: string | null, act: (now: Instant) => Answer<T>, answer: AnswerTo<T>): void {
-    const { recorder } = this.cluster
-    recorder.by = by
-    let result: Answer<T>
-    try {
-      result = act(this.#now())
-    } finally {
-      recorder.by = null
-    }
-    this.#answer(result, answer)
-  }
-
-  #answer<T>(result: Answer<T>, answer: AnswerTo<T>): void {
-    if (this.#fault !== null) {
-      answer({ ok: false, refusal: { code: 'store_failed', detail: messageOf(this.#fault) } })
-      return
-    }
-    if (result.ok)
-      this.#whenDurable(
-        () => answer(result),
-        (detail) => answer({ ok: false, refusal: { code: 'store_failed', detail } }),
-      )
-    else answer(result)
   }
 
   /** The node is answered with a lease, which counts from then on (R5). */

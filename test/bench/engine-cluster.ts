@@ -74,7 +74,7 @@ export class EngineCluster {
   }
 
   submit(request: TaskRequest): void {
-    this.engine.submitTask(request, (answer) => {
+    this.engine.commands.submitTask(request, (answer) => {
       if (!answer.ok) throw new Error(`refused: ${JSON.stringify(answer.refusal)}`)
     })
   }

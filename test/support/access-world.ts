@@ -62,7 +62,7 @@ export async function accessWorld(options: AccessWorldOptions = {}): Promise<Acc
   const views = createViews(engine, clock, store.reads)
   const access = createAccess({ book: engine.access, now: clock.now, ...rest })
   const app = createApi({
-    commands: engine,
+    commands: engine.commands,
     views,
     version: '0.0.0-test',
     access,

@@ -24,7 +24,7 @@ export async function realEngine(options: MemoryStoreOptions = {}): Promise<ApiC
   await engine.start()
   const views = createViews(engine, clock, store.reads)
   return {
-    commands: engine,
+    commands: engine.commands,
     views,
     addNode: ({ id, gpus, physicalMib }) => {
       const reports = Array.from({ length: gpus }, (_, index) => ({ index, model: 'Test GPU', physical_mib: physicalMib, foreign_mib: 0 }))

@@ -32,7 +32,9 @@ function submit(owner: string): Promise<string> {
     command: null,
     maxRuntimeSeconds: null,
   }
-  return new Promise((resolve) => world.engine.submitTask(request, (answer) => resolve((answer as { readonly value: Task }).value.spec.id)))
+  return new Promise((resolve) =>
+    world.engine.commands.submitTask(request, (answer) => resolve((answer as { readonly value: Task }).value.spec.id)),
+  )
 }
 
 /** Nothing may be changed by who is kept out. */
@@ -104,7 +106,7 @@ describe('every route lets in who its role says, and nobody else', () => {
 
   test('a task that ended belongs to its owner all the same', async () => {
     const [own, other] = [await submit('submitter'), await submit('somebody else')]
-    const cancelled = [own, other].map((id) => new Promise((resolve) => world.engine.cancelTask(id, 'test', resolve)))
+    const cancelled = [own, other].map((id) => new Promise((resolve) => world.engine.commands.cancelTask(id, 'test', resolve)))
     await Promise.all(cancelled)
     const token = tokens.get('submitter') ?? ''
     const statuses = []

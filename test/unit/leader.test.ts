@@ -112,7 +112,7 @@ describe('a controller that begins', () => {
     const leader = new Leader()
     const begun = leader.engine.start()
     await leader.settle()
-    leader.engine.putConfig({ max_tasks_per_gpu: 7 }, null, () => {})
+    leader.engine.commands.putConfig({ max_tasks_per_gpu: 7 }, null, () => {})
     await leader.pass(0)
     expect(leader.commits).toHaveLength(1)
     leader.takeCommit().durable()
@@ -170,7 +170,7 @@ describe('an answer that nothing has to be written for', () => {
 
   it('does not count on a commit that took long: another may have taken over since it was durable', async () => {
     const leader = await Leader.ofOneNode()
-    leader.engine.putConfig({ max_tasks_per_gpu: 7 }, null, () => {})
+    leader.engine.commands.putConfig({ max_tasks_per_gpu: 7 }, null, () => {})
     await leader.pass(0)
     const slow = leader.takeCommit()
     await leader.pass(4_001)

@@ -181,7 +181,7 @@ async function keepAll(series: Series, dir: string): Promise<void> {
 }
 
 async function askAll(series: Series): Promise<readonly Reading<RestMeasure>[]> {
-  const app = createApi({ commands: cluster.engine, views, series, version: 'bench' })
+  const app = createApi({ commands: cluster.engine.commands, views, series, version: 'bench' })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const [node] = [...views.nodes()]
   const ask = async (name: RestMeasure, query: string): Promise<Reading<RestMeasure>> => {
