@@ -82,7 +82,7 @@ export class Cluster implements SchedulingView {
   wake: (at: Instant, fn: (now: Instant) => void) => CancelTimer
   readonly waiting: WaitingDemand
   /** What the GPUs of nodes that are no longer known had counted: totals of the cluster never fall. */
-  readonly ofForgotten = { servedUs: 0, swapUs: 0, computeUs: 0, busyUs: 0 }
+  readonly ofForgotten = { servedUs: 0, swapUs: 0, computeUs: 0 }
   readonly #queues: PendingQueue[] = []
   readonly #queueByShape = new Map<string, PendingQueue>()
   #touchedNodes: LiveNode[] = []
@@ -147,7 +147,6 @@ export class Cluster implements SchedulingView {
       this.ofForgotten.servedUs += meter.servedUs
       this.ofForgotten.swapUs += meter.swapUs
       this.ofForgotten.computeUs += meter.computeUs
-      this.ofForgotten.busyUs += meter.busyUs
     }
     this.nodes.delete(node.id)
     this.#byId.splice(node.rank, 1)

@@ -60,26 +60,26 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
 /** The sum over all GPUs that were ever known, and the demand of those that wait for a placement. */
 export function clusterCounters(c: Cluster, now: Instant): Counters {
   c.waiting.settle(now)
-  const { servedUs: served, swapUs: swap, computeUs: compute, busyUs: busy } = c.ofForgotten
-  const counters = { ...ZERO_COUNTERS, served, swap, compute, busy }
+  const { servedUs: served, swapUs: swap, computeUs: compute } = c.ofForgotten
+  const counters = { ...ZERO_COUNTERS, served, swap, compute }
   for (const node of c.nodes.values()) {
     for (const gpu of node.gpus) {
       settle(gpu.meter, now)
       counters.served += gpu.meter.servedUs
       counters.swap += gpu.meter.swapUs
       counters.compute += gpu.meter.computeUs
-      counters.busy += gpu.meter.busyUs
     }
   }
   counters.queue = c.waiting.queueUs
+  counters.busy = counters.served
   counters.demand = counters.served + counters.queue + counters.swap + counters.compute
   return counters
 }
 
 export function gpuCounters(gpu: LiveGpu, now: Instant): Counters {
   settle(gpu.meter, now)
-  const { servedUs: served, swapUs: swap, computeUs: compute, busyUs: busy } = gpu.meter
-  return { demand: served + swap + compute, served, queue: 0, swap, compute, busy }
+  const { servedUs: served, swapUs: swap, computeUs: compute } = gpu.meter
+  return { demand: served + swap + compute, served, queue: 0, swap, compute, busy: served }
 }
 
 function waitsOf(c: Cluster, groupId: string | undefined, now: Instant): WaitCounts {

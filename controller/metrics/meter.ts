@@ -18,14 +18,14 @@ export interface GpuMeter {
   readonly sharers: Sharer[]
   /** How many placed tasks want the GPU but are not resident. */
   awayCount: number
+  /** What its sharers were served, together: as long as anybody shares it, all of the time, so that this is how long it was busy too. */
   servedUs: Microseconds
   swapUs: Microseconds
   computeUs: Microseconds
-  busyUs: Microseconds
 }
 
 export function newGpuMeter(now: Instant): GpuMeter {
-  return { settledAt: now, sharers: [], awayCount: 0, servedUs: 0, swapUs: 0, computeUs: 0, busyUs: 0 }
+  return { settledAt: now, sharers: [], awayCount: 0, servedUs: 0, swapUs: 0, computeUs: 0 }
 }
 
 /**
@@ -40,7 +40,6 @@ export function settle(meter: GpuMeter, now: Instant): void {
   const sharers = meter.sharers
   const count = sharers.length
   if (count === 0) return
-  meter.busyUs += us
   meter.servedUs += us
   if (count === 1) {
     ;(sharers[0] as Sharer).servedUs += us

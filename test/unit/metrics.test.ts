@@ -79,16 +79,16 @@ describe('a meter', () => {
       [2, 333, 667],
       [3, 333, 667],
     ])
-    expect(meter).toMatchObject({ servedUs: 1000, computeUs: 2000, busyUs: 1000, swapUs: 0 })
+    expect(meter).toMatchObject({ servedUs: 1000, computeUs: 2000, swapUs: 0 })
   })
 
-  it('counts those away beside those that share, and is busy only with the latter', () => {
+  it('counts those away beside those that share, and serves only the latter', () => {
     const meter = newGpuMeter(0)
     meter.awayCount = 2
     settle(meter, 5)
     addSharer(meter, newSharer(1))
     settle(meter, 7)
-    expect(meter).toMatchObject({ servedUs: 2000, swapUs: 14_000, computeUs: 0, busyUs: 2000 })
+    expect(meter).toMatchObject({ servedUs: 2000, swapUs: 14_000, computeUs: 0 })
   })
 
   it('changes nothing when no time has passed, and nobody when somebody leaves twice', () => {
@@ -228,8 +228,8 @@ function expectExact({ demand, served, queue, swap, compute }: Counters): void {
   for (const figure of [served, queue, swap, compute]) expect(Number.isSafeInteger(figure) && figure >= 0).toBe(true)
 }
 
-function countersOf({ servedUs: served, swapUs: swap, computeUs: compute, busyUs: busy }: GpuMeter): Counters {
-  return { demand: served + swap + compute, served, queue: 0, swap, compute, busy }
+function countersOf({ servedUs: served, swapUs: swap, computeUs: compute }: GpuMeter): Counters {
+  return { demand: served + swap + compute, served, queue: 0, swap, compute, busy: served }
 }
 
 /** Every instant at which something begins or ends, the window's ends included. */

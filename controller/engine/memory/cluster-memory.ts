@@ -77,7 +77,6 @@ export interface MeterMemory {
   readonly servedUs: Microseconds
   readonly swapUs: Microseconds
   readonly computeUs: Microseconds
-  readonly busyUs: Microseconds
 }
 
 export interface HoldMemory {
