@@ -26,13 +26,13 @@ export function planProbe(c: Cluster, placement: LivePlacement, now: Instant): v
   c.probes.add(probe)
 }
 
-/** Its time has come. */
+/** Its time has come. Where somebody else asks for the return already the probe asks with him, so that it goes on when he takes his word back. */
 export function runProbe(c: Cluster, probe: Probe): void {
   c.probes.delete(probe)
   const { placement, generation, plannedAt } = probe
   if (placement === null) return
   const isStillOut = placement.task.placement === placement && placement.residency === 'swapped_out' && placement.generation === generation
-  if (!isStillOut || placement.entry !== null) return
+  if (!isStillOut) return
   placement.isProbed = true
   askForSwapIn(c, placement, plannedAt + c.policy.swapInProbeMs)
 }

@@ -72,6 +72,20 @@ it('a report that a probed task wants nothing does not call its return off', () 
   expect(placementOf(a).residency).toBe('swapping_in')
 })
 
+it('a probe that finds the return asked for already goes on when that is called off', () => {
+  const { cluster, a } = oneIsAway(false)
+  const holder = cluster.submit({ vramMib: 60 })
+  cluster.settle()
+  cluster.wants(holder, true)
+  cluster.byHand(a, 'swap-in')
+  cluster.advance(PROBE_S * SECOND)
+  cluster.byHand(a, 'swap-out')
+  expect(placementOf(a)).toMatchObject({ residency: 'swapped_out', isCalledBack: false, isProbed: true })
+  cluster.finished(holder)
+  cluster.cycle()
+  expect(placementOf(a).residency).toBe('swapping_in')
+})
+
 it('a server that has started again while the task is away has it probed all the same, once', () => {
   const { cluster, a } = oneIsAway(false)
   cluster.advance((PROBE_S - 1) * SECOND)
