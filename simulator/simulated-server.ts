@@ -14,7 +14,7 @@ export function simulatedServer(node: ScenarioNode, ground: ServerGround): Serve
     address: `${node.name}.sim`,
     hostSwapMib: node.hostSwapMib,
     hostLinkMibPerS: node.hostLinkMibPerS ?? null,
-    signalsWanted: true,
+    signalsWanted: node.signalsWanted ?? true,
     deviceKind: 'simulated',
     allowExec: true,
     ...ground,

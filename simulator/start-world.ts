@@ -43,7 +43,7 @@ export function worldStart(plan: Pick<Scenario, 'clock' | 'nodes' | 'config'>, t
     if (placed === null || node === undefined) return recordOf(task, seq, null, at)
     const nodeId = idOfNode(node)
     const demandMib = placed.demandMib > 0 ? placed.demandMib : wholeGpuMib(node, placed, reserveMib)
-    const inhabitant = inhabitantOf(task, placed, demandMib, at)
+    const inhabitant = inhabitantOf(task, placed, node, demandMib, at)
     inhabitants.set(nodeId, [...(inhabitants.get(nodeId) ?? []), inhabitant])
     return recordOf(task, seq, placementOf(placed, nodeId, demandMib, at), at)
   })
@@ -172,7 +172,7 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
     overcommitOverride: node.overcommitPercent,
     reserveOverrideMib: node.safetyReserveMib,
     device: 'simulated',
-    signalsWanted: true,
+    signalsWanted: node.signalsWanted ?? true,
     allowExec: true,
     hostSwapMib: node.hostSwapMib,
     hostLinkMibPerS: node.hostLinkMibPerS ?? null,
@@ -195,7 +195,7 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
 
 // ── the servers ──────────────────────────────────────────────────────────────
 
-function inhabitantOf(task: StartTask, placed: PlacedStart, vramMib: Mib, at: Instant): Inhabitant {
+function inhabitantOf(task: StartTask, placed: PlacedStart, node: ScenarioNode, vramMib: Mib, at: Instant): Inhabitant {
   const { request, state } = task
   const start: AttemptStart = {
     taskId: request.id,
@@ -212,6 +212,7 @@ function inhabitantOf(task: StartTask, placed: PlacedStart, vramMib: Mib, at: In
     start,
     startedAt: at - placed.startedAgoMs,
     isInVram: placed.residency === 'resident',
+    isKnownToWant: node.signalsWanted === false && placed.idleForMs === null,
     lastUseAt: at - (placed.idleForMs ?? 0),
     heldMib: placed.growth?.mib ?? null,
     doneUs: placed.doneUs,
@@ -227,13 +228,13 @@ function homeWith(inhabitants: readonly Inhabitant[]): NodeHome {
   return { state, inhabitants }
 }
 
-function keptOf({ start, isInVram }: Inhabitant): KeptAttempt {
+function keptOf({ start, isInVram, isKnownToWant }: Inhabitant): KeptAttempt {
   return {
     ...start,
     residency: isInVram ? 'resident' : 'swapped_out',
     generation: GENERATION - 1,
     isStartAcknowledged: true,
-    wantsGpu: false,
+    wantsGpu: isKnownToWant,
   }
 }
 

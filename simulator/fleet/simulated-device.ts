@@ -23,6 +23,8 @@ import type { Workload } from './workload.ts'
 
 export class SimulatedDevice implements Device {
   readonly troubles = new DeviceTroubles()
+  /** How long tasks stood still with work that nothing told of, until they were back: GPU time, each of a task's GPUs counts. */
+  unheardMs: DurationMs = 0
   readonly #clock: SimClock
   readonly #node: ScenarioNode
   readonly #workload: Workload
@@ -39,7 +41,10 @@ export class SimulatedDevice implements Device {
   readonly #leaseClock: Clock
   #cancelLease: () => void = () => {}
   #listener: DeviceListener | null = null
-  readonly #onIdleOver = (process: Process): void => this.#advance(process)
+  readonly #onIdleOver = (process: Process): void => {
+    if (process.isStill) process.isStepOver = true
+    else this.#advance(process)
+  }
   readonly #onGrowthDue = (process: Process): void => {
     process.isGrowthDue = true
     this.#growIfDue(process)
@@ -101,12 +106,14 @@ export class SimulatedDevice implements Device {
   /** A swap that was under way is taken back: its bytes are where they were. */
   survivors(): readonly Survivor[] {
     const living = [...this.#processes.values()].map((process): Survivor => {
-      const { start, isInVram, isBusy, vramMib, heldMib } = process
+      const { start, isInVram, vramMib, heldMib } = process
       const isFrozen = process.isFrozen || process.isSuspended
       process.moves += 1
       process.onUse = null
       process.isResident = isInVram
       this.#share(process)
+      if (process.isStill && isInVram) this.#soon(() => this.#isAlive(process) && this.#wake(process))
+      const isBusy = process.isBusy && !process.isStill
       const residency = isInVram ? 'resident' : 'swapped_out'
       const idleMs = isBusy ? 0 : Math.max(0, this.#clock.now() - process.lastUseAt)
       return { start, end: null, residency, isFrozen, wantsGpu: isBusy, idleMs, vramMib, heldMib }
@@ -118,6 +125,7 @@ export class SimulatedDevice implements Device {
   inhabit({ start, startedAt, isInVram, lastUseAt, heldMib, doneUs }: Inhabitant): void {
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, null), startedAt)
     process.isInVram = process.isResident = isInVram
+    process.isStill = !isInVram && this.#node.signalsWanted === false
     process.lastUseAt = lastUseAt
     process.heldMib = heldMib
     if (!this.#begin(process, doneUs)) this.#soon(() => this.#isAlive(process) && this.#exit(process, 0, null))
@@ -164,6 +172,7 @@ export class SimulatedDevice implements Device {
         this.#growIfDue(process)
         return
       }
+      process.isStill = this.#node.signalsWanted === false
       this.#afterTransfer(process, 'out', () => {
         process.isInVram = false
         done('done')
@@ -183,6 +192,7 @@ export class SimulatedDevice implements Device {
       this.#share(process)
       done('done')
       this.#growIfDue(process)
+      if (process.isStill) this.#wake(process)
     })
   }
 
@@ -282,9 +292,24 @@ export class SimulatedDevice implements Device {
     }
     if (process.isBusy === wasBusy) return
     if (wasBusy) process.lastUseAt = this.#clock.now()
-    if (process.onUse !== null) process.onUse(process.isBusy, 0)
+    this.#tellUse(process, 0)
+  }
+
+  /** It is back, and stands still no longer: whether it has work is seen now. */
+  #wake(process: Process): void {
+    const { isStepOver, stepEndsAt, gpus } = process
+    const now = this.#clock.now()
+    process.isStill = process.isStepOver = false
+    if (!isStepOver) return this.#tellUse(process, now - process.lastUseAt)
+    this.#advance(process)
+    if (process.isBusy) this.unheardMs += gpus.length * (now - stepEndsAt)
+  }
+
+  /** @param idleMs since its last use, when it has no work */
+  #tellUse(process: Process, idleMs: DurationMs): void {
+    if (process.onUse !== null) process.onUse(process.isBusy, process.isBusy ? 0 : idleMs)
     else if (process.isBusy) this.#listener?.gpuWanted(process.taskId, process.attempt)
-    else this.#listener?.gpuUsed(process.taskId, process.attempt, 0)
+    else this.#listener?.gpuUsed(process.taskId, process.attempt, idleMs)
   }
 
   #exit(process: Process, exitCode: number | null, detail: string | null, didLeaseEnd = false): void {

@@ -25,6 +25,10 @@ export interface SimulatedProcess extends Runner {
   isResident: boolean
   /** Where its bytes are; while they move, where they move from. */
   isInVram: boolean
+  /** It is out, or its copy to there has begun, and no step of its work begins before it is back; where tasks can say that they want the GPU: never. */
+  isStill: boolean
+  /** A step without work that was over while it stood still. */
+  isStepOver: boolean
   /** Grows with every swap, and when a new server takes it over: a swap of before is of no account then. */
   moves: number
   /** The end of the run lease ends it. */
@@ -53,6 +57,8 @@ export interface Inhabitant {
   readonly start: AttemptStart
   readonly startedAt: Instant
   readonly isInVram: boolean
+  /** Its server knows that it wants the GPU, though it stands still. */
+  readonly isKnownToWant: boolean
   readonly lastUseAt: Instant
   /** An allocation that waits for its answer. */
   readonly heldMib: Mib | null
@@ -91,6 +97,8 @@ export function newSimulatedProcess(start: AttemptStart, plan: WorkPlan, started
     startedAt,
     vramMib: start.vramMib,
     isInVram: true,
+    isStill: false,
+    isStepOver: false,
     moves: 0,
     isLeased: true,
     heldMib: null,

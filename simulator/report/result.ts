@@ -17,6 +17,8 @@ export interface Metrics {
   readonly makespan_s: number | null
   readonly utilization_percent: number | null
   readonly starvation_percent: { readonly total: number; readonly queue: number; readonly swap: number; readonly compute: number }
+  /** Only where servers cannot signal that a task wants the GPU: what swapped-out tasks waited with work that nothing told of, beside demand. */
+  readonly unheard_percent?: number
   /** Swap-outs completed. */
   readonly swaps_per_hour: number
   /** Bytes moved, out and in. */
@@ -45,9 +47,11 @@ export interface MetricsInput {
   readonly gpus: number
   readonly swaps: { readonly swapOuts: number; readonly swappedOutMib: number; readonly swappedInMib: number }
   readonly jain: number | null
+  /** GPU time; null where every server signals wants. */
+  readonly unheardMs: DurationMs | null
 }
 
-export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain }: MetricsInput): Metrics {
+export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain, unheardMs }: MetricsInput): Metrics {
   const hours = windowMs / 3_600_000
   const perHour = (amount: number) => (hours > 0 ? amount / hours : 0)
   const { firstSubmittedAt, lastFinishedAt, ended } = collector
@@ -58,6 +62,7 @@ export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain }: 
     makespan_s: firstSubmittedAt === null || lastFinishedAt === null ? null : (lastFinishedAt - firstSubmittedAt) / 1000,
     utilization_percent: utilizationPercent(counters, windowMs, gpus),
     starvation_percent: starvationPercent(counters),
+    ...(unheardMs === null ? {} : { unheard_percent: unheardPercent(unheardMs, counters) }),
     swaps_per_hour: perHour(swaps.swapOuts),
     swapped_gib_per_hour: perHour((swaps.swappedOutMib + swaps.swappedInMib) / 1024),
     swap_jain: jain,
@@ -68,4 +73,10 @@ export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain }: 
       unfinished: collector.unfinished,
     },
   }
+}
+
+/** Of what tasks wanted altogether, heard of or not. */
+function unheardPercent(unheardMs: DurationMs, { demand }: Counters): number {
+  const unheardUs = 1000 * unheardMs
+  return unheardUs === 0 ? 0 : (100 * unheardUs) / (demand + unheardUs)
 }

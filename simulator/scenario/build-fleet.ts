@@ -41,6 +41,7 @@ function nodeOf(entry: NodesEntry, gpu: GpuModel, i: number): ScenarioNode {
     overcommitPercent: entry.overcommit_vram_percent,
     hostSwapMib: entry.host_swap_mib ?? 2 * entry.gpus * entry.gpu.vram_mib,
     ...(entry.host_link_mib_per_s === null ? {} : { hostLinkMibPerS: entry.host_link_mib_per_s }),
+    ...(entry.signals_wanted ? {} : { signalsWanted: false }),
     ...(entry.foreign.length === 0 ? {} : { foreign: foreignOf(entry) }),
     ...(entry.id === null ? {} : { id: entry.id }),
     ...(entry.cordoned ? { isCordoned: true } : {}),

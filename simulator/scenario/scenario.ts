@@ -53,6 +53,8 @@ export interface ScenarioNode {
   readonly isCordoned?: boolean
   /** What all copies of the node together move through its host memory; null or left out: each GPU's own link alone bounds them. */
   readonly hostLinkMibPerS?: number | null
+  /** False: a task that is swapped out stands still, and nothing tells that it wants the GPU; left out: it tells. */
+  readonly signalsWanted?: boolean
   /** VRAM that others take over time, by rising time; left out: nothing changes. */
   readonly foreign?: readonly ForeignStep[]
 }

@@ -89,6 +89,11 @@ export const nodesRule = record(
       null,
       "What all copies of the node together move through its host memory; null: only each GPU's own link bounds them.",
     ),
+    signals_wanted: optional(
+      boolean,
+      true,
+      'A swapped-out task can tell that work has come for it; false: it stands still until it is back, and a probe brings it (swap_in_probe_seconds).',
+    ),
     foreign: optional(list(foreignRule, 0, MAX_FOREIGN_STEPS), [], 'VRAM that others take, from one time to the next.'),
   },
   {

@@ -33,6 +33,7 @@ export interface NodeFields {
   readonly overcommitPercent?: Percent | null
   readonly hostSwapMib?: Mib
   readonly swap?: SwapProfile
+  readonly signalsWanted?: boolean
 }
 
 export function node({ name, gpus = 1, vramMib = 1000, ...fields }: NodeFields): ScenarioNode {
@@ -44,6 +45,7 @@ export function node({ name, gpus = 1, vramMib = 1000, ...fields }: NodeFields):
     safetyReserveMib: fields.reserveMib ?? null,
     overcommitPercent: fields.overcommitPercent ?? null,
     hostSwapMib: fields.hostSwapMib ?? 2 * gpus * vramMib,
+    signalsWanted: fields.signalsWanted ?? true,
   }
 }
 

@@ -131,6 +131,13 @@ describe('the fleet', () => {
     )
   })
 
+  it('may be unable to tell that a swapped-out task wants the GPU', () => {
+    expect(load('', withNode('signals_wanted: false')).nodes[0]?.signalsWanted).toBe(false)
+    expect(load('', withNode('signals_wanted: true')).nodes[0]?.signalsWanted).toBeUndefined()
+    expect(problemOf('', withNode('signal_wanted: false'))).toContain('did you mean signals_wanted?')
+    expect(problemOf('', withNode('signals_wanted: 0'))).toContain('fleet[0].signals_wanted: must be true or false')
+  })
+
   it('may limit what one owner takes', () => {
     expect(load('limits: { placed_gpus_per_owner: 3 }').ownerLimits).toEqual({ maxPending: null, maxPlacedGpus: 3, p0: null })
     expect(load('').ownerLimits).toBeUndefined()

@@ -20,6 +20,7 @@ describe('a snapshot', () => {
     expect(scenario.clock.startMs).toBe(AT)
     expect(scenario.config).toEqual({ ...DEFAULT_CONFIG, default_vram_overcommit_percent: 40 })
     expect(scenario.nodes).toEqual(snapshot.nodes)
+    expect(scenario.nodes[0]?.signalsWanted).toBe(false)
     expect(scenario.workload).toEqual(snapshot.tasks)
     expect(snapshot.tasks.map(({ request }) => request.id)).toEqual(['resident', 'away', 'grown', 'waits', 'held'])
   })

@@ -1,0 +1,104 @@
+/** Tasks that stand still while they are swapped out, where nothing tells that work has come for them: a probe brings them back. */
+import { describe, expect, it } from 'vitest'
+import type { Event } from '../../controller/domain/event.ts'
+import type { Work } from '../../simulator/trace/trace-format.ts'
+import { snapshotText } from '../../simulator/snapshot/snapshot-text.ts'
+import { snapshotOfWorld } from '../../simulator/world-snapshot.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import { runScenario } from '../../simulator/run.ts'
+import { type Command, MINUTE, node, phases, play, QUICK_SWAP, task, type WorldRun } from '../support/world-builder.ts'
+
+const CONFIG = { default_vram_overcommit_percent: 100, idle_swap_out_seconds: 60, swap_in_probe_seconds: 300 }
+/** 600 MiB at 1 GiB/s, and 0.1 s. */
+const COPY_MS = 686
+/** `waits` leaves for `other`, and comes back by the probe. */
+const OUT_AT = 2 * MINUTE + COPY_MS
+const BACK_AT = OUT_AT + 5 * MINUTE + COPY_MS
+
+/** One GPU with room for one of two: `waits` does its `work`, `other` comes after 2 min and works for one. */
+function playOne(work: Work, signalsWanted: boolean, commands: readonly Command[] = []): Promise<WorldRun> {
+  const tasks = [task({ id: 'waits', vramMib: 600, work }), task({ id: 'other', at: 2 * MINUTE, vramMib: 600, work: phases(MINUTE, 0) })]
+  return play({ nodes: [node({ name: 'n', signalsWanted, swap: QUICK_SWAP })], config: CONFIG, tasks, commands })
+}
+
+function timesOf(events: readonly Event[], taskId: string): readonly (readonly [string, number])[] {
+  const words = { task_residency: (data: Event['data']) => String(data['residency']), task_finished: () => 'finished' }
+  return events.flatMap(({ kind, taskId: id, data, at }) =>
+    id === taskId && (kind === 'task_residency' || kind === 'task_finished') ? [[words[kind](data), at] as const] : [],
+  )
+}
+
+describe('a task that stands still while it is swapped out', () => {
+  it('is brought back by the probe, finds its work there, and does it then', async () => {
+    const { events, world } = await playOne(phases(1000, 3 * MINUTE, 10_000, 0), false)
+    expect(timesOf(events, 'waits')).toEqual([
+      ['swapping_out', 2 * MINUTE],
+      ['swapped_out', OUT_AT],
+      ['swapping_in', OUT_AT + 5 * MINUTE],
+      ['resident', BACK_AT],
+      ['finished', BACK_AT + 10_000],
+    ])
+    const unheardMs = BACK_AT - 3 * MINUTE - 1000
+    const heardMs = 1000 + 10_000 + MINUTE + COPY_MS
+    expect(world.metrics().unheard_percent).toBeCloseTo((100 * unheardMs) / (unheardMs + heardMs), 6)
+    expect(world.metrics().starvation_percent.swap).toBe(0)
+  })
+
+  it('returns when its work comes, where it can tell', async () => {
+    const { events, world } = await playOne(phases(1000, 4 * MINUTE, 10_000, 0), true)
+    expect(timesOf(events, 'waits').slice(2)).toEqual([
+      ['swapping_in', 4 * MINUTE + 1000],
+      ['resident', 4 * MINUTE + 1000 + COPY_MS],
+      ['finished', 4 * MINUTE + 11_000 + COPY_MS],
+    ])
+    expect(world.metrics().unheard_percent).toBeUndefined()
+  })
+
+  it('ends when it is back, where nothing was left to do', async () => {
+    const { events, world } = await playOne(phases(1000, 4 * MINUTE), false)
+    expect(timesOf(events, 'waits').slice(-2)).toEqual([
+      ['resident', BACK_AT],
+      ['finished', BACK_AT],
+    ])
+    expect(world.metrics().unheard_percent).toBe(0)
+  })
+
+  it('is probed again and again while there is nothing for it, and stays where nobody needs its bytes', async () => {
+    const { events } = await playOne(phases(1000, 30 * MINUTE, 1000, 0), false)
+    expect(timesOf(events, 'waits').slice(3)).toEqual([
+      ['resident', BACK_AT],
+      ['finished', 30 * MINUTE + 2000],
+    ])
+  })
+
+  it('is brought back all the same when its server has started again meanwhile, and in the middle of its way back', async () => {
+    const commands: Command[] = [
+      { at: 4 * MINUTE, restart: 'n' },
+      { at: OUT_AT + 5 * MINUTE + 100, restart: 'n' },
+    ]
+    const { events, world } = await playOne(phases(1000, 3 * MINUTE, 10_000, 0), false, commands)
+    expect(timesOf(events, 'waits').at(-1)?.[0]).toBe('finished')
+    expect(world.metrics().unheard_percent).toBeGreaterThan(0)
+  })
+
+  it('goes on when a server that has started again finds it on its way out, and hears of its work', async () => {
+    const { events } = await playOne(phases(1000, 2 * MINUTE - 800, 10_000, 0), false, [{ at: 2 * MINUTE + 400, restart: 'n' }])
+    expect(timesOf(events, 'waits')[1]).toEqual(['resident', 2 * MINUTE + 400])
+    expect(timesOf(events, 'waits').at(-1)).toEqual(['finished', 2 * MINUTE + 10_400])
+  })
+
+  it('is in a snapshot as one that cannot tell, and is probed from there', async () => {
+    const waits = task({ id: 'waits', vramMib: 600, work: phases(1000, 3 * MINUTE, 10_000, 0) })
+    const other = task({ id: 'other', at: 2 * MINUTE, vramMib: 600, work: phases(MINUTE, 0) })
+    const { world } = await play(
+      { nodes: [node({ name: 'n', signalsWanted: false })], config: CONFIG, tasks: [waits, other] },
+      { untilMs: 3.5 * MINUTE },
+    )
+    const text = [...snapshotText(snapshotOfWorld(world), { name: 'away', description: 'here' })].join('')
+    const { scenario } = loadScenario({ text, baseDir: '.' })
+    expect(scenario.nodes[0]?.signalsWanted).toBe(false)
+    const { result } = await runScenario(scenario, { scenarioSha256: null, traceSha256: null, version: 'test' })
+    expect(result.metrics.tasks.completed).toBe(1)
+    expect(result.virtual_s).toBeCloseTo((5 * MINUTE + COPY_MS + 10_000) / 1000, 3)
+  })
+})
