@@ -6,6 +6,7 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import { FAULT_KINDS } from '../scenario/fault.ts'
 import type { World } from '../world.ts'
+import { ProbePaths } from './probe-paths.ts'
 
 /** How often each path was taken; paths that were not taken are left out. */
 export type Counts = Readonly<Record<string, number>>
@@ -16,14 +17,16 @@ const LOOK_EVERY = 12
 export class Coverage {
   readonly #world: World
   readonly #counts = new Map<string, number>()
+  readonly #probes: ProbePaths
   #batches = 0
   #lookedAt = 0
 
   constructor(world: World) {
     this.#world = world
+    this.#probes = new ProbePaths(world)
     world.listen((events) => {
       this.#batches += 1
-      for (const event of events) for (const path of pathsOf(event)) this.#count(path)
+      for (const event of events) for (const path of [...pathsOf(event), ...this.#probes.of(event)]) this.#count(path)
     })
   }
 

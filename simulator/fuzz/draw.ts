@@ -6,6 +6,7 @@ import type { Entry, FuzzDocument } from './document.ts'
 import { drawFaults } from './draw-faults.ts'
 import { drawConfig, drawFleet } from './draw-fleet.ts'
 import { drawOperator } from './draw-operator.ts'
+import { drawSignals } from './draw-signals.ts'
 import { drawWorkload } from './draw-workload.ts'
 import { drawFeatures, type Features } from './features.ts'
 
@@ -26,7 +27,7 @@ const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_boun
 
 /** What this seed draws, before anything is drawn. */
 export function featuresOf(seed: number): Features {
-  return drawFeatures(new Dice(seededStream(seed, 'fuzz/features')))
+  return drawFeatures(new Dice(seededStream(seed, 'fuzz/features')), new Dice(seededStream(seed, 'fuzz/signals')))
 }
 
 export function drawDocument(seed: number): FuzzDocument {
@@ -44,9 +45,7 @@ export function drawDocument(seed: number): FuzzDocument {
     version: 1,
     seed,
     clock: { until: `${times.overMs}ms` },
-    fleet: nodes.map(({ entry }) => entry),
-    config,
-    workload,
+    ...drawSignals(dice('signals/nodes'), { fleet: nodes.map(({ entry }) => entry), config, workload }, features, times.arrivalsMs),
     operator: drawOperator(dice('operator'), nodes, features, { untilMs: times.untilMs, overMs: times.overMs, taskIds }),
     faults: drawFaults(dice('faults'), nodes, { kinds: features.faults, fromMs: 1_000, untilMs: times.untilMs, overMs: times.overMs }),
     assert: {

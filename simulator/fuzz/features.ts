@@ -29,7 +29,12 @@ export const WORKLOAD_FEATURES = [
 ] as const
 export const OPERATOR_FEATURES = ['settings', 'closing', 'groups', 'updates', 'hands', 'requeues', 'cancelling'] as const
 
+/** From a random stream of its own: the other draws of a seed are the same with it and without. */
+export const SIGNAL_FEATURE = 'no_signals'
+const NO_SIGNALS_PERCENT = 33
+
 export type Feature =
+  | typeof SIGNAL_FEATURE
   | (typeof FLEET_FEATURES)[number]
   | (typeof CONFIG_FEATURES)[number]
   | (typeof WORKLOAD_FEATURES)[number]
@@ -45,11 +50,13 @@ const ALL: readonly Feature[] = [...FLEET_FEATURES, ...CONFIG_FEATURES, ...WORKL
 const CALM_PERCENT = 40
 const OPERATED_PERCENT = 40
 
-export function drawFeatures(dice: Dice): Features {
+/** @param signalDice of `no_signals` alone */
+export function drawFeatures(dice: Dice, signalDice: Dice): Features {
   const isCalm = dice.chance(CALM_PERCENT)
   const isOperated = dice.chance(OPERATED_PERCENT)
   const percent = dice.oneOf([25, 50, 75])
   const on = new Set<Feature>([...dice.some(ALL, percent), ...(isOperated ? dice.some(OPERATOR_FEATURES, 50) : [])])
+  if (signalDice.chance(NO_SIGNALS_PERCENT)) on.add(SIGNAL_FEATURE)
   return { on, faults: isCalm ? [] : drawKinds(dice) }
 }
 

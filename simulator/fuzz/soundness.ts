@@ -8,6 +8,7 @@ import type { Envelope } from '../../protocol/messages.ts'
 import type { Report, Violation } from '../check/violation.ts'
 import type { World } from '../world.ts'
 import { checkAgreement, checkBooks, checkLeftovers } from './books.ts'
+import { ProbeWatch } from './probe-watch.ts'
 import { checkQueueOrder } from './queue-order.ts'
 import { WireRules } from './wire-rules.ts'
 import { checkCollector, ReturnOrder } from './return-order.ts'
@@ -34,6 +35,7 @@ export class Soundness {
   readonly #isCalm: boolean
   readonly #wire: WireRules
   readonly #returns: ReturnOrder
+  readonly #probes: ProbeWatch
   readonly #nodeIds = new Set<string>()
   #isNews = false
 
@@ -43,6 +45,7 @@ export class Soundness {
     this.#isCalm = isCalm
     this.#wire = new WireRules(world, this.#reportAs('wire'))
     this.#returns = new ReturnOrder(world, this.#reportAs('return_order'))
+    this.#probes = new ProbeWatch(world, this.#reportAs('probe'))
     world.listen((events) => this.#heard(events))
   }
 
@@ -57,7 +60,9 @@ export class Soundness {
     if (clock.steps > this.#bounds.steps || nowMs > this.#bounds.virtualMs)
       throw new Overrun(`after ${clock.steps} steps, at ${nowMs} ms, the run is not over`)
     this.#checkInFlight()
-    if (!this.#isNews || (clock.nextAt() ?? Infinity) <= clock.now()) return
+    if ((clock.nextAt() ?? Infinity) <= clock.now()) return
+    this.#probes.afterInstant()
+    if (!this.#isNews) return
     this.#isNews = false
     checkBooks(this.#world, this.#nodeIds, this.#reportAs('books'))
     if (this.#isCalm) checkCollector(this.#world, this.#nodeIds, this.#reportAs('collector'))
@@ -73,6 +78,7 @@ export class Soundness {
   }
 
   finish(): void {
+    this.#probes.afterInstant()
     checkBooks(this.#world, this.#world.controller.engine.cluster.nodes.keys(), this.#reportAs('books'))
     checkLeftovers(this.#world, this.#reportAs('leftovers'))
     checkAgreement(this.#world, this.#reportAs('agreement'))
@@ -81,6 +87,7 @@ export class Soundness {
   #heard(events: readonly Event[]): void {
     this.#isNews = true
     for (const { nodeId } of events) if (nodeId !== null) this.#nodeIds.add(nodeId)
+    this.#probes.heard(events)
     if (!this.#isCalm) return
     checkQueueOrder(this.#world, events, this.#reportAs('queue_order'))
     this.#returns.heard(events)

@@ -346,6 +346,28 @@ const RETURN: readonly Mutant[] = [
     ],
     directed: { test: 'test/property/swap-engine.test.ts' },
   },
+  {
+    name: 's-no-probes',
+    rule: 'return',
+    says: 'where nothing can signal that a task wants the GPU, nothing brings it back',
+    edits: [edit(`${ENGINE}/probes.ts`, '  c.probes.add(probe)\n', '  probe.cancel()\n')],
+    likes: ['no_signals'],
+  },
+  {
+    name: 's-probe-lost-with-a-restart',
+    rule: 'return',
+    says: 'the probe of a task whose server has started again meanwhile comes to nothing',
+    edits: [edit(`${ENGINE}/probes.ts`, ' probe.generation = generation\n', ' probe.generation += 0\n')],
+    likes: ['no_signals'],
+  },
+  {
+    name: 's-probe-spent-beside-another',
+    rule: 'return',
+    says: 'a probe that finds the return asked for already comes to nothing, also when that is called off',
+    edits: [edit(`${ENGINE}/probes.ts`, '  if (!isStillOut) return\n', '  if (!isStillOut || placement.entry !== null) return\n')],
+    likes: ['hands'],
+    directed: { test: 'test/unit/swap-probe.test.ts' },
+  },
 ]
 
 export const SWAP_MUTANTS: readonly Mutant[] = [...VICTIMS, ...RETURN]
