@@ -12,7 +12,7 @@ import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'
 import type { GpuRounds } from '../swap/rounds.ts'
 import { newGpuRounds } from '../swap/rounds.ts'
-import type { NodeWord } from './node-word.ts'
+import type { NodeWord, SentWord } from './node-word.ts'
 import type { Figures } from './near-figures.ts'
 import { newFigures } from './near-figures.ts'
 import type { PendingQueue } from './pending-queue.ts'
@@ -146,6 +146,8 @@ export interface LiveNode extends Mutable<Node> {
   /** Number of its last snapshot (heartbeat or hello) in this boot. */
   snapshotSeq: number
   word: NodeWord
+  /** What commands to it rely on, kept by `wire/`; null until that has heard from it. */
+  sentWord: SentWord | null
   pools: Pool[]
   readonly swaps: SwapTotals
   /** Its tasks could be promised more host memory than it has. */

@@ -2,6 +2,7 @@
  * What the controller knows of a node's word: when it was last heard, and until when it may hold a run lease. The instants are upper bounds by
  * the controller's clock: a lease counts from when the node sent its heartbeat, and clocks differ by 5 % at most (R4, R5).
  */
+import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { Cluster } from './cluster.ts'
@@ -11,6 +12,13 @@ import type { LiveNode } from './live.ts'
 export const LEASE_MARGIN_MS: DurationMs = 5_000
 /** So many heartbeats in a row that are missed make a node suspect: 15 s by default. */
 const HEARTBEATS_MISSED = 3
+
+/** When the node sent its last authentic word, by its own clock, and when it came. */
+export interface SentWord {
+  boot: Boot
+  sentMono: number
+  receivedAt: Instant
+}
 
 export interface NodeWord {
   /** Its last authentic word, or the start of this controller. */

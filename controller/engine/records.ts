@@ -120,6 +120,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     boot: { counter: record.bootCounter, random: record.bootRandom },
     snapshotSeq: 0,
     word: newNodeWord(record.leaseMs, record.wasReset, now),
+    sentWord: null,
     pools: [],
     swaps: newSwapTotals(),
     isHostTight: false,

@@ -7,6 +7,7 @@ import { bootStanding } from '../engine/node-registry.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Freshness } from './freshness.ts'
+import { renewWord } from './freshness.ts'
 import type { RefusedReason } from './message-counts.ts'
 
 export interface InboundOptions {
@@ -67,7 +68,9 @@ function receiveHello(o: InboundOptions, node: LiveNode | undefined, message: En
 /** A word that comes late says nothing about now. */
 function noteWord(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq }: Envelope): void {
   if (seq <= node.word.heardSeq) return
-  o.freshness.heard(node.id, boot, sent_mono, o.clock.now())
+  const now = o.clock.now()
+  if (node.sentWord === null) node.sentWord = o.freshness.heard(node.id, boot, sent_mono, now)
+  else renewWord(node.sentWord, boot, sent_mono, now)
   o.onHeard(node.id)
 }
 

@@ -7,6 +7,7 @@ import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Effect } from '../domain/effect.ts'
 import type { Marks, Rearm } from '../engine/memory/marks.ts'
+import type { SentWord } from '../engine/node-word.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
 import type { CancelTimer, Clock, TimerMark } from '../ports/clock.ts'
 import { RANK_MESSAGE } from '../ports/clock.ts'
@@ -39,6 +40,8 @@ const COMPACT_FROM = 1_024
 interface Line {
   readonly nodeId: string
   readonly subject: string
+  /** What its commands rely on; null until the node has spoken. */
+  word: SentWord | null
   inFlight: number
   /** Commands that wait for their turn, or for the node's first word. */
   readonly waiting: Effect[]
@@ -165,7 +168,7 @@ export class Outbound {
 
   #join(effect: Effect): void {
     const line = this.#lineOf(effect.nodeId)
-    if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#limitsOf(line) !== null) {
+    if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#wordOf(line) !== null) {
       this.#begin(line, effect)
     } else {
       line.waiting.push(effect)
@@ -176,7 +179,7 @@ export class Outbound {
   /** What had to wait may no longer be wanted when its turn comes. */
   #serve(line: Line): void {
     while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken < line.waiting.length) {
-      if (this.#limitsOf(line) === null) return
+      if (this.#wordOf(line) === null) return
       const effect = takeFirst(line)
       this.#waitingCount -= 1
       if (this.#o.isWanted(effect)) this.#begin(line, effect)
@@ -184,8 +187,9 @@ export class Outbound {
     }
   }
 
-  #limitsOf(line: Line): ReturnType<Freshness['commandLimits']> {
-    return this.#o.freshness.commandLimits(line.nodeId, this.#o.runLeaseMs(), this.#o.clock.now())
+  #wordOf(line: Line): SentWord | null {
+    line.word ??= this.#o.freshness.wordOf(line.nodeId)
+    return line.word
   }
 
   #begin(line: Line, effect: Effect): void {
@@ -197,8 +201,9 @@ export class Outbound {
 
   #request(command: UnderWay): void {
     const { line, effect, messageId } = command
-    const limits = this.#limitsOf(line)
-    if (limits === null) throw new Error(`broken invariant: a command for ${line.nodeId}, which never spoke`)
+    const word = this.#wordOf(line)
+    if (word === null) throw new Error(`broken invariant: a command for ${line.nodeId}, which never spoke`)
+    const limits = this.#o.freshness.commandLimits(word, this.#o.runLeaseMs(), this.#o.clock.now())
     const fresh = this.#o.envelope(commandOf(effect, limits.validUntilMono, limits.boot))
     const message = messageId === null ? fresh : { ...fresh, id: messageId }
     command.messageId = message.id
@@ -253,7 +258,7 @@ export class Outbound {
   #lineOf(nodeId: string): Line {
     let line = this.#lines.get(nodeId)
     if (line === undefined) {
-      line = { nodeId, subject: nodeSubject(nodeId, 'command'), inFlight: 0, waiting: [], taken: 0 }
+      line = { nodeId, subject: nodeSubject(nodeId, 'command'), word: null, inFlight: 0, waiting: [], taken: 0 }
       this.#lines.set(nodeId, line)
     }
     return line

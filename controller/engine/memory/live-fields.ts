@@ -126,7 +126,8 @@ export const NODE_FIELDS = [
   'wakeAt',
   'isDirty',
 ] as const satisfies readonly (keyof LiveNode)[]
-type NodeReference = 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'entryHolds' | 'cancelDrain' | 'cancelWake'
+type NodeReference =
+  'sentWord' | 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'entryHolds' | 'cancelDrain' | 'cancelWake'
 
 type Plain<T, Names extends readonly (keyof T)[], References extends keyof T> =
   Exclude<keyof T, Names[number] | References> extends never ? Pick<T, Names[number]> : never
