@@ -81,12 +81,14 @@ export class Outbox {
     return this.#entries
   }
 
-  /** One literal makes the list, however long it gets: cut lists and empty ones would be other kinds of arrays to the compiler. */
   #takeUpTo(n: number): NodeEvent[] {
     const entries = this.#entries
-    const gone: NodeEvent[] = []
-    while (entries.length > 0 && (entries[0] as NodeEvent).n <= n) gone.push(entries.shift() as NodeEvent)
-    return gone
+    const [first] = entries
+    // The usual case, without a list that is cut and filled again each time.
+    if (first !== undefined && entries.length === 1) return first.n <= n ? [entries.pop() as NodeEvent] : []
+    let count = 0
+    while (count < entries.length && (entries[count] as NodeEvent).n <= n) count += 1
+    return entries.splice(0, count)
   }
 
   /** Of each attempt only the last word on each topic counts. Its start and its end are kept always. */
