@@ -10,10 +10,10 @@ import type { AttemptStart, Device, DeviceListener, Launched, LaunchRequest, Sur
 import type { ScenarioNode } from '../scenario/scenario.ts'
 import type { SimClock } from '../virtual-clock.ts'
 import { ComputeSharing } from './compute-sharing.ts'
+import { CopyEngines } from './copy-engines.ts'
 import { EndedAttempts } from './ended-attempts.ts'
 import { DeviceTroubles, type RunWatcher } from './device-troubles.ts'
 import { gpuReports } from './gpu-reports.ts'
-import { HostLink } from './host-link.ts'
 import { newSimulatedProcess, workLeftOf } from './simulated-process.ts'
 import type { Inhabitant, SimulatedProcess as Process, WorkLeft } from './simulated-process.ts'
 import { ProcessStart } from './process-start.ts'
@@ -33,9 +33,7 @@ export class SimulatedDevice implements Device {
   readonly #runWatcher: RunWatcher | null
   readonly #processes = new Map<string, Process>()
   readonly #sharing: ComputeSharing<Process>
-  /** Until when each GPU's copy engine is taken. */
-  readonly #transferUntil: Instant[]
-  readonly #hostLink: HostLink
+  readonly #copies: CopyEngines
   readonly #ended = new EndedAttempts()
   /** The servers' own: a lease is kept in their time, however fast the device goes. */
   readonly #leaseClock: Clock
@@ -58,8 +56,7 @@ export class SimulatedDevice implements Device {
     this.#workload = workload
     this.#gpus = gpuReports(this.#node, this.#foreignMib)
     this.#sharing = new ComputeSharing(clock, node.gpuCount, node.gpu.efficiencyPermille, (process) => this.#stepDone(process))
-    this.#transferUntil = this.#gpus.map(() => 0)
-    this.#hostLink = new HostLink(node.hostLinkMibPerS ?? null)
+    this.#copies = new CopyEngines(node.gpuCount, node.hostLinkMibPerS ?? null)
   }
 
   gpus(): readonly GpuReport[] {
@@ -112,7 +109,7 @@ export class SimulatedDevice implements Device {
       process.onUse = null
       process.isResident = isInVram
       this.#share(process)
-      if (process.isStill && isInVram) this.#soon(() => this.#isAlive(process) && this.#wake(process))
+      if (process.isStill && isInVram) this.#soon(() => !process.isGone && this.#wake(process))
       const isBusy = process.isBusy && !process.isStill
       const residency = isInVram ? 'resident' : 'swapped_out'
       const idleMs = isBusy ? 0 : Math.max(0, this.#clock.now() - process.lastUseAt)
@@ -128,7 +125,7 @@ export class SimulatedDevice implements Device {
     process.isStill = !isInVram && this.#node.signalsWanted === false
     process.lastUseAt = lastUseAt
     process.heldMib = heldMib
-    if (!this.#begin(process, doneUs)) this.#soon(() => this.#isAlive(process) && this.#exit(process, 0, null))
+    if (!this.#begin(process, doneUs)) this.#soon(() => !process.isGone && this.#exit(process, 0, null))
     else if (heldMib === null) this.#planGrowth(process)
   }
 
@@ -143,7 +140,7 @@ export class SimulatedDevice implements Device {
     const process = this.#newProcess(start, this.#workload.planOf(start.taskId, command), starting.at)
     process.onUse = onUse
     starting.whenOver(() => {
-      if (!this.#isAlive(process)) return
+      if (process.isGone) return
       const isOver = !this.#begin(process)
       // Taken over by another server between its launch and its first step: whoever launched it is gone.
       if (process.moves === 0) done({ error: null, wantsGpu: process.isBusy })
@@ -158,13 +155,13 @@ export class SimulatedDevice implements Device {
     if (process === null) return this.#soon(() => done('copy_failed'))
     if (!this.troubles.hasHostRoom(process, this.#processes.values(), this.#node)) return this.#soon(() => done('no_host_memory'))
     // Locked: it does not run from here on. The copy begins when the copy engine is free.
-    const beginsAt = this.#transferStart(process)
+    const beginsAt = this.#copies.freeAt(process.gpus, this.#clock.now())
     const wasBusy = process.isBusy
     const move = ++process.moves
     process.isResident = false
     this.#share(process)
     const copy = (): void => {
-      if (!this.#isAlive(process) || process.moves !== move) return
+      if (process.isGone || process.moves !== move) return
       if (process.isBusy && !wasBusy) {
         process.isResident = true
         this.#share(process)
@@ -229,7 +226,7 @@ export class SimulatedDevice implements Device {
     const process = this.#find(taskId, attempt)
     if (process === null) return
     process.isStopping = true
-    this.#soon(() => this.#isAlive(process) && this.#exit(process, null, 'stopped'))
+    this.#soon(() => !process.isGone && this.#exit(process, null, 'stopped'))
   }
 
   forget(taskId: string, attempt: number): void {
@@ -248,7 +245,7 @@ export class SimulatedDevice implements Device {
     if (isGranted) {
       process.vramMib = mib
       this.#planGrowth(process)
-    } else this.#soon(() => this.#isAlive(process) && this.#exit(process, 1, 'the allocation was refused'))
+    } else this.#soon(() => !process.isGone && this.#exit(process, 1, 'the allocation was refused'))
   }
 
   #newProcess(start: AttemptStart, plan: WorkPlan, startedAt: Instant): Process {
@@ -338,21 +335,14 @@ export class SimulatedDevice implements Device {
 
   // ── transfers ───────────────────────────────────────────────────────────────
 
-  #transferStart(process: Process): Instant {
-    let at = this.#clock.now()
-    for (const gpu of process.gpus) at = Math.max(at, this.#transferUntil[gpu] as Instant)
-    return at
-  }
-
-  /** Its bytes on all its GPUs move at once, each GPU's over its own link; the links are taken until then. */
+  /** `then` when its bytes have moved, if nothing else came of it meanwhile. */
   #afterTransfer(process: Process, direction: 'out' | 'in', then: () => void): void {
     const { swap } = this.#node.gpu
     const fixedMs = direction === 'out' ? swap.outFixedMs : swap.inFixedMs
     const copyMs = this.troubles.slowed(swapDurationMs(swap, direction, process.vramMib)) - fixedMs
-    const endsAt = this.#hostLink.pass(this.#transferStart(process) + fixedMs, process.vramMib * process.gpus.length, copyMs)
-    for (const gpu of process.gpus) this.#transferUntil[gpu] = endsAt
+    const endsAt = this.#copies.take(process.gpus, this.#clock.now(), process.vramMib, fixedMs, copyMs)
     const move = process.moves
-    this.#clock.at(endsAt, () => this.#isAlive(process) && process.moves === move && then(), RANK_DEVICE)
+    this.#clock.at(endsAt, () => !process.isGone && process.moves === move && then(), RANK_DEVICE)
   }
 
   // ── growth ──────────────────────────────────────────────────────────────────
@@ -400,10 +390,6 @@ export class SimulatedDevice implements Device {
   #find(taskId: string, attempt: number): Process | null {
     const process = this.#processes.get(taskId)
     return process?.attempt === attempt ? process : null
-  }
-
-  #isAlive(process: Process): boolean {
-    return !process.isGone
   }
 
   #soon(fn: () => void): void {

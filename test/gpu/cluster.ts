@@ -15,6 +15,7 @@ import { compare } from '../fidelity/outcome.ts'
 import { eventsOf, runReally, type Site } from '../fidelity/real-run.ts'
 import { runVirtually } from '../fidelity/virtual-run.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
+import { compile } from './cuda-program.ts'
 import { expect, say } from './say.ts'
 
 export interface Gpu {
@@ -35,7 +36,7 @@ const UNSLOWED = [1000, 2000, 3000]
 export async function compareWithSimulation(gpu: Gpu, profile: SwapProfile): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'headroom-gpu-cluster-'))
   try {
-    const worker = compileWorker(folder)
+    const worker = compile('worker', folder)
     const file = join(folder, 'gpu.scenario.yaml')
     writeFileSync(file, stringify(scenarioOf(gpu, profile)))
     const { medianMs } = await calibrateStart()
@@ -89,18 +90,12 @@ function nvidiaSite(worker: string): Site {
   }
 }
 
-function compileWorker(folder: string): string {
-  const program = join(folder, 'worker')
-  execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', join(import.meta.dirname, 'worker.c'), '-o', program, '-ldl'])
-  return program
-}
-
 /** A server that is killed while a task is swapped out finds it again where it was, and brings it back: it ends only if its bytes are what they were. */
 export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'headroom-gpu-server-'))
   const cluster = await LiveCluster.start()
   try {
-    const worker = compileWorker(folder)
+    const worker = compile('worker', folder)
     await cluster.send('PUT', '/config', {
       default_vram_overcommit_percent: 100,
       safety_reserve_mib: physicalMib - USABLE_MIB,

@@ -5,10 +5,11 @@ import { createInterface, type Interface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import type { AcceleratedTask } from '../../gpu-server/devices/accelerator.ts'
 
-/** Compiles fill.c into the folder; the program's path. */
-export function compileFill(folder: string): string {
-  const program = join(folder, 'fill')
-  execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', join(import.meta.dirname, 'fill.c'), '-o', program, '-ldl', '-pthread'])
+/** Compiles a program of this folder (`fill` for fill.c) into another; its path there. */
+export function compile(name: 'fill' | 'worker', folder: string): string {
+  const program = join(folder, name)
+  const source = join(import.meta.dirname, `${name}.c`)
+  execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', source, '-o', program, '-ldl', '-pthread'])
   return program
 }
 

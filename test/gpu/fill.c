@@ -3,35 +3,17 @@
  * wrote), then "sum <sum>" (of what it reads back) for every line on standard input, and ends with it. All the while another thread asks whether the GPU is done,
  * which does not wait for memory that is elsewhere: it must stand still then.
  */
-#include <dlfcn.h>
+#include "driver.h"
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MIB (1024UL * 1024UL)
-#define CHUNK_MIB 64UL
 #define MAX_CHUNKS 65536
 #define ASK_EVERY_US 20000
 
-static void *library;
 static uint64_t chunks[MAX_CHUNKS];
 static uint64_t buffer[CHUNK_MIB * MIB / 8];
-
-static void *find(const char *name) {
-  void *found = dlsym(library, name);
-  if (found) return found;
-  fprintf(stderr, "libcuda has no %s\n", name);
-  exit(1);
-}
-
-static void check(const char *what, int code) {
-  if (code == 0) return;
-  fprintf(stderr, "%s: CUDA error %d\n", what, code);
-  exit(1);
-}
 
 static uint64_t next(uint64_t *state) {
   *state ^= *state << 13;
@@ -59,11 +41,7 @@ int main(int argc, char **argv) {
   unsigned long mib = strtoul(argv[1], NULL, 10), count = (mib + CHUNK_MIB - 1) / CHUNK_MIB;
   uint64_t state = strtoull(argv[2], NULL, 10) * 2654435769UL + 1, written = 14695981039346656037UL;
   if (count == 0 || count > MAX_CHUNKS) return 2;
-  library = dlopen(argv[3], RTLD_NOW);
-  if (!library) {
-    fprintf(stderr, "%s\n", dlerror());
-    return 1;
-  }
+  open_library(argv[3]);
   int (*init)(unsigned) = (int (*)(unsigned))find("cuInit");
   int (*device_get)(int *, int) = (int (*)(int *, int))find("cuDeviceGet");
   int (*create)(void **, unsigned, int) = (int (*)(void **, unsigned, int))find("cuCtxCreate_v2");

@@ -27,7 +27,7 @@ export class GpuHost {
     })
   }
 
-  /** @param program of `compileFill` */
+  /** @param program the compiled `fill` */
   async start(program: string, name: string, mib: Mib): Promise<CudaProgram> {
     const environment = this.accelerator.environment([0])
     const started = await CudaProgram.start({ program, cudaLibrary: this.#cudaLibrary, name, mib, environment })

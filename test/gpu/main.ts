@@ -11,7 +11,7 @@ import type { SwapProfile } from '../../simulator/fleet/swap-profiles.ts'
 import { AcceleratorFault } from '../../gpu-server/devices/accelerator.ts'
 import { calibrate } from './calibration.ts'
 import { compareWithSimulation, type Gpu, outliveServer, serveUnawarePrograms, whyNoPyTorch } from './cluster.ts'
-import { compileFill } from './cuda-program.ts'
+import { compile } from './cuda-program.ts'
 import { GpuHost } from './gpu-host.ts'
 import { say } from './say.ts'
 import { takeTurns } from './take-turns.ts'
@@ -43,7 +43,7 @@ async function trySwaps(): Promise<Swapped | null> {
   const host = new GpuHost({ nvml: libraries.nvml, cuda: libraries.cuda })
   try {
     if (!(await isThere(host))) return null
-    const program = compileFill(folder)
+    const program = compile('fill', folder)
     const room = await takeTurns(host, program)
     const profile = await calibrate(host, program, room)
     return { gpus: host.accelerator.gpus().map(({ model, physical_mib }) => ({ model, physicalMib: physical_mib })), profile }

@@ -3,18 +3,14 @@
  * on its control socket, and ends with 0 only if what it finds in the end is what its kernels made. NOTE: where it writes down its socket's path once it runs.
  * Its time begins with its process. Needs no toolkit: the kernel is PTX, which the driver compiles.
  */
-#include <dlfcn.h>
+#include "driver.h"
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MIB (1024UL * 1024UL)
-#define CHUNK_MIB 64UL
 #define MAX_CHUNKS 4096
 /* So much of each chunk is looked at in the end. */
 #define LOOK_WORDS (MIB / 4)
@@ -37,22 +33,8 @@ static const char *const KERNEL =
   "  add.u64 %d3, %d3, %d4; bra again;\n"
   "end:\n  ret;\n}\n";
 
-static void *library;
 static uint64_t chunks[MAX_CHUNKS];
 static uint32_t buffer[CHUNK_MIB * MIB / 4];
-
-static void *find(const char *name) {
-  void *found = dlsym(library, name);
-  if (found) return found;
-  fprintf(stderr, "libcuda has no %s\n", name);
-  exit(1);
-}
-
-static void check(const char *what, int code) {
-  if (code == 0) return;
-  fprintf(stderr, "%s: CUDA error %d\n", what, code);
-  exit(1);
-}
 
 static double now_ms(void) {
   struct timespec at;
@@ -89,11 +71,7 @@ int main(int argc, char **argv) {
 
   const unsigned long mib = strtoul(argv[2], NULL, 10), count = (mib + CHUNK_MIB - 1) / CHUNK_MIB;
   if (count == 0 || count > MAX_CHUNKS) return 2;
-  library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (!library) {
-    fprintf(stderr, "%s\n", dlerror());
-    return 1;
-  }
+  open_library("libcuda.so.1");
   int (*init)(unsigned) = (int (*)(unsigned))find("cuInit");
   int (*device_get)(int *, int) = (int (*)(int *, int))find("cuDeviceGet");
   int (*create)(void **, unsigned, int) = (int (*)(void **, unsigned, int))find("cuCtxCreate_v2");

@@ -1,9 +1,10 @@
 /** Strict first-in-first-out, to 3 decimals as three independent programs have it: the production controller, with VRAM and swap playing no part. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { RunResult } from '../../simulator/report/result.ts'
-import { headroom, headroomJson, SHARED, temporaryFolder } from '../support/headroom-command.ts'
+import { headroom, headroomJson, temporaryFolder } from '../support/headroom-command.ts'
+import { SHARED, sharedOrSkip } from '../support/shared-data.ts'
 
 interface Oracle {
   readonly trace: string
@@ -18,13 +19,8 @@ interface Oracle {
 const W1_CPU_S_AIM = 1.5
 
 describe('the fifo oracles', () => {
-  const vectors = join(SHARED, 'vectors/fifo-oracles.json')
-  if (!existsSync(vectors)) {
-    const reason = `${vectors} is not there; HEADROOM_SHARED names the folder that holds vectors/ and data/`
-    console.warn(`skipped: ${reason}`)
-    it.skip(reason)
-    return
-  }
+  const vectors = sharedOrSkip('vectors/fifo-oracles.json')
+  if (vectors === null) return
   const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as { readonly cases: readonly Oracle[] }
   const folder = temporaryFolder()
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { NvidiaAccelerator } from '../../gpu-server/devices/nvidia/nvidia-accelerator.ts'
-import { compileFill, CudaProgram } from '../gpu/cuda-program.ts'
+import { compile, CudaProgram } from '../gpu/cuda-program.ts'
 import { StubDriver } from '../support/nvidia-stubs/stub-driver.ts'
 
 const MIB = 64
@@ -21,7 +21,7 @@ const running: CudaProgram[] = []
 beforeAll(() => {
   driver = new StubDriver()
   folder = mkdtempSync(join(tmpdir(), 'headroom-still-'))
-  program = compileFill(folder)
+  program = compile('fill', folder)
 })
 beforeEach(() => driver.reset())
 afterEach(async () => {

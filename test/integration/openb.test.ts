@@ -1,22 +1,17 @@
 /** The main job on real input: a public cluster's trace, whole, through the production controller, and what overcommit does to it when GPUs are short. */
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { RunResult } from '../../simulator/report/result.ts'
-import { headroomJson, SHARED, temporaryFolder } from '../support/headroom-command.ts'
+import { headroomJson, temporaryFolder } from '../support/headroom-command.ts'
+import { SHARED, sharedOrSkip } from '../support/shared-data.ts'
 
 /** G2 and G3 are not disclosed; an assumption of our own. */
 const VRAM_MAP = 'G2=24576,G3=81920'
 
 describe('the openb trace', () => {
-  const pods = join(SHARED, 'data/openb_pod_list_default.csv')
+  const pods = sharedOrSkip('data/openb_pod_list_default.csv')
+  if (pods === null) return
   const nodes = join(SHARED, 'data/openb_node_list_gpu_node.csv')
-  if (!existsSync(pods)) {
-    const reason = `${pods} is not there; HEADROOM_SHARED names the folder that holds data/`
-    console.warn(`skipped: ${reason}`)
-    it.skip(reason)
-    return
-  }
   const folder = temporaryFolder()
   const [asItIs, serving] = [join(folder, 'openb.trace.jsonl'), join(folder, 'openb-serving.trace.jsonl.gz')]
   const importInto = (out: string, ...options: string[]): Promise<unknown> =>

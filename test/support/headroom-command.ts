@@ -77,6 +77,3 @@ workload:
   - { generate: poisson, name: training, rate_per_hour: 2, vram_mib: { uniform: { min: 8000, max: 30000 } }, duration: { lognormal: { median: 40m, sigma: 0.5 } }, activity: training }
 ${extra}`
 }
-
-/** Public traces and vectors, which the project keeps no copy of; tests that read them are skipped, with a reason, where it is absent. */
-export const SHARED = process.env['HEADROOM_SHARED'] ?? join(import.meta.dirname, '../../../shared')

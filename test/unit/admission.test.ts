@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import type { NoSwap } from '../../protocol/units.ts'
 import { checkConfigChange } from '../../controller/domain/config.ts'
@@ -10,6 +9,7 @@ import { addPlacement, changeResidency, rederive } from '../../controller/engine
 import { newLivePlacement, newLiveTask } from '../../controller/engine/live.ts'
 import { largestAfterSwapMib, largestNowMib } from '../../controller/scheduler/feasible.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
+import { sharedOrSkip } from '../support/shared-data.ts'
 
 interface VectorGpu {
   readonly physical_mib: number
@@ -37,13 +37,8 @@ interface Vectors {
 }
 
 describe('admission as in the vectors', () => {
-  const path = join(process.env.HEADROOM_SHARED ?? join(import.meta.dirname, '../../../shared'), 'vectors/admission.json')
-  if (!existsSync(path)) {
-    const reason = `${path} is not there; HEADROOM_SHARED names the folder that holds vectors/`
-    console.warn(`skipped: ${reason}`)
-    it.skip(reason)
-    return
-  }
+  const path = sharedOrSkip('vectors/admission.json')
+  if (path === null) return
   const vectors = JSON.parse(readFileSync(path, 'utf8')) as Vectors
 
   it('has cases of every kind to read', () => {

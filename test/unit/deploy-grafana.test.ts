@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { SHARED } from '../support/headroom-command.ts'
+import { SHARED } from '../support/shared-data.ts'
 
 const FOLDER = join(import.meta.dirname, '../../deploy/grafana')
 const API = join(SHARED, 'design/api.md')

@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { clusterCounters, gpuCounters } from '../../controller/engine/live-views.ts'
 import type { LiveGpu, LiveTask } from '../../controller/engine/live.ts'
@@ -11,6 +10,7 @@ import type { GpuMeter, Sharer } from '../../controller/metrics/meter.ts'
 import { addSharer, newGpuMeter, removeSharer, settle } from '../../controller/metrics/meter.ts'
 import { starvationPercent, utilizationPercent } from '../../controller/metrics/starvation.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
+import { sharedOrSkip } from '../support/shared-data.ts'
 
 type Interval = readonly [number, number]
 
@@ -38,13 +38,8 @@ interface VectorCase {
 }
 
 describe('utilization and starvation as in the vectors', () => {
-  const path = join(process.env.HEADROOM_SHARED ?? join(import.meta.dirname, '../../../shared'), 'vectors/starvation.json')
-  if (!existsSync(path)) {
-    const reason = `${path} is not there; HEADROOM_SHARED names the folder that holds vectors/`
-    console.warn(`skipped: ${reason}`)
-    it.skip(reason)
-    return
-  }
+  const path = sharedOrSkip('vectors/starvation.json')
+  if (path === null) return
   const { cases } = JSON.parse(readFileSync(path, 'utf8')) as { cases: readonly VectorCase[] }
 
   it('has cases to read', () => {

@@ -8,7 +8,7 @@ import { TASK_DEFAULTS as ENGINE_DEFAULTS, type TaskRequest } from '../../contro
 import { SWAP_PROFILES } from '../../simulator/fleet/swap-profiles.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Scenario } from '../../simulator/scenario/scenario.ts'
-import { SHARED } from '../support/headroom-command.ts'
+import { SHARED } from '../support/shared-data.ts'
 import { type SimTaskRequest, TASK_DEFAULTS } from '../../simulator/scenario/task-request.ts'
 
 const HEAD = 'scenario: x\nversion: 1\nfleet: [{ name: a, gpu: { vram_mib: 40960 } }]\n'

@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import { classOf } from '../../controller/swap/order.ts'
@@ -8,6 +7,7 @@ import { fewestBytesCovering } from '../../controller/swap/subset.ts'
 import { chooseVictims } from '../../controller/swap/victims.ts'
 import type { GpuRounds } from '../../controller/swap/rounds.ts'
 import type { Candidate, VictimChoice } from '../../controller/swap/victims.ts'
+import { sharedOrSkip } from '../support/shared-data.ts'
 
 interface VectorTask {
   id: string
@@ -40,13 +40,8 @@ interface VectorSequence {
 const GB = 1024
 
 describe('chooseVictims as in the vectors', () => {
-  const path = join(process.env.HEADROOM_SHARED ?? join(import.meta.dirname, '../../../shared'), 'vectors/victims.json')
-  if (!existsSync(path)) {
-    const reason = `${path} is not there; HEADROOM_SHARED names the folder that holds vectors/`
-    console.warn(`skipped: ${reason}`)
-    it.skip(reason)
-    return
-  }
+  const path = sharedOrSkip('vectors/victims.json')
+  if (path === null) return
   const vectors = JSON.parse(readFileSync(path, 'utf8')) as { cases: VectorCase[]; sequences: VectorSequence[] }
 
   it('has cases and sequences to read', () => {

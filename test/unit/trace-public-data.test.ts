@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { ImportOptions } from '../../simulator/trace/importer.ts'
@@ -6,6 +5,7 @@ import { openbFleet } from '../../simulator/trace/openb-fleet.ts'
 import type { TraceTask } from '../../simulator/trace/trace-format.ts'
 import { aloneMsOf, busyMsOf } from '../../simulator/trace/work.ts'
 import { expectEveryRow, importFile, type Imported } from '../support/imported.ts'
+import { sharedOrSkip } from '../support/shared-data.ts'
 
 const VRAM_MAP = new Map([
   ['G2', 24_576],
@@ -13,13 +13,8 @@ const VRAM_MAP = new Map([
 ])
 
 describe('public traces, whole', () => {
-  const data = join(process.env['HEADROOM_SHARED'] ?? join(import.meta.dirname, '../../../shared'), 'data')
-  if (!existsSync(data)) {
-    const reason = `${data} is not there; HEADROOM_SHARED names the folder that holds data/`
-    console.warn(`skipped: ${reason}`)
-    it.skip(reason)
-    return
-  }
+  const data = sharedOrSkip('data')
+  if (data === null) return
   const nodesFile = join(data, 'openb_node_list_gpu_node.csv')
   const run = (format: string, file: string, options: ImportOptions): Promise<Imported> => importFile(format, join(data, file), options)
 

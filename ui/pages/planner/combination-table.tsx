@@ -3,9 +3,9 @@ import { createMemo, For, type JSX } from 'solid-js'
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, UNKNOWN } from '../../format/figures.ts'
 import { Prose } from '../../components/prose.tsx'
+import { FieldHeads, JudgedCells, JudgedHeads } from './columns.tsx'
 import { bestOf, type Combination } from './combinations.ts'
 import { Figure } from './field.tsx'
-import { objectiveWords } from './figures.ts'
 import styles from './planner.module.css'
 
 export interface CombinationTableProps {
@@ -35,26 +35,14 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
           <thead>
             <tr>
               <th scope="col">Shown below</th>
-              <For each={fields()}>
-                {(field) => (
-                  <th scope="col" class="number">
-                    <code>{field}</code>
-                  </th>
-                )}
-              </For>
+              <FieldHeads fields={fields()} />
               <th scope="col" class="number">
                 Overcommit to take
               </th>
               <th scope="col" class="number">
                 Utilization there, mean
               </th>
-              <For each={objectives()}>
-                {(objective) => (
-                  <th scope="col" class="number" title="In 95 of 100 seeds it is at most this">
-                    {objective}
-                  </th>
-                )}
-              </For>
+              <JudgedHeads objectives={objectives()} />
             </tr>
           </thead>
           <tbody>
@@ -104,13 +92,7 @@ function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
           what="No time passed."
         />
       </td>
-      <For each={candidate()?.objectives}>
-        {(judged) => (
-          <td class={judged.keeps ? 'number good' : 'number bad'}>
-            {judged.keeps ? 'kept' : 'broken'}: {objectiveWords(judged.objective, judged.p95)}
-          </td>
-        )}
-      </For>
+      <JudgedCells objectives={candidate()?.objectives} />
     </>
   )
 }

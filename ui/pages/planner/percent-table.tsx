@@ -2,9 +2,9 @@
 import { For, Show, type JSX } from 'solid-js'
 import type { CandidateBody, SweepSummaryBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
+import { JudgedCells, JudgedHeads } from './columns.tsx'
 import type { Combination } from './combinations.ts'
 import { Figure } from './field.tsx'
-import { objectiveWords } from './figures.ts'
 import styles from './planner.module.css'
 
 /** The DOM takes no more. */
@@ -41,13 +41,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
               <th scope="col" class="number">
                 Swaps an hour
               </th>
-              <For each={props.combination.advice.objectives}>
-                {(objective) => (
-                  <th scope="col" class="number" title="In 95 of 100 seeds it is at most this">
-                    {objective}
-                  </th>
-                )}
-              </For>
+              <JudgedHeads objectives={props.combination.advice.objectives} />
             </tr>
           </thead>
           <tbody>
@@ -72,18 +66,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                     {seconds(summary?.queue_wait_s.p95?.mean)}
                   </td>
                   <td class="number">{summary?.swaps_per_hour?.mean.toFixed(1) ?? UNKNOWN}</td>
-                  <For each={candidate.objectives}>
-                    {(judged) => (
-                      <td class={judged.keeps ? 'number good' : 'number bad'}>
-                        {judged.keeps ? 'kept' : 'broken'}:{' '}
-                        <Figure
-                          value={judged.p95}
-                          shown={objectiveWords(judged.objective, judged.p95)}
-                          what="Some run has no such figure."
-                        />
-                      </td>
-                    )}
-                  </For>
+                  <JudgedCells objectives={candidate.objectives} />
                 </tr>
               )}
             </For>

@@ -2,6 +2,7 @@
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
+import { FieldHeads } from './columns.tsx'
 import { settingsText } from './combinations.ts'
 import { Figure } from './field.tsx'
 import { MAX_COMPARED, objectiveFigure, objectiveWords } from './figures.ts'
@@ -58,13 +59,7 @@ export function RunTable(props: RunTableProps): JSX.Element {
           <thead>
             <tr>
               <th scope="col">Compare</th>
-              <For each={fields()}>
-                {(field) => (
-                  <th scope="col" class="number">
-                    <code>{field}</code>
-                  </th>
-                )}
-              </For>
+              <FieldHeads fields={fields()} />
               <th scope="col" class="number">
                 Overcommit
               </th>
