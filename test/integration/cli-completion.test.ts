@@ -47,6 +47,7 @@ function isInstalled(shell: Shell): boolean {
     execFileSync(shell, ['-c', 'true'], { env: { ...process.env, HOME: folder } })
     return true
   } catch {
+    console.warn(`skipped: ${shell} is not installed`)
     return false
   }
 }
