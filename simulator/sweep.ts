@@ -39,6 +39,8 @@ export interface SweepSummary {
   readonly seeds: number
   readonly utilization_percent: Band | null
   readonly starvation_percent: { readonly [Part in keyof Metrics['starvation_percent']]: Band | null }
+  /** Only where a run has it: where servers cannot signal that a task wants the GPU. */
+  readonly unheard_percent?: Band
   readonly queue_wait_s: { readonly p50: Band | null; readonly p95: Band | null }
   readonly swaps_per_hour: Band | null
   readonly swapped_gib_per_hour: Band | null
@@ -112,6 +114,7 @@ export function summarize(runs: readonly SweepRun[]): SweepSummary[] {
 function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun[]): SweepSummary {
   const band = (valueOf: (metrics: Metrics) => number | null | undefined): Band | null =>
     bandOf(runs.map(({ metrics }) => valueOf(metrics)))
+  const unheard = band((m) => m.unheard_percent)
   return {
     overcommit_percent: percent,
     settings,
@@ -123,6 +126,7 @@ function summaryOf(percent: Percent, settings: Settings, runs: readonly SweepRun
       swap: band((m) => m.starvation_percent.swap),
       compute: band((m) => m.starvation_percent.compute),
     },
+    ...(unheard === null ? {} : { unheard_percent: unheard }),
     queue_wait_s: { p50: band((m) => m.queue_wait_s?.p50), p95: band((m) => m.queue_wait_s?.p95) },
     swaps_per_hour: band((m) => m.swaps_per_hour),
     swapped_gib_per_hour: band((m) => m.swapped_gib_per_hour),

@@ -4,7 +4,9 @@ import { csvOf, writtenText } from './csv.ts'
 
 type Cell = string | number
 
-const COLUMNS: ReadonlyArray<readonly [name: string, valueOf: (run: SweepRun) => number | string | null | undefined]> = [
+type Column = readonly [name: string, valueOf: (run: SweepRun) => number | string | null | undefined]
+
+const COLUMNS: readonly Column[] = [
   ['seed', (run) => run.seed],
   ['utilization_percent', ({ metrics }) => metrics.utilization_percent],
   ['starvation_percent', ({ metrics }) => metrics.starvation_percent.total],
@@ -27,16 +29,19 @@ const COLUMNS: ReadonlyArray<readonly [name: string, valueOf: (run: SweepRun) =>
   ['virtual_s', (run) => run.virtual_s],
   ['digest', (run) => run.digest],
 ]
+/** Where a run has it; the last column, so that no other moves. */
+const UNHEARD: Column = ['unheard_percent', ({ metrics }) => metrics.unheard_percent]
 
 /** A figure that a run does not have is an empty cell. One column for each field that is swept beside the percentage, named by its path. */
 export function runsCsv(runs: readonly SweepRun[]): string {
   const fields = Object.keys(runs[0]?.settings ?? {})
+  const columns = runs.some(({ metrics }) => metrics.unheard_percent !== undefined) ? [...COLUMNS, UNHEARD] : COLUMNS
   return csvOf(
-    ['overcommit_percent', ...fields, ...COLUMNS.map(([name]) => name)],
+    ['overcommit_percent', ...fields, ...columns.map(([name]) => name)],
     runs.map((run): Cell[] => [
       run.overcommit_percent,
       ...fields.map((field) => writtenText(String(run.settings[field]))),
-      ...COLUMNS.map(([, valueOf]) => valueOf(run) ?? ''),
+      ...columns.map(([, valueOf]) => valueOf(run) ?? ''),
     ]),
   )
 }

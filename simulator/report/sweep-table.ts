@@ -1,4 +1,7 @@
-/** A sweep for a terminal: one line a percentage, means over the seeds. And the same as CSV, with the bands. */
+/**
+ * A sweep for a terminal: one line a percentage, means over the seeds. And the same as CSV, with the bands. A figure that only some fleets have is a
+ * column where a run has it: in CSV the last, so that no other moves, and for people not where it is 0 throughout.
+ */
 import type { Band, SweepSummary } from '../sweep.ts'
 import { csvOf, writtenText } from './csv.ts'
 import { shownNumber, shownPercent, shownSeconds, tableOf } from './plain-text.ts'
@@ -22,14 +25,17 @@ const COLUMNS: readonly Column[] = [
   { title: 'GiB/h', name: 'swapped_gib_per_hour', valueOf: (s) => s.swapped_gib_per_hour, show: (mean) => mean.toFixed(1) },
   { title: 'Jain', name: 'swap_jain', valueOf: (s) => s.swap_jain, show: (mean) => shownNumber(mean, 3) },
 ]
+const AFTER_STARVATION = 5
+const UNHEARD: Column = { title: 'unheard', name: 'unheard_percent', valueOf: (s) => s.unheard_percent ?? null, show: shownPercent }
 
 export function formatSweep(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
-  const head = ['overcommit', ...fields, ...COLUMNS.map((column) => column.title)]
+  const shown = summaries.some(isUnheard) ? COLUMNS.toSpliced(AFTER_STARVATION, 0, UNHEARD) : COLUMNS
+  const head = ['overcommit', ...fields, ...shown.map((column) => column.title)]
   const rows = summaries.map((summary) => [
     `${summary.overcommit_percent} %`,
     ...fields.map((field) => String(summary.settings[field])),
-    ...COLUMNS.map((column) => {
+    ...shown.map((column) => {
       const band = column.valueOf(summary)
       return band === null ? '–' : column.show(band.mean)
     }),
@@ -39,11 +45,12 @@ export function formatSweep(summaries: readonly SweepSummary[]): string {
 
 export function sweepCsv(summaries: readonly SweepSummary[]): string {
   const fields = fieldsOf(summaries)
+  const figures = summaries.some(({ unheard_percent }) => unheard_percent !== undefined) ? [...COLUMNS, UNHEARD] : COLUMNS
   const columns = [
     'overcommit_percent',
     ...fields,
     'seeds',
-    ...COLUMNS.flatMap(({ name }) => [name, `${name}_p10`, `${name}_p90`, `${name}_p95`]),
+    ...figures.flatMap(({ name }) => [name, `${name}_p10`, `${name}_p90`, `${name}_p95`]),
   ]
   return csvOf(
     columns,
@@ -51,12 +58,17 @@ export function sweepCsv(summaries: readonly SweepSummary[]): string {
       summary.overcommit_percent,
       ...fields.map((field) => writtenText(String(summary.settings[field]))),
       summary.seeds,
-      ...COLUMNS.flatMap((column) => {
+      ...figures.flatMap((column) => {
         const band = column.valueOf(summary)
         return band === null ? ['', '', '', ''] : [band.mean, band.p10, band.p90, band.p95].map((value) => value.toFixed(6))
       }),
     ]),
   )
+}
+
+/** Some task waited with work that nothing told of: in a table for people this figure has a place beside starvation. */
+export function isUnheard({ unheard_percent }: SweepSummary): boolean {
+  return unheard_percent !== undefined && unheard_percent.mean > 0
 }
 
 /** What is swept beside the percentage: alike in all of them. */

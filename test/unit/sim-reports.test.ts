@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { compareRuns, formatComparison } from '../../simulator/report/compare-runs.ts'
 import { differencesOf } from '../../simulator/report/compare.ts'
 import { csvOf, seconds } from '../../simulator/report/csv.ts'
 import { factsOf, shownNumber, shownPercent, shownSeconds, tableOf } from '../../simulator/report/plain-text.ts'
@@ -180,5 +181,54 @@ describe('a sweep', () => {
     const [head, first] = sweepCsv(summary).split('\n')
     expect(head?.split(',')).toHaveLength(2 + 4 * 10)
     expect(first).toMatch(/^0,3,1\.000000,0\.000000,2\.000000,2\.000000,.*,,,,$/)
+  })
+
+  describe('of servers that cannot signal', () => {
+    const sweep = (unheard: readonly (number | undefined)[]) =>
+      unheard.map((value, i) =>
+        sweepRunOf({ overcommitPercent: 10 * i, settings: {} }, result(value === undefined ? {} : { unheard_percent: value })),
+      )
+
+    it('says what tasks waited unheard of: beside starvation for people, and in the last columns of the files', () => {
+      const done = sweep([0, 12.34, undefined])
+      const summary = summarize(done)
+      const table = formatSweep(summary)
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(/ {2,}/))
+      expect(table.map((row) => row.slice(5, 7))).toEqual([
+        ['compute', 'unheard'],
+        ['0.0 %', '0.0 %'],
+        ['0.0 %', '12.3 %'],
+        ['0.0 %', '–'],
+      ])
+      const figures = sweepCsv(summary).trimEnd().split('\n')
+      expect(figures[0]).toMatch(/,swap_jain_p95,unheard_percent,unheard_percent_p10,unheard_percent_p90,unheard_percent_p95$/)
+      expect(figures[2]).toMatch(/,,12\.340000,12\.340000,12\.340000,12\.340000$/)
+      expect(figures[3]).toMatch(/,,,,,,,,$/)
+      const cells = runsCsv(done).trimEnd().split('\n')
+      expect(cells.map((line) => line.split(',').slice(-2))).toEqual([
+        ['digest', 'unheard_percent'],
+        ['d', '0'],
+        ['d', '12.34'],
+        ['d', ''],
+      ])
+      expect(summary.map((each) => each.unheard_percent?.mean)).toEqual([0, 12.34, undefined])
+      expect('unheard_percent' in summary[2]!).toBe(false)
+    })
+
+    it('has no place for people where nobody waited so, and none in the files of servers that signal', () => {
+      const [zero, none] = [summarize(sweep([0, 0])), summarize(sweep([undefined]))]
+      expect(
+        [formatSweep(zero), formatSweep(none), sweepCsv(none), runsCsv(sweep([undefined]))].filter((text) => text.includes('unheard')),
+      ).toEqual([])
+      expect(sweepCsv(zero)).toContain(',unheard_percent,')
+      expect(runsCsv(sweep([0]))).toMatch(/,unheard_percent\n.*,0\n$/)
+    })
+
+    it('is compared like the others', () => {
+      const [a, b] = [sweep([10]), sweep([12])]
+      expect(formatComparison(compareRuns(a, b))).toContain('unheard_percent  10.000  12.000  +2.000')
+    })
   })
 })

@@ -100,6 +100,20 @@ describe('the page of a sweep', () => {
   })
 })
 
+describe('the page of a sweep over servers that cannot signal', () => {
+  const pageOf = (unheard: number): string => {
+    const runs = [0, 20].flatMap((percent) => [1, 2].map((seed) => sweptRun({ percent, seed, unheard: (unheard * percent) / 20 })))
+    const advice = [{ settings: {}, ...advise({ runs, objectives: DEFAULT_OBJECTIVES, idleness: null }) }]
+    return htmlReport({ name: 'unaware', runs, summary: summarize(runs), advice, library: null })
+  }
+
+  it('has what tasks waited unheard of, where some did', () => {
+    expect(pageOf(0.5)).toContain('Unheard')
+    expect(pageOf(0.5)).toMatch(/unheard, 20 %: 0\.50 %/)
+    expect(pageOf(0)).not.toContain('nheard')
+  })
+})
+
 describe('markup', () => {
   it('escapes what is put into it once, and lets markup be', () => {
     expect(markup`<b title="${'"'}">${[markup`<i>${'<'}</i>`, null, 3]}</b>`.text).toBe('<b title="&quot;"><i>&lt;</i>3</b>')

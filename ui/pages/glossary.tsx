@@ -19,6 +19,7 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
     'Starvation',
     'The share of wanted GPU time that was not given: queue (not started), swap (started, not resident), compute (resident, sharing).',
   ],
+  ['Unheard', 'Beside starvation: what swapped-out tasks waited with work, where nothing tells that work has come for them.'],
   ['noswap', 'A task that is never swapped out. It counts against physical VRAM, not against schedulable.'],
   ['P0', 'The highest priority: swapped out only for another P0.'],
   ['Victim', 'A task that is swapped out so that another has room. Only idle ones are, and everybody in turn.'],

@@ -26,6 +26,8 @@ export interface RunMetricsBody {
   readonly makespan_s: number | null
   readonly utilization_percent: number | null
   readonly starvation_percent: { readonly total: number; readonly queue: number; readonly swap: number; readonly compute: number }
+  /** Only where servers cannot signal that a task wants the GPU. */
+  readonly unheard_percent?: number
   readonly swaps_per_hour: number
   readonly swapped_gib_per_hour: number
   readonly swap_jain: number | null
@@ -56,6 +58,8 @@ export interface SweepSummaryBody {
     readonly swap: BandBody | null
     readonly compute: BandBody | null
   }
+  /** Only where a run has it. */
+  readonly unheard_percent?: BandBody
   readonly queue_wait_s: { readonly p50: BandBody | null; readonly p95: BandBody | null }
   readonly swaps_per_hour: BandBody | null
   readonly swapped_gib_per_hour: BandBody | null

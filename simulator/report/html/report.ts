@@ -3,6 +3,7 @@ import type { Advice, JudgedObjective } from '../../plan/advisor.ts'
 import { type Band, bySettings, type Settings, settingsText, type SweepRun, type SweepSummary } from '../../sweep.ts'
 import { adviceNotes, adviceSentence, figureOf, shownFigure } from '../advice-text.ts'
 import { shownNumber } from '../plain-text.ts'
+import { isUnheard } from '../sweep-table.ts'
 import { type ChartLine, lineChart, type LineChart } from './line-chart.ts'
 import { markup, type Markup } from './markup.ts'
 import { CHART_SCRIPT } from './chart-script.ts'
@@ -97,6 +98,7 @@ const WAITS: readonly Figure[] = [
   { name: 'p50', valueOf: (s) => s.queue_wait_s.p50 },
   { name: 'p95', valueOf: (s) => s.queue_wait_s.p95 },
 ]
+const UNHEARD: readonly Figure[] = [{ name: 'unheard', valueOf: (s) => s.unheard_percent ?? null }]
 const SWAPS: readonly Figure[] = [{ name: 'swap-outs an hour', valueOf: (s) => s.swaps_per_hour }]
 
 function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
@@ -107,6 +109,16 @@ function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
   return [
     section('Utilization of the GPUs: mean over the seeds, band p10–p90', '%', UTILIZATION, 'utilization'),
     section('Starvation and its parts: means over the seeds, band p10–p90', '%', STARVATION, 'starvation.total'),
+    ...(summary.some(isUnheard)
+      ? [
+          section(
+            'Unheard: what swapped-out tasks waited with work that nothing told of, mean over the seeds, band p10–p90',
+            '%',
+            UNHEARD,
+            '',
+          ),
+        ]
+      : []),
     section('Queue wait: means over the seeds, band p10–p90', 's', WAITS, 'queue_wait.p95'),
     section('Swaps: mean over the seeds, band p10–p90', 'an hour', SWAPS, 'swaps_per_hour'),
   ]
@@ -120,6 +132,7 @@ function chartLineOf({ name, valueOf }: Figure, summary: readonly SweepSummary[]
   return { name, points }
 }
 
+/** @param figure that objectives may name; empty: none can */
 function limitsOf({ candidates }: Advice, figure: string): LineChart['limits'] {
   const objectives = candidates[0]?.objectives ?? []
   return objectives.filter(({ objective }) => figureOf(objective) === figure).map(({ objective, max }) => ({ y: max, label: objective }))

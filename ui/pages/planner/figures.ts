@@ -101,6 +101,9 @@ function figuresOfCombination({ name, advice, summary, runs }: Combination): rea
     ...summary.flatMap((each): (readonly [string, Cell])[] => [
       [`utilization at ${each.overcommit_percent} %${suffix}, mean`, each.utilization_percent?.mean ?? null],
       [`starvation at ${each.overcommit_percent} %${suffix}, mean`, each.starvation_percent.total?.mean ?? null],
+      ...(each.unheard_percent === undefined
+        ? []
+        : [[`unheard at ${each.overcommit_percent} %${suffix}, mean`, each.unheard_percent.mean] as const]),
       [`queue wait p95 at ${each.overcommit_percent} %${suffix}, mean`, each.queue_wait_s.p95?.mean ?? null],
       [`swaps an hour at ${each.overcommit_percent} %${suffix}, mean`, each.swaps_per_hour?.mean ?? null],
     ]),

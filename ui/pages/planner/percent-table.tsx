@@ -15,6 +15,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
     props.combination.advice.candidates
       .slice(0, MAX_ROWS)
       .map((each) => [each, props.combination.summary.find(({ overcommit_percent }) => overcommit_percent === each.overcommit_percent)])
+  const hasUnheard = (): boolean => props.combination.summary.some(({ unheard_percent }) => (unheard_percent?.mean ?? 0) > 0)
   const isRecommended = (candidate: CandidateBody): boolean => candidate.overcommit_percent === props.combination.advice.recommended_percent
   return (
     <section class="card" aria-label="Percentages">
@@ -35,6 +36,11 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
               <th scope="col" class="number">
                 Starvation, mean (p10–p90)
               </th>
+              <Show when={hasUnheard()}>
+                <th scope="col" class="number" title="What swapped-out tasks waited with work that nothing told of: beside starvation.">
+                  Unheard, mean (p10–p90)
+                </th>
+              </Show>
               <th scope="col" class="number">
                 Queue wait p95
               </th>
@@ -62,6 +68,12 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                     />
                     {bandWords(summary?.starvation_percent.total ?? null)}
                   </td>
+                  <Show when={hasUnheard()}>
+                    <td class="number">
+                      <Figure value={summary?.unheard_percent?.mean ?? null} shown={percent(summary?.unheard_percent?.mean)} />
+                      {bandWords(summary?.unheard_percent ?? null)}
+                    </td>
+                  </Show>
                   <td class="number" title={summary?.queue_wait_s.p95 === null ? 'Nobody started.' : undefined}>
                     {seconds(summary?.queue_wait_s.p95?.mean)}
                   </td>
