@@ -56,10 +56,14 @@ function refusedField(set: readonly SweepAxis[]): GridRefusal | null {
 /** What is asked for comes last, so that it changes first. */
 function axesOf({ sweep }: Scenario, set: readonly SweepAxis[]): SweepAxis[] {
   const named = new Set(set.map(({ field }) => field))
-  const own = (sweep?.fields ?? [])
+  return [...ownAxes(sweep).filter(({ field }) => !named.has(field)), ...set]
+}
+
+/** The fields beside the percentage that the scenario itself wants to be swept. */
+export function ownAxes(sweep: Scenario['sweep']): SweepAxis[] {
+  return (sweep?.fields ?? [])
     .filter(({ field }) => field !== PERCENTAGE)
-    .map(({ field, values }): SweepAxis => ({ field: `config.${field}`, values }))
-  return [...own.filter(({ field }) => !named.has(field)), ...set]
+    .map(({ field, values }) => ({ field: `config.${field}`, values }))
 }
 
 /** Those that are asked for, or the scenario's sweep, or, when something else is swept, the percentage that the scenario has. */

@@ -1,6 +1,7 @@
 /** What of a scenario is known before it runs, and whether it is more than is run here. */
 import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
 import type { LoadedScenario } from '../../simulator/scenario/load.ts'
+import { ownAxes } from '../../simulator/sweep-grid.ts'
 import { expectedOf } from '../run-input.ts'
 import { LIMITS } from './limits.ts'
 
@@ -16,6 +17,7 @@ export function factsOf({ scenario, sha256 }: LoadedScenario): ScenarioFacts {
     expectedTasks: Math.ceil(expectedTasks),
     seed: scenario.seed,
     untilMs: scenario.clock.untilMs,
+    sweptFields: ownAxes(scenario.sweep).map(({ field, values }) => ({ field, values: values.length })),
   }
 }
 

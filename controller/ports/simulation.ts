@@ -107,6 +107,8 @@ export interface ScenarioFacts {
   readonly expectedTasks: number
   readonly seed: number
   readonly untilMs: DurationMs | null
+  /** What its own sweep varies beside the percentage, and at how many values. */
+  readonly sweptFields: ReadonlyArray<{ readonly field: string; readonly values: number }>
 }
 
 export interface LibraryEntry {

@@ -28,6 +28,27 @@ async function swept(body: object): Promise<string> {
 const bytesOf = async (id: string, accept: string, query = ''): Promise<string> =>
   (await world.api.app.inject({ url: `/api/v1/simulations/${id}/report${query}`, headers: { accept } })).body
 
+describe('a sweep of a scenario with a sweep of its own', () => {
+  const text = `${scenario.replace('until: 90m', 'until: 10m')}
+sweep: { config.default_vram_overcommit_percent: 0..100:20, config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: [2, 4, 8], seeds: 1..9 }
+`
+
+  it('makes as many runs as were told before, whether the wish names one of its fields or none', async () => {
+    const { facts } = (await world.api.send('POST', '/scenarios/validate', { scenario_text: text })).body
+    expect(facts.swept_fields).toEqual([
+      { field: 'config.idle_swap_out_seconds', values: 2 },
+      { field: 'config.max_tasks_per_gpu', values: 3 },
+    ])
+    const runs = async (fields: object): Promise<number> => {
+      const id = await swept({ scenario_text: text, overcommit_percents: [0], seeds: [1], fields })
+      return (await world.api.send('GET', `/simulations/${id}/report`)).body.runs_planned as number
+    }
+    expect(await runs({})).toBe(2 * 3)
+    expect(await runs({ 'config.max_tasks_per_gpu': [16] })).toBe(2)
+    expect((await world.api.send('POST', '/scenarios/validate', { scenario_text: scenario })).body.facts.swept_fields).toEqual([])
+  })
+})
+
 describe('a sweep of other fields over REST', () => {
   it('comes to the same bytes as the command line, as JSON, CSV and page', async () => {
     const out = join(folder, 'out')

@@ -188,7 +188,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       expect(await faultsInEveryLook(page)).toEqual([])
       const values = page.getByLabel('Values of fleet.0.count')
       await values.fill('1, 0')
-      await page.getByText('3 percentages × 3 seeds × 2 values = 18 runs').waitFor()
+      await page.getByText('3 percentages × 3 seeds × 2 values of fleet.0.count = 18 runs').waitFor()
       await page.locator('button.primary', { hasText: 'Run' }).press('Enter')
       await page.getByRole('alert').getByText('with fleet.0.count=0: fleet[0].count').waitFor()
       await values.fill('1, 3')
@@ -225,6 +225,27 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
       }
     },
   )
+
+  test('the runs that a scenario asks for by its own sweep are counted', { timeout: 60_000 }, async () => {
+    const text = `${scenario}sweep: { config.idle_swap_out_seconds: [60, 300], config.max_tasks_per_gpu: 2..300 }\n`
+    const counted = (words: string): Promise<void> => page.getByRole('status').getByText(words).waitFor()
+    await writeText(text)
+    const own = '3 percentages × 3 seeds × 2 values of config.idle_swap_out_seconds'
+    await counted(`${own} × 299 values of config.max_tasks_per_gpu = 5382 runs; at most 2000 are made.`)
+    // A field that is varied here takes the place of the scenario's.
+    await page.getByLabel('Another field to vary').selectOption('config.max_tasks_per_gpu')
+    await page.getByLabel('Values of config.max_tasks_per_gpu').fill('2')
+    await counted(`${own} × 1 value of config.max_tasks_per_gpu = 18 runs. They run beside`)
+
+    const stored = await fetch(`${ui.served.url}/api/v1/scenarios`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ text: text.replace('scenario: busy', 'scenario: swept').replace('2..300', '[2, 4]') }),
+    })
+    expect(stored.status).toBe(201)
+    await page.goto(`${ui.url}/planner?source=scenario&scenario=swept&percents=0&seeds=1`)
+    await counted('1 percentage × 1 seed × 2 values of config.idle_swap_out_seconds × 2 values of config.max_tasks_per_gpu = 4 runs.')
+  })
 
   test('a sweep is cancelled within 2 s, and says so', { timeout: 60_000 }, async () => {
     await writeText(LONG_SCENARIO)

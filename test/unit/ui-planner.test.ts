@@ -89,11 +89,18 @@ describe('a grid', () => {
   it('knows the largest seed, and how many runs a sweep may have', () => {
     expect(readNumbers('4294967295', SEEDS).ok).toBe(true)
     expect(readNumbers('4294967296', SEEDS).ok).toBe(false)
-    expect([tooMany(200, 10, null), tooMany(200, 11, null)]).toEqual([
+    expect([tooMany({ percents: 200, seeds: 10, others: [] }), tooMany({ percents: 200, seeds: 11, others: [] })]).toEqual([
       null,
       '200 percentages × 11 seeds = 2200 runs; at most 2000 are made.',
     ])
-    expect([tooMany(20, 10, 11) === null, runsText(1, 2, 3)]).toEqual([false, '1 percentage × 2 seeds × 3 values = 6 runs'])
+    const others = [
+      { field: 'config.idle_swap_out_seconds', values: 3 },
+      { field: 'fleet.0.count', values: 1 },
+    ]
+    expect(runsText({ percents: 1, seeds: 2, others })).toBe(
+      '1 percentage × 2 seeds × 3 values of config.idle_swap_out_seconds × 1 value of fleet.0.count = 6 runs',
+    )
+    expect(tooMany({ percents: 67, seeds: 10, others })).toMatch(/= 2010 runs; at most 2000 are made\.$/)
     expect(readObjectives(' starvation.total<=20,\nqueue_wait.p95<=10m, ')).toEqual(['starvation.total<=20', 'queue_wait.p95<=10m'])
   })
 })

@@ -1,4 +1,5 @@
 /** What is to be swept, as it was chosen. */
+import type { SweptFieldBody } from '../../controller/api/schema/scenario.ts'
 
 export const SOURCES = ['scenario', 'text', 'trace', 'live'] as const
 export type SourceKind = (typeof SOURCES)[number]
@@ -22,12 +23,14 @@ export interface Chosen {
   readonly part: ScenarioBodyPart | null
   /** Why not. */
   readonly whyNot: string | null
+  /** What the scenario's own sweep varies beside the percentage. */
+  readonly swept: readonly SweptFieldBody[]
 }
 
 export function notYet(whyNot: string): Chosen {
-  return { part: null, whyNot }
+  return { part: null, whyNot, swept: [] }
 }
 
-export function chosen(part: ScenarioBodyPart): Chosen {
-  return { part, whyNot: null }
+export function chosen(part: ScenarioBodyPart, swept: readonly SweptFieldBody[] = []): Chosen {
+  return { part, whyNot: null, swept }
 }

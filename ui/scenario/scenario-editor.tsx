@@ -34,7 +34,7 @@ export function ScenarioEditor(props: ScenarioEditorProps): JSX.Element {
       const { body } = await api.send<ValidationBody>('POST', '/scenarios/validate', { body: { scenario_text: text } })
       if (question !== asked) return
       setAnswer(body)
-      props.onChosen(body.is_valid ? chosen({ scenario_text: text }) : notYet('The text is not right yet.'))
+      props.onChosen(body.is_valid ? chosen({ scenario_text: text }, body.facts?.swept_fields) : notYet('The text is not right yet.'))
     } catch (error) {
       if (question === asked) setFailure(error instanceof Error ? error.message : String(error))
     }

@@ -23,6 +23,15 @@ export function presentSimulation(record: SimulationRecord): SimulationBody {
   }
 }
 
-export function presentFacts({ name, description, sha256, nodes, gpus, expectedTasks, untilMs }: ScenarioFacts) {
-  return { name, description, sha256, nodes, gpus, expected_tasks: expectedTasks, until_seconds: untilMs === null ? null : untilMs / 1000 }
+export function presentFacts({ name, description, sha256, nodes, gpus, expectedTasks, untilMs, sweptFields }: ScenarioFacts) {
+  return {
+    name,
+    description,
+    sha256,
+    nodes,
+    gpus,
+    expected_tasks: expectedTasks,
+    until_seconds: untilMs === null ? null : untilMs / 1000,
+    swept_fields: sweptFields,
+  }
 }

@@ -41,9 +41,14 @@ const facts = {
   gpus: count(),
   expected_tasks: count('About; those of traces are not counted'),
   until_seconds: numberOrNull('null: the run ends with its workload'),
+  swept_fields: list(Type.Object({ field: Type.String({ description: '`config.idle_swap_out_seconds`' }), values: count() }), {
+    description:
+      'What its own sweep varies beside the percentage, and at how many values: a sweep makes every combination, unless it names the field itself',
+  }),
 }
 export const ScenarioFactsSchema = Type.Object(facts)
 export type ScenarioFactsBody = Static<typeof ScenarioFactsSchema>
+export type SweptFieldBody = ScenarioFactsBody['swept_fields'][number]
 
 export const ValidationSchema = Type.Object({
   is_valid: Type.Boolean(),

@@ -13,6 +13,14 @@ export const SEEDS: Bounds = { what: 'Seeds', max: 4_294_967_295 }
 export const MAX_VALUES = 200
 export const MAX_RUNS = 2_000
 
+/** How many of each there are. */
+export interface GridCounts {
+  readonly percents: number
+  readonly seeds: number
+  /** Fields that are varied beside the percentage, by this form and by the scenario itself. */
+  readonly others: ReadonlyArray<{ readonly field: string; readonly values: number }>
+}
+
 /** Whole numbers and ranges, parted by commas: rising, each once. A range without a step goes by 1. */
 export function readNumbers(text: string, { what, max }: Bounds): Numbers {
   const refused = (why: string): Numbers => ({ ok: false, why: `${what}: ${why}` })
@@ -43,15 +51,19 @@ export function readObjectives(text: string): readonly string[] {
 }
 
 /** Why there are too many; null: there are not. */
-export function tooMany(percents: number, seeds: number, values: number | null): string | null {
-  const runs = percents * seeds * (values ?? 1)
-  return runs > MAX_RUNS ? `${runsText(percents, seeds, values)}; at most ${MAX_RUNS} are made.` : null
+export function tooMany(grid: GridCounts): string | null {
+  return runsOf(grid) > MAX_RUNS ? `${runsText(grid)}; at most ${MAX_RUNS} are made.` : null
 }
 
-/** @param values of another field; null: none is varied */
-export function runsText(percents: number, seeds: number, values: number | null): string {
-  const others = values === null ? '' : ` × ${counted(values, 'value')}`
-  return `${counted(percents, 'percentage')} × ${counted(seeds, 'seed')}${others} = ${counted(percents * seeds * (values ?? 1), 'run')}`
+/** `5 percentages × 3 seeds × 2 values of fleet.0.count = 30 runs` */
+export function runsText(grid: GridCounts): string {
+  const others = grid.others.map(({ field, values }) => `${counted(values, 'value')} of ${field}`)
+  const factors = [counted(grid.percents, 'percentage'), counted(grid.seeds, 'seed'), ...others]
+  return `${factors.join(' × ')} = ${counted(runsOf(grid), 'run')}`
+}
+
+function runsOf({ percents, seeds, others }: GridCounts): number {
+  return others.reduce((product, { values }) => product * values, percents * seeds)
 }
 
 function counted(count: number, what: string): string {

@@ -1,7 +1,7 @@
 /** A scenario by its name: those that come with Headroom, and people's own. */
 import { useQuery } from '@tanstack/solid-query'
 import { createEffect, createUniqueId, For, Show, type JSX } from 'solid-js'
-import type { ScenarioBody, ScenarioEntryPage } from '../../../controller/api/schema/scenario.ts'
+import type { ScenarioBody, ScenarioEntryPage, ValidationBody } from '../../../controller/api/schema/scenario.ts'
 import { part } from '../../api/client.ts'
 import { Prose } from '../../components/prose.tsx'
 import { QueryState } from '../../components/query-state.tsx'
@@ -23,6 +23,13 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
     queryKey: ['scenarios'],
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ScenarioEntryPage>('/scenarios', {}, signal),
   }))
+  const facts = useQuery(() => ({
+    queryKey: ['scenarios', props.name, 'facts'],
+    enabled: props.name !== '',
+    queryFn: async ({ signal }: { signal: AbortSignal }) =>
+      (await api.send<ValidationBody>('POST', '/scenarios/validate', { body: { scenario: props.name }, signal })).body.facts,
+    staleTime: Infinity,
+  }))
   const entry = () => scenarios.data?.items.find(({ name }) => name === props.name)
   createEffect(() => {
     const { name } = props
@@ -31,7 +38,7 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
         ? notYet('Choose a scenario.')
         : scenarios.data !== undefined && entry() === undefined
           ? notYet(`There is no scenario ${name}.`)
-          : chosen({ scenario: name }),
+          : chosen({ scenario: name }, facts.data?.swept_fields),
     )
   })
   const edit = async (): Promise<void> => props.onEdit((await api.get<ScenarioBody>(`/scenarios/${part(props.name)}`)).text)

@@ -40,7 +40,7 @@ export function SweepForm(): JSX.Element {
     setProblem(null)
     setSearch(values, { replace: true })
   }
-  const wish = createSweepWish(search)
+  const wish = createSweepWish(search, () => choice().swept)
   const fields = useVariedFields(() => choice().part)
   const whyNot = (): string | null =>
     session.whyNot('submitter') ?? wish.whyNot() ?? choice().whyNot ?? (isBusy() ? 'It is being asked for.' : null)

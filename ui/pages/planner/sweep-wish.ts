@@ -1,5 +1,6 @@
 /** What the form of a sweep says beside the workload, as it stands in the address: read, counted, and as the request has it. */
 import { createMemo } from 'solid-js'
+import type { SweptFieldBody } from '../../../controller/api/schema/scenario.ts'
 import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany } from './grid.ts'
 import { readValues, type Values } from './varied-fields.ts'
 
@@ -12,7 +13,8 @@ export interface WishText {
   readonly values?: string | undefined
 }
 
-export function createSweepWish(search: WishText) {
+/** @param swept by the scenario itself: a field that is chosen here takes its place */
+export function createSweepWish(search: WishText, swept: () => readonly SweptFieldBody[]) {
   const texts = () => ({
     percents: search.percents ?? '0..100:25',
     seeds: search.seeds ?? '1..3',
@@ -28,7 +30,12 @@ export function createSweepWish(search: WishText) {
   }
   const counts = () => {
     const known = read()
-    return known === null ? null : ([known.percents.length, known.seeds.length, known.values?.length ?? null] as const)
+    if (known === null) return null
+    const others = [
+      ...swept().filter((each) => each.field !== field()),
+      ...(known.values === null ? [] : [{ field: field(), values: known.values.length }]),
+    ]
+    return { percents: known.percents.length, seeds: known.seeds.length, others }
   }
   return {
     texts,
@@ -38,12 +45,12 @@ export function createSweepWish(search: WishText) {
     /** Why it cannot be asked for; null: it can. */
     whyNot: (): string | null => {
       const known = counts()
-      return known === null ? (whyNot(percents()) ?? whyNot(seeds()) ?? whyNot(values())) : tooMany(...known)
+      return known === null ? (whyNot(percents()) ?? whyNot(seeds()) ?? whyNot(values())) : tooMany(known)
     },
-    /** `5 percentages × 3 seeds = 15 runs`; empty while something is wrong. */
+    /** `5 percentages × 3 seeds × 2 values of fleet.0.count = 30 runs`; empty while something is wrong. */
     runs: (): string => {
       const known = counts()
-      return known === null ? '' : runsText(...known)
+      return known === null ? '' : runsText(known)
     },
     /** Of the request; null while something is wrong. */
     body: () => {
