@@ -154,11 +154,17 @@ function placementOf(placed: PlacedStart, nodeId: string, demandMib: Mib, at: In
     isInDoubt: false,
     isNoswapUntold: false,
     isCalledBack: placed.isCalledBack,
+    isProbed: isAskedByProbe(placed),
     ...(placed.askedAgoMs === null ? {} : { askedAt: at - placed.askedAgoMs }),
     backOffUntil: placed.backOffMs === 0 ? 0 : at + placed.backOffMs,
     // Rounds are compared for equality alone: the present one is 1, all before it are 0.
     marks: placed.marks.map((mark) => (mark === null ? null : { round: mark.isThisRound ? 1 : 0, lastSwapOut: mark.decision })),
   }
+}
+
+/** It asks to return, and neither itself nor an operator nor an allocation is why. */
+function isAskedByProbe({ askedAgoMs, idleForMs, isCalledBack, growth }: PlacedStart): boolean {
+  return askedAgoMs !== null && idleForMs !== null && !isCalledBack && growth === null
 }
 
 function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecord {

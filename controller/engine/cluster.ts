@@ -31,7 +31,8 @@ import { SubmissionLog } from './submission-log.ts'
 import type { RuntimeLimits } from './runtime-limits.ts'
 import { SubmissionKeys } from './submission-keys.ts'
 import type { PoolHold } from './holds.ts'
-import type { Probe } from './probes.ts'
+import type { Probes } from './probes.ts'
+import { replanProbes } from './probes.ts'
 import { WaitingDemand } from './waiting-demand.ts'
 
 export class Cluster implements SchedulingView {
@@ -68,7 +69,7 @@ export class Cluster implements SchedulingView {
   owners: OwnerBook | null = null
   /** Of attempts with `max_runtime_seconds`. */
   readonly runtimeLimits: RuntimeLimits = new Map()
-  readonly probes = new Set<Probe>()
+  readonly probes: Probes = new Map()
   config: Config
   policy: Policy
   nextTaskSeq = 1
@@ -263,6 +264,7 @@ export class Cluster implements SchedulingView {
 
   /** A new configuration holds: every figure and order that depends on it is derived again. */
   applyConfig(config: Config, now: Instant): void {
+    const { swapInProbeMs } = this.policy
     this.config = config
     this.policy = policyOf(config.fields)
     this.queueChanges += 1
@@ -270,6 +272,7 @@ export class Cluster implements SchedulingView {
     for (const node of this.nodes.values()) this.applyCapacity(node)
     this.refreshPools()
     this.ripening.rebuild(this, now)
+    if (this.policy.swapInProbeMs !== swapInProbeMs) replanProbes(this, now)
     for (const queue of this.#queues) {
       for (const task of [...queue.tasks()]) this.requeue(task, now)
     }

@@ -92,7 +92,7 @@ function copyQueue(fork: Cluster, node: LiveNode): void {
   })
 }
 
-/** Growths, and returns but those of the probe, ask again when a cluster is restored; a placement's entry is made anew. */
+/** Growths and returns ask again when a cluster is restored; a placement's entry is made anew. */
 function entryIn(fork: Cluster, { kind, task, gpus, needMib, askedAt }: LiveEntry): LiveEntry {
   const copy = taskIn(fork, task)
   if (kind === 'placement') return askForPlacement(fork, copy, gpusIn(fork, gpus), needMib)
@@ -104,11 +104,9 @@ function entryIn(fork: Cluster, { kind, task, gpus, needMib, askedAt }: LiveEntr
   return entry
 }
 
-function copyLeaving(fork: Cluster, { task, leavesFor, isProbed }: LivePlacement): void {
+function copyLeaving(fork: Cluster, { task, leavesFor }: LivePlacement): void {
   const copy = taskIn(fork, task).placement
-  if (copy === null) return
-  copy.isProbed = isProbed
-  if (leavesFor === null) return
+  if (copy === null || leavesFor === null) return
   const { task: goingIn, kind } = leavesFor
   const taskCopy = taskIn(fork, goingIn)
   copy.leavesFor = kind === 'placement' ? taskCopy.claim : (taskCopy.placement?.entry ?? null)

@@ -55,7 +55,9 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   isSharing: boolean
   /** The instant for which it stands in the ripening heap; null: it does not. */
   ripensAt: Instant | null
-  /** Its return is asked for by the probe alone: nothing has said that it wants the GPU. */
+  /** Since when its bytes are away, a way back that failed included; null while they are not. */
+  outSince: Instant | null
+  /** Its probe asks for its return, until it is resident. */
   isProbed: boolean
   /** An operator wants it back: it asks to return until it is resident, whatever it says itself. */
   isCalledBack: boolean
@@ -225,6 +227,7 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     computeUs: 0,
     isSharing: false,
     ripensAt: null,
+    outSince: null,
     isProbed: false,
     isCalledBack: false,
     stopping: null,

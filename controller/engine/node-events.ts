@@ -4,7 +4,6 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Cluster } from './cluster.ts'
 import { askForGrowth, askForSwapIn, dropEntry } from './entries.ts'
 import type { LivePlacement, LiveTask } from './live.ts'
-import { followGeneration } from './probes.ts'
 import { changeWants, finish, returnToPending, setNoswap, setResidency, started } from './transitions.ts'
 
 /** A failed swap makes its task no victim, and no candidate to return, for this long. */
@@ -88,7 +87,7 @@ export function applyWants(c: Cluster, placement: LivePlacement, wantsGpu: boole
   if (placement.startedAt === null) return
   changeWants(c, placement, wantsGpu, idleMs, now)
   if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
-  if (wantsGpu || placement.heldGrowth !== null || placement.isProbed || placement.isCalledBack) return
+  if (isWantedBack(placement) || placement.heldGrowth !== null) return
   if (placement.entry?.kind === 'swap_in') dropEntry(c, placement.entry)
 }
 
@@ -109,15 +108,15 @@ function applyFinished(
   endLost(c, placement, outcome, detail, now)
 }
 
-/** Work is routed to it, or an operator calls it. */
-export function isWantedBack({ wantsGpu, isCalledBack }: LivePlacement): boolean {
-  return wantsGpu || isCalledBack
+/** Work is routed to it, an operator calls it, or its probe asks. */
+export function isWantedBack({ wantsGpu, isCalledBack, isProbed }: LivePlacement): boolean {
+  return wantsGpu || isCalledBack || isProbed
 }
 
 /** A swap ended, as ordered or not. */
 function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEvent, now: Instant): void {
   if (event.generation <= placement.generation) return
-  followGeneration(c, placement, event.generation)
+  placement.generation = event.generation
   const to = event.residency
   if (to !== 'resident' && to !== 'swapped_out') return
   if (event.because !== null && event.because !== 'woke_while_locked') backOff(c, placement, event.because, now)

@@ -8,7 +8,7 @@ import type { LiveNode, LivePlacement } from './live.ts'
 import { newLiveGpu } from './live.ts'
 import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
 import { grantLease } from './node-word.ts'
-import { followGeneration } from './probes.ts'
+import { planProbe } from './probes.ts'
 import { nodeOf } from './records.ts'
 import { finish, reachAgain, setResidency } from './transitions.ts'
 
@@ -25,7 +25,10 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   node.name = hello.name
   node.address = hello.address
   node.device = hello.device
-  node.signalsWanted = hello.signals_wanted
+  if (node.signalsWanted !== hello.signals_wanted) {
+    node.signalsWanted = hello.signals_wanted
+    for (const placement of placementsOn(node)) planProbe(c, placement, now)
+  }
   node.hostLinkMibPerS = hello.host_link_mib_per_s ?? null
   if (node.allowExec !== hello.allow_exec) {
     node.allowExec = hello.allow_exec
@@ -239,7 +242,7 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   if (placement.task.state === 'unreachable') reachAgain(c, placement, now)
   if (placement.startedAt === null && report.residency !== 'none') confirmStart(c, placement, report.wants_gpu, now)
   if (report.generation > placement.generation && (report.residency === 'resident' || report.residency === 'swapped_out')) {
-    followGeneration(c, placement, report.generation)
+    placement.generation = report.generation
     setResidency(c, placement, report.residency, null, now)
   }
   if (report.wants_gpu !== placement.wantsGpu) applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)

@@ -50,6 +50,8 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     isInDoubt: p.isInDoubt,
     isNoswapUntold: p.isNoswapUntold,
     isCalledBack: p.isCalledBack,
+    isProbed: p.isProbed,
+    outSince: p.outSince,
     askedAt: p.entry?.kind === 'swap_in' ? p.entry.askedAt : null,
     backOffUntil: p.backOffUntil,
     marks: p.gpus.map((gpu) => {
@@ -179,6 +181,8 @@ export function placementOf(task: LiveTask, record: PlacementRecord, gpus: reado
   placement.isInDoubt = record.isInDoubt
   placement.isNoswapUntold = record.isNoswapUntold
   placement.isCalledBack = record.isCalledBack
+  placement.isProbed = record.isProbed ?? false
+  placement.outSince = record.outSince ?? null
   placement.backOffUntil = record.backOffUntil ?? 0
   record.marks.forEach((mark, i) => {
     const gpu = gpus[i]

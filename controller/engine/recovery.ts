@@ -77,6 +77,7 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
     if (isWantedBack(placement) || placement.heldGrowth !== null) {
       askForSwapIn(c, placement, record.placement.askedAt ?? now)
     }
+    placement.outSince ??= now
     planProbe(c, placement, now)
   }
 }

@@ -5,6 +5,7 @@ import type { Answer } from './commands.ts'
 import { noteLoneSwapOut } from './decision-log.ts'
 import { askForSwapIn, dropEntry } from './entries.ts'
 import type { LivePlacement, LiveTask } from './live.ts'
+import { isWantedBack } from './node-events.ts'
 import { orderSwapOut } from './node-queue.ts'
 
 /**
@@ -44,8 +45,8 @@ export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTas
 /** The operator's wish is over: what remains in the queue is what the task itself, or its probe, asks for. */
 function callOff(c: Cluster, placement: LivePlacement): void {
   placement.isCalledBack = false
-  const { entry, wantsGpu, isProbed, heldGrowth } = placement
-  if (entry !== null && !wantsGpu && !isProbed && heldGrowth === null) dropEntry(c, entry)
+  const { entry, heldGrowth } = placement
+  if (entry !== null && !isWantedBack(placement) && heldGrowth === null) dropEntry(c, entry)
 }
 
 /** Where it sits, if its server can be told anything about it. */

@@ -16,7 +16,7 @@ import type { LiveGpu, LivePlacement, LiveTask, SwapTotals } from './live.ts'
 import { newLivePlacement } from './live.ts'
 import { askForSwapIn, dropEntry, resumeGrowth } from './entries.ts'
 import { startEffect } from './orders.ts'
-import { planProbe } from './probes.ts'
+import { forgetProbe, planProbe } from './probes.ts'
 import { setRipe } from './ripening.ts'
 import { forgetRuntime, watchRuntime } from './runtime-limits.ts'
 
@@ -164,8 +164,11 @@ export function setResidency(
   endMeterChange(placement, now)
   c.ripening.update(c, placement, now)
   countSwaps(c, placement, from, to)
-  if (to === 'resident') placement.isProbed = placement.isCalledBack = false
-  else if (to === 'swapped_out') planProbe(c, placement, now)
+  if (to === 'resident') {
+    placement.isProbed = placement.isCalledBack = false
+    placement.outSince = null
+  } else if (to === 'swapped_out') placement.outSince ??= now
+  planProbe(c, placement, now)
   for (const gpu of placement.gpus) c.touchGpu(gpu)
   const data = { residency: to, generation: placement.generation, because }
   c.recorder.taskEvent(now, 'task_residency', placement.task, placement.node.id, data, causedBy)
@@ -258,6 +261,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
     c.touchGpu(gpu)
   }
   forgetRuntime(c, placement)
+  forgetProbe(c, placement)
   c.countPlaced(task, -1)
   task.servedUs += placement.servedUs
   task.computeUs += placement.computeUs

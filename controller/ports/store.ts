@@ -74,6 +74,10 @@ export interface PlacementRecord {
   readonly isNoswapUntold: boolean
   /** An operator wants it back. */
   readonly isCalledBack: boolean
+  /** Its probe asks for its return. Absent in records that are older than the field: it does not. */
+  readonly isProbed?: boolean
+  /** Since when its bytes are away; null while they are not. Absent in records that are older than the field: since the restart, if they are. */
+  readonly outSince?: Instant | null
   /** Since when it asks to return; null while it does not. Absent in records that are older than the field: it asks from the restart on. */
   readonly askedAt?: Instant | null
   /** After a failed swap it is no victim before this instant. Absent in records that are older than the field: 0. */

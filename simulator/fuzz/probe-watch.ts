@@ -1,7 +1,7 @@
 /**
  * Where servers do not signal that a task wants the GPU, whoever is away is asked back: after a probe period (`swap_in_probe_seconds`) at the latest it
- * stands in its node's queue, whatever has happened meanwhile (semantics 5, "Return"). When it returns from there is a matter of bytes. Looked at when
- * an instant is over; a controller that begins counts the period anew.
+ * stands in its node's queue, whatever has happened meanwhile (semantics 5, "Return"). When it returns from there is a matter of bytes; until it has
+ * returned it is asked for. Looked at when an instant is over; with a controller that begins the period is counted anew here.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant } from '../../protocol/units.ts'
@@ -37,8 +37,13 @@ export class ProbeWatch {
     for (const { spec, placement } of this.#world.controller.views.openTasks()) {
       const isForgotten = placement !== null && placement.residency === 'swapped_out' && placement.entry === null
       if (!isForgotten || placement.isOver || placement.node.signalsWanted) this.#dueAt.delete(spec.id)
+      else if (cluster.tasks.get(spec.id)?.placement?.isProbed === true) this.#reportGivenUp(spec.id, placement.node.id)
       else this.#look(spec.id, placement.node.id, now + cluster.policy.swapInProbeMs, now)
     }
+  }
+
+  #reportGivenUp(taskId: string, nodeId: string): void {
+    this.#report('its probe has asked for it, it has not been back since, and nothing asks any more', { taskId, nodeId })
   }
 
   #look(taskId: string, nodeId: string, latest: Instant, now: Instant): void {

@@ -3,7 +3,7 @@
  * cycles run when the test says so. Steps are data, so that fast-check can shrink a sequence and print it.
  */
 import fc from 'fast-check'
-import type { NodeEvent } from '../../protocol/messages.ts'
+import type { GpuReport, Hello, NodeEvent, TaskReport } from '../../protocol/messages.ts'
 import type { Instant, Mib, NoSwap, Priority } from '../../protocol/units.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
@@ -54,6 +54,7 @@ export class ClusterBuilder {
   /** Empty unless the recorder is told to keep them. */
   readonly decisions: Decision[] = []
   #timers: { readonly at: Instant; readonly fn: (now: Instant) => void }[] = []
+  readonly #lastHello = new Map<string, Hello>()
   #taskCount = 0
 
   constructor(config: Change<ConfigFields> = {}) {
@@ -78,19 +79,21 @@ export class ClusterBuilder {
   // ── nodes ───────────────────────────────────────────────────────────────────
 
   addNode({ id, gpus, hostSwapMib = 1_000_000, signalsWanted = true, allowExec = true }: NodeFields): LiveNode {
-    const hello = {
-      op: 'hello' as const,
-      node_id: id,
-      name: id,
-      address: '192.0.2.1',
-      gpus: gpus.map((mib, index) => ({ index, model: 'test', physical_mib: mib, foreign_mib: 0 })),
-      host_swap_mib: hostSwapMib,
-      signals_wanted: signalsWanted,
-      device: 'simulated' as const,
-      allow_exec: allowExec,
-      tasks: [],
-      finished_unacked: [],
+    const reports = gpus.map((mib, index) => ({ index, model: 'test', physical_mib: mib, foreign_mib: 0 }))
+    const hello: Hello = {
+      ...{
+        op: 'hello',
+        node_id: id,
+        name: id,
+        address: '192.0.2.1',
+        gpus: reports,
+        host_swap_mib: hostSwapMib,
+        tasks: [],
+        finished_unacked: [],
+      },
+      ...{ signals_wanted: signalsWanted, device: 'simulated', allow_exec: allowExec },
     }
+    this.#lastHello.set(id, hello)
     applyHello(this.cluster, hello, { counter: 1, random: 'r' }, 1, this.now)
     return this.node(id)
   }
@@ -108,16 +111,35 @@ export class ClusterBuilder {
 
   /** A heartbeat: everything is as the controller believes it, but for what is said here. `ended`: over there, and the event is under way. */
   heartbeat(node: LiveNode, foreignMib: Readonly<Record<number, Mib>> = {}, ended: readonly LiveTask[] = [], generationsLater = 0): void {
-    const gpus = node.gpus.map(({ index, model, physicalMib, foreignMib: before }) => ({
+    const unacked = ended.map((task) => ({ task_id: task.spec.id, attempt: placementOf(task).attempt }))
+    const gpus = this.#gpuReports(node, foreignMib)
+    const tasks = this.#taskReports(node, ended, generationsLater)
+    applySnapshot(this.cluster, node, gpus, tasks, unacked, node.snapshotSeq + 1, this.now)
+  }
+
+  /** Its server has started again and introduces itself, with all that it had. */
+  hello(node: LiveNode, change: Partial<Hello>): void {
+    const { id, boot } = node
+    const before = this.#lastHello.get(id)
+    if (before === undefined) throw new Error(`node ${id} has not introduced itself here`)
+    const hello: Hello = { ...before, gpus: this.#gpuReports(node, {}), tasks: this.#taskReports(node, [], 0), ...change }
+    this.#lastHello.set(id, hello)
+    applyHello(this.cluster, hello, { counter: boot.counter + 1, random: boot.random }, 1, this.now)
+  }
+
+  #gpuReports(node: LiveNode, foreignMib: Readonly<Record<number, Mib>>): GpuReport[] {
+    return node.gpus.map(({ index, model, physicalMib, foreignMib: before }) => ({
       index,
       model,
       physical_mib: physicalMib,
       foreign_mib: foreignMib[index] ?? before,
     }))
+  }
+
+  #taskReports(node: LiveNode, ended: readonly LiveTask[], generationsLater: number): TaskReport[] {
     const placements = new Set(node.gpus.flatMap((gpu) => gpu.placements))
     const living = [...placements].filter(({ task }) => !ended.includes(task))
-    const unacked = ended.map((task) => ({ task_id: task.spec.id, attempt: placementOf(task).attempt }))
-    const tasks = living.map((placement) => ({
+    return living.map((placement) => ({
       task_id: placement.task.spec.id,
       attempt: placement.attempt,
       residency: placement.residency,
@@ -127,7 +149,6 @@ export class ClusterBuilder {
       wants_gpu: placement.wantsGpu,
       idle_ms: placement.wantsGpu ? 0 : this.now - placement.idleSince,
     }))
-    applySnapshot(this.cluster, node, gpus, tasks, unacked, node.snapshotSeq + 1, this.now)
   }
 
   silence(node: LiveNode): void {
@@ -238,10 +259,11 @@ export class ClusterBuilder {
     this.#tell(task, { kind: 'residency', residency: isOut ? 'swapped_out' : 'resident', generation: generation + 1, because })
   }
 
-  refuse(task: LiveTask): void {
+  /** There is no room on the device for what was ordered. */
+  refuse(task: LiveTask, command: 'start' | 'swap_in' = 'start'): void {
     const { node, attempt } = placementOf(task)
     const result = { op: 'result' as const, task_id: task.spec.id, attempt, outcome: 'refused' as const, reason: 'no_vram' as const }
-    applyCommandResult(this.cluster, node.id, 'start', { ...result, residency: 'none', generation: 0 }, node.snapshotSeq, this.now)
+    applyCommandResult(this.cluster, node.id, command, { ...result, residency: 'none', generation: 0 }, node.snapshotSeq, this.now)
   }
 
   #tell(task: LiveTask, event: Told): void {

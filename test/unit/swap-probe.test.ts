@@ -1,7 +1,9 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { SWAP_BACK_OFF_MS } from '../../controller/engine/node-events.ts'
 import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
+import type { TaskRecord } from '../../controller/ports/store.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000
@@ -111,16 +113,22 @@ it('where tasks can signal, nobody is probed', () => {
   expect(placementOf(a).residency).toBe('swapped_out')
 })
 
+interface Restart {
+  readonly now?: number
+  /** What the records of placements do not say. */
+  readonly forgets?: readonly string[]
+}
+
 /** The cluster after a restart of the controller. */
-function restarted(before: ClusterBuilder): ClusterBuilder {
+function restarted(before: ClusterBuilder, { now = before.now, forgets = [] }: Restart = {}): ClusterBuilder {
   const after = new ClusterBuilder()
-  after.now = before.now
+  after.now = now
   const marks = { epoch: 1, nextTaskSeq: 10, nextEventSeq: 100, nextDecision: 10 }
   const finishedCounts = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
   const config = { revision: 1, at: 0, author: null, fields: before.cluster.config.fields }
   const nodes = [...before.cluster.nodes.values()].map(recordOfNode)
   const stored = {
-    openTasks: before.tasks.map(recordOfTask),
+    openTasks: before.tasks.filter(({ finishedAt }) => finishedAt === null).map((task) => without(recordOfTask(task), forgets)),
     nodes,
     groups: [],
     config,
@@ -135,15 +143,162 @@ function restarted(before: ClusterBuilder): ClusterBuilder {
   return after
 }
 
-it('a restart of the controller begins the probe period anew', () => {
+function without({ placement, ...record }: TaskRecord, fields: readonly string[]): TaskRecord {
+  if (placement === null) return { ...record, placement }
+  return {
+    ...record,
+    placement: Object.fromEntries(Object.entries(placement).filter(([name]) => !fields.includes(name))) as typeof placement,
+  }
+}
+
+/** A period counts from the swap-out, whoever the controller is by then. */
+it('a restart of the controller does not begin the probe period anew', () => {
   const { cluster, a } = oneIsAway(false)
   cluster.advance((PROBE_S / 2) * SECOND)
   const after = restarted(cluster)
-  after.advance((PROBE_S - 1) * SECOND)
   const again = after.cluster.tasks.get(a.spec.id) as LiveTask
+  after.advance((PROBE_S / 2 - 1) * SECOND)
   expect(placementOf(again).residency).toBe('swapped_out')
   after.advance(SECOND)
   expect(placementOf(again).residency).toBe('swapping_in')
+})
+
+it('a probe that fell into the time without a controller is made up for at once', () => {
+  const { cluster, a } = oneIsAway(false)
+  const now = cluster.now + 2 * PROBE_S * SECOND
+  const after = restarted(cluster, { now })
+  after.advance(0)
+  expect(placementOf(after.cluster.tasks.get(a.spec.id) as LiveTask).residency).toBe('swapping_in')
+})
+
+it('records that do not say since when a task is away have its period begin with the restart', () => {
+  const { cluster, a } = oneIsAway(false)
+  cluster.advance((PROBE_S / 2) * SECOND)
+  const after = restarted(cluster, { forgets: ['outSince', 'isProbed'] })
+  const again = after.cluster.tasks.get(a.spec.id) as LiveTask
+  after.advance((PROBE_S - 1) * SECOND)
+  expect(placementOf(again).residency).toBe('swapped_out')
+  after.advance(SECOND)
+  expect(placementOf(again).residency).toBe('swapping_in')
+})
+
+it('a restart of the controller does not forget that a probe asks, nor since when', () => {
+  const { cluster, a } = oneIsAway(false)
+  const holder = cluster.submit({ vramMib: 60 })
+  cluster.settle()
+  cluster.wants(holder, true)
+  cluster.advance(PROBE_S * SECOND)
+  const askedAt = cluster.now
+  cluster.configure({ swap_in_probe_seconds: 10 * PROBE_S })
+  cluster.advance(SECOND)
+  const after = restarted(cluster)
+  const again = after.cluster.tasks.get(a.spec.id) as LiveTask
+  expect(placementOf(again)).toMatchObject({ residency: 'swapped_out', isProbed: true, entry: { askedAt } })
+})
+
+describe('a probe that does not bring the task back', () => {
+  it('is tried again when the failed swap is a moment ago, not after another period', () => {
+    const { cluster, a } = oneIsAway(false)
+    cluster.advance(PROBE_S * SECOND)
+    for (let attempts = 0; attempts < 3; attempts++) {
+      expect(placementOf(a).residency).toBe('swapping_in')
+      cluster.refuse(a, 'swap_in')
+      expect(placementOf(a)).toMatchObject({ residency: 'swapped_out', isProbed: true })
+      cluster.cycle()
+      cluster.advance(SWAP_BACK_OFF_MS - 1)
+      expect(placementOf(a).residency).toBe('swapped_out')
+      cluster.advance(1)
+    }
+    expect(placementOf(a).residency).toBe('swapping_in')
+    cluster.swapped(a)
+    expect(placementOf(a)).toMatchObject({ residency: 'resident', isProbed: false, entry: null, outSince: null })
+    cluster.advance(PROBE_S * SECOND)
+    expect(placementOf(a).residency).toBe('resident')
+  })
+
+  it('is tried again also when the copy fails, and after a restart of the controller', () => {
+    const { cluster, a } = oneIsAway(false)
+    cluster.advance(PROBE_S * SECOND)
+    cluster.swapped(a, true)
+    expect(placementOf(a)).toMatchObject({ residency: 'swapped_out', isProbed: true })
+    cluster.cycle()
+    const after = restarted(cluster)
+    after.cycle()
+    after.advance(SWAP_BACK_OFF_MS)
+    expect(placementOf(after.cluster.tasks.get(a.spec.id) as LiveTask).residency).toBe('swapping_in')
+  })
+
+  it('asks no more when the task has ended', () => {
+    const { cluster, a } = oneIsAway(false)
+    cluster.advance(PROBE_S * SECOND)
+    cluster.refuse(a, 'swap_in')
+    cluster.finished(a)
+    cluster.advance(2 * PROBE_S * SECOND)
+    expect(cluster.cluster.queuedEntries).toBe(0)
+    expect(cluster.cluster.probes.size).toBe(0)
+  })
+
+  it('goes on counting from the swap-out when somebody else had asked, and it was he who failed', () => {
+    const { cluster, a } = oneIsAway(false)
+    cluster.advance((PROBE_S / 2) * SECOND)
+    cluster.wants(a, true)
+    cluster.cycle()
+    cluster.refuse(a, 'swap_in')
+    cluster.wants(a, false)
+    cluster.advance((PROBE_S / 2 - 1) * SECOND)
+    expect(placementOf(a).residency).toBe('swapped_out')
+    cluster.advance(SECOND)
+    expect(placementOf(a).residency).toBe('swapping_in')
+  })
+})
+
+describe('another swap_in_probe_seconds', () => {
+  it.each([
+    { is: 'shorter', periodS: PROBE_S / 2, atS: PROBE_S / 2 },
+    { is: 'shorter than the time away', periodS: 1, atS: PROBE_S / 4 },
+    { is: 'longer', periodS: 2 * PROBE_S, atS: 2 * PROBE_S },
+  ])('holds for probes that are planned: $is, counted from the swap-out', ({ periodS, atS }) => {
+    const { cluster, a } = oneIsAway(false)
+    const outAt = cluster.now
+    cluster.advance((PROBE_S / 4) * SECOND)
+    cluster.configure({ swap_in_probe_seconds: periodS })
+    cluster.advance(Math.max(0, outAt + atS * SECOND - 1 - cluster.now))
+    if (cluster.now < outAt + atS * SECOND) expect(placementOf(a).residency).toBe('swapped_out')
+    cluster.advance(outAt + atS * SECOND - cluster.now)
+    expect(placementOf(a).residency).toBe('swapping_in')
+  })
+
+  it('holds from the restart of a controller on, too', () => {
+    const { cluster, a } = oneIsAway(false)
+    cluster.advance((PROBE_S / 4) * SECOND)
+    const after = restarted(cluster)
+    after.configure({ swap_in_probe_seconds: PROBE_S / 2 })
+    const again = after.cluster.tasks.get(a.spec.id) as LiveTask
+    after.advance((PROBE_S / 4) * SECOND - 1)
+    expect(placementOf(again).residency).toBe('swapped_out')
+    after.advance(1)
+    expect(placementOf(again).residency).toBe('swapping_in')
+  })
+
+  it('takes no return back that a probe has asked for', () => {
+    const { cluster, a } = oneIsAway(false)
+    const holder = cluster.submit({ vramMib: 60 })
+    cluster.settle()
+    cluster.wants(holder, true)
+    cluster.advance(PROBE_S * SECOND)
+    cluster.configure({ swap_in_probe_seconds: 10 * PROBE_S })
+    cluster.finished(holder)
+    cluster.cycle()
+    expect(placementOf(a).residency).toBe('swapping_in')
+  })
+})
+
+it.each([true, false])('a server that says after another start whether its tasks can signal (%s) is believed', (signalsWanted) => {
+  const { cluster, a } = oneIsAway(!signalsWanted)
+  cluster.advance((PROBE_S / 2) * SECOND)
+  cluster.hello(cluster.node('n'), { signals_wanted: signalsWanted })
+  cluster.advance((PROBE_S / 2) * SECOND)
+  expect(placementOf(a).residency).toBe(signalsWanted ? 'swapped_out' : 'swapping_in')
 })
 
 it('a restart of the controller forgets no allocation that a server holds', () => {

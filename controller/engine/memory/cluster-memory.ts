@@ -137,13 +137,7 @@ export interface ClusterMemory {
   readonly ripening: readonly (readonly [at: Instant, task: TaskNumber | null, submissionNumber: number])[]
   readonly leases: readonly (readonly [task: TaskNumber, renewedAt: Instant])[]
   readonly submissionKeys: readonly SubmissionKeyRecord[]
-  readonly probes: readonly {
-    /** Null: that placement has ended. */
-    readonly task: TaskNumber | null
-    readonly generation: number
-    readonly plannedAt: Instant
-    readonly timer: TimerMark
-  }[]
+  readonly probes: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
   readonly runtimeLimits: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
   readonly finished: Readonly<Record<FinalState, number>>
   readonly activity: ActivityRuns

@@ -49,6 +49,7 @@ export const PLACEMENT_FIELDS = [
   'servedUs',
   'computeUs',
   'isSharing',
+  'outSince',
   'isProbed',
   'isCalledBack',
   'stopping',

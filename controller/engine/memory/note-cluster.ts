@@ -61,10 +61,7 @@ class Noting {
       ripening: c.ripening.entries().map(([at, placement]) => [at, this.#current(placement), placement.submissionNumber]),
       leases: [...c.leases.renewals()].flatMap(([task, at]) => (isOpen(c, task) ? [[this.#task(task), at] as const] : [])),
       submissionKeys: [...c.submissionKeys.records()],
-      probes: [...c.probes].map(({ placement, generation, plannedAt, cancel }) => {
-        const task = placement === null ? null : this.#current(placement)
-        return { task, generation, plannedAt, timer: this.#marks.timer(cancel) }
-      }),
+      probes: [...c.probes].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
       runtimeLimits: [...c.runtimeLimits].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
       finished: c.finished,
       activity: c.activity.all(),

@@ -10,7 +10,6 @@ import { beginMoving } from '../drain.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask } from '../live.ts'
 import { lookAgain } from '../node-queue.ts'
-import type { Probe } from '../probes.ts'
 import { runProbe } from '../probes.ts'
 import { nodeOf } from '../records.ts'
 import { overrun } from '../runtime-limits.ts'
@@ -172,10 +171,12 @@ class Recalling {
 
   #recallTimers(): void {
     const c = this.#c
-    for (const { task, generation, plannedAt, timer } of this.#m.probes) {
-      const probe: Probe = { placement: task === null ? null : this.#placementOf(task), generation, plannedAt, cancel: () => {} }
-      probe.cancel = this.#wake(timer, () => runProbe(c, probe))
-      c.probes.add(probe)
+    for (const [task, timer] of this.#m.probes) {
+      const placement = this.#placementOf(task)
+      c.probes.set(
+        placement,
+        this.#wake(timer, (now) => runProbe(c, placement, now)),
+      )
     }
     for (const [task, timer] of this.#m.runtimeLimits) {
       const placement = this.#placementOf(task)
