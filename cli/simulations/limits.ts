@@ -34,6 +34,9 @@ export const LIMITS = {
   keptBytes: 512 * 1024 * 1024,
   /** Who was where in the runs of one sweep, together; later runs are kept without it. */
   sweptResidencyBytes: 16 * 1024 * 1024,
+  /** How the runs of one sweep went over time: rows of each, and all of them together; later runs are kept without it. */
+  sweptSeriesRows: 128,
+  sweptSeriesBytes: 32 * 1024 * 1024,
   /** A trace as it is sent. */
   traceBytes: 1024 * 1024 * 1024,
   /** Checking it. */

@@ -13,12 +13,12 @@ const RECORD = 'record.json'
 /** What came of it. */
 export const REPORT = 'report.json'
 
-/** Who was where in a run; in the one of a sweep, or in the only one. */
-export function residencyFile(run: SweptRunKey | null): string {
-  if (run === null) return 'residency.json'
+/** Who was where in a run, or how it went over time: in the one of a sweep, or in the only one. */
+export function runFile(what: 'residency' | 'series', run: SweptRunKey | null): string {
+  if (run === null) return `${what}.json`
   const { overcommitPercent, seed, settings } = run
   const others = settings === '' ? '' : `-${sha256(settings)}`
-  return `residency-${overcommitPercent}-${seed}${others}.json`
+  return `${what}-${overcommitPercent}-${seed}${others}.json`
 }
 
 /** What a folder may be called: the ids that are made here. */

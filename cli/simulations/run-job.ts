@@ -19,6 +19,8 @@ export interface RunJob {
   readonly overrides?: readonly Override[]
   /** Whether the workload by itself is looked at, too. */
   readonly asksIdleness?: boolean
+  /** Of its series; left out: as many as a series has at most. */
+  readonly seriesRows?: number
   readonly choices: RunChoices
 }
 
@@ -54,7 +56,7 @@ export async function runJob(job: RunJob, onProgress: (fraction: number) => void
   }
   const plan = planOf(scenario, chosen)
   const idleness = job.asksIdleness === true ? await idlenessOfScenario(plan, plan.seed) : null
-  const sampler = new SeriesSampler()
+  const sampler = new SeriesSampler(job.seriesRows)
   const stopwatch = createStopwatch()
   const takeTiming = startTiming(stopwatch)
   let beats = 0

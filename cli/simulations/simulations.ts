@@ -17,7 +17,7 @@ import { ScenarioLibrary } from './library.ts'
 import { SimulationQueue, type Work } from './queue.ts'
 import { newRecord } from './new-record.ts'
 import { LIMITS } from './limits.ts'
-import { RecordStore, REPORT, residencyFile } from './records.ts'
+import { RecordStore, REPORT, runFile } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
 import { refused, scenarioGate, type ScenarioGate } from './scenario-gate.ts'
 import { ScenarioReader } from './scenario-reader.ts'
@@ -138,8 +138,10 @@ function resultsPort(
   files: SweepFiles,
 ): Pick<Simulation, 'report' | 'sweepReport' | 'sweepFile' | 'series' | 'residency'> {
   const isSweep = (id: string): boolean => book.get(id)?.kind === 'sweep'
+  const fileOf = async <T extends object>(id: string, name: string): Promise<T | null> =>
+    book.get(id) === undefined ? null : (parsed(await store.readFile(id, name)) as T | null)
   return {
-    report: async (id) => (book.get(id) === undefined ? null : parsed(await store.readFile(id, REPORT))),
+    report: (id) => fileOf(id, REPORT),
     sweepReport: (id) => (isSweep(id) ? store.readFile(id, REPORT) : Promise.resolve(null)),
     async sweepFile(id, format) {
       const report = isSweep(id) ? await store.readFile(id, REPORT) : null
@@ -147,9 +149,8 @@ function resultsPort(
       const making = files.make({ format, name: book.get(id)?.scenario ?? id, report })
       return making === null ? refused(FILES_BUSY) : { ok: true, value: await making }
     },
-    series: async (id) => (book.get(id) === undefined ? null : (parsed(await store.readFile(id, SERIES)) as SimulationSeries | null)),
-    residency: async (id, run) =>
-      book.get(id) === undefined ? null : (parsed(await store.readFile(id, residencyFile(run))) as RunResidency | null),
+    series: (id, run) => fileOf<SimulationSeries>(id, runFile('series', run)),
+    residency: (id, run) => fileOf<RunResidency>(id, runFile('residency', run)),
   }
 }
 
@@ -190,7 +191,6 @@ function objectivesOf(texts: readonly string[]): readonly Objective[] | string {
 
 const FILES_BUSY = { code: 'too_many', detail: 'Too many files of sweeps are being made.', retryAfterSeconds: 2 } as const
 const STOPPED = 'The controller was stopped.'
-const SERIES = 'series.json'
 
 function runWork(job: RunJob, id: string, store: RecordStore): Work {
   return async ({ signal, onProgress }) => {
@@ -200,8 +200,8 @@ function runWork(job: RunJob, id: string, store: RecordStore): Work {
     try {
       const { series, residency, ...report } = await process.ask(job, onProgress)
       const { result, timing, operatorFaults } = report
-      await store.writeFile(id, SERIES, JSON.stringify(series))
-      await store.writeFile(id, residencyFile(null), JSON.stringify(residency))
+      await store.writeFile(id, runFile('series', null), JSON.stringify(series))
+      await store.writeFile(id, runFile('residency', null), JSON.stringify(residency))
       await store.writeFile(id, REPORT, JSON.stringify({ ...result, timing, operator_faults: operatorFaults }))
     } finally {
       signal.removeEventListener('abort', end)

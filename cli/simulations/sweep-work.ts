@@ -1,6 +1,5 @@
 /** A sweep over REST: the runs that `headroom sim sweep` would make, a few processes at a time. What was done is kept, however it ends. */
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
-import type { RunResidency } from '../../controller/ports/simulation.ts'
 import type { Idleness } from '../../simulator/plan/idleness.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
@@ -12,7 +11,7 @@ import { progressOf } from '../worker-pool.ts'
 import { workerUrl } from '../worker-url.ts'
 import { LIMITS, SWEEP_PROCESSES } from './limits.ts'
 import type { Work } from './queue.ts'
-import { REPORT, residencyFile, type RecordStore } from './records.ts'
+import { REPORT, runFile, type RecordStore } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
 
 export interface SweepWork {
@@ -28,12 +27,14 @@ export function sweepWork(sweep: SweepWork, id: string, store: RecordStore): Wor
     const jobs = sweepJobs(percentages, seeds, axes)
     const runs = new Array<SweepRun | undefined>(jobs.length)
     const idleness = new Map<string, Idleness>()
-    const keepResidency = residencyKeeper(id, store)
-    const take = async (index: number, { result, residency, idleness: found }: RunAnswer): Promise<void> => {
+    const keepResidency = keeperOf(id, store, 'residency', LIMITS.sweptResidencyBytes)
+    const keepSeries = keeperOf(id, store, 'series', LIMITS.sweptSeriesBytes)
+    const take = async (index: number, { result, residency, series, idleness: found }: RunAnswer): Promise<void> => {
       const job = jobs[index] as SweepJob
       runs[index] = sweepRunOf(job, result)
       if (found !== null) idleness.set(settingsText(job.settings), found)
       await keepResidency(job, residency)
+      await keepSeries(job, series)
     }
     try {
       await runAll(
@@ -83,18 +84,19 @@ async function runAll(jobs: readonly RunJob[], { signal, tell, take }: RunningAl
 }
 
 /** Later runs are kept without it when the first ones took all the room. */
-function residencyKeeper(id: string, store: RecordStore) {
+function keeperOf(id: string, store: RecordStore, what: 'residency' | 'series', maxBytes: number) {
   let characters = 0
-  return async ({ overcommitPercent, seed, settings }: SweepJob, residency: RunResidency): Promise<void> => {
-    const text = JSON.stringify(residency)
+  return async ({ overcommitPercent, seed, settings }: SweepJob, kept: object): Promise<void> => {
+    const text = JSON.stringify(kept)
     characters += text.length
-    if (characters > LIMITS.sweptResidencyBytes) return
-    await store.writeFile(id, residencyFile({ overcommitPercent, seed, settings: settingsText(settings) }), text)
+    if (characters > maxBytes) return
+    await store.writeFile(id, runFile(what, { overcommitPercent, seed, settings: settingsText(settings) }), text)
   }
 }
 
 /** The first run of each combination of the other fields also says how idle its workload is. */
 function jobOf({ source, untilMs, grid }: SweepWork, { overcommitPercent, settings, seed }: SweepJob): RunJob {
   const asksIdleness = overcommitPercent === grid.percentages[0] && seed === grid.seeds[0]
-  return { source, overrides: overridesOf(settings), asksIdleness, choices: { seed, untilMs, overcommitPercent } }
+  const seriesRows = LIMITS.sweptSeriesRows
+  return { source, overrides: overridesOf(settings), asksIdleness, seriesRows, choices: { seed, untilMs, overcommitPercent } }
 }

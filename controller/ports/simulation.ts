@@ -374,7 +374,8 @@ export interface Simulation {
   sweepReport(id: string): Promise<string | null>
   /** The result of a sweep, byte for byte as `runs.csv` and `report.html` of `headroom sim sweep --out`. Null: there is none (yet). */
   sweepFile(id: string, format: SweepFileFormat): Promise<Outcome<string | null>>
-  series(id: string): Promise<SimulationSeries | null>
+  /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
+  series(id: string, run: SweptRunKey | null): Promise<SimulationSeries | null>
   /** Of a run, or of that run of a sweep. Null: there is none (yet), or it was not kept. */
   residency(id: string, run: SweptRunKey | null): Promise<RunResidency | null>
   /** One that is not over is cancelled and stays in the list; one that is over goes with its results. Undefined: there is none of that id. */

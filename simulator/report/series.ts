@@ -24,12 +24,18 @@ interface Reading {
 }
 
 const FIRST_INTERVAL_MS: DurationMs = 10_000
-/** Rows of a series. When it is full, every other reading is dropped and intervals are twice as long from then on. */
+/** Rows of a series, unless it is asked for fewer. When it is full, every other reading is dropped and intervals are twice as long from then on. */
 const MAX_ROWS = 2048
 
 export class SeriesSampler {
+  readonly #maxRows: number
   #readings: Reading[] = []
   #intervalMs = FIRST_INTERVAL_MS
+
+  /** @param maxRows even: half of them stay when there are so many */
+  constructor(maxRows = MAX_ROWS) {
+    this.#maxRows = maxRows
+  }
 
   /** When the next reading is due, since the start of the run. */
   get nextAtMs(): DurationMs {
@@ -38,7 +44,7 @@ export class SeriesSampler {
 
   take(world: World): void {
     this.#readings.push(readingOf(world))
-    if (this.#readings.length < MAX_ROWS) return
+    if (this.#readings.length < this.#maxRows) return
     this.#readings = this.#readings.filter((_, index) => index % 2 === 1)
     this.#intervalMs *= 2
   }

@@ -88,11 +88,29 @@ describe('a sweep of other fields over REST', () => {
     expect([report.runs_done, report.runs_planned, report.advice.length]).toEqual([16, 16, 4])
     expect(report.advice[3]).toMatchObject({ settings: { 'config.idle_swap_out_seconds': 300, 'fleet.0.count': 2 } })
     // Each run of it can be looked at.
-    const of = (settings: string) => `/simulations/${id}/residency?overcommit_percent=50&seed=2&settings=${encodeURIComponent(settings)}`
+    const of = (settings: string, what = 'residency') =>
+      `/simulations/${id}/${what}?overcommit_percent=50&seed=2&settings=${encodeURIComponent(settings)}`
     const small = await world.api.send('GET', of('config.idle_swap_out_seconds=60, fleet.0.count=1'))
     const large = await world.api.send('GET', of('config.idle_swap_out_seconds=60, fleet.0.count=2'))
     expect(large.body.gpu_count).toBe(2 * small.body.gpu_count)
     expect((await world.api.send('GET', of(''))).status).toBe(409)
+    // And how it went over time, in few enough intervals to be drawn beside others.
+    const { body: course } = await world.api.send('GET', of('config.idle_swap_out_seconds=60, fleet.0.count=1', 'series'))
+    const run = report.runs.find(
+      (each: { overcommit_percent: number; seed: number; settings: object }) =>
+        each.overcommit_percent === 50 && each.seed === 2 && JSON.stringify(each.settings) === JSON.stringify(report.advice[0].settings),
+    )
+    expect(course.x.length).toBeGreaterThan(30)
+    expect(course.x.length).toBeLessThanOrEqual(128)
+    expect(course.x.at(-1)).toBeCloseTo(run.virtual_s, 0)
+    const busy = course.series.find(({ name }: { name: string }) => name === 'utilization_percent').values
+    const mean = busy.reduce((sum: number, each: number, i: number) => sum + each * (course.x[i] - (course.x[i - 1] ?? 0)), 0)
+    expect(mean / course.x.at(-1)).toBeCloseTo(run.metrics.utilization_percent, 1)
+    expect((await world.api.send('GET', of('', 'series'))).status).toBe(409)
+    expect(await world.api.send('GET', `/simulations/${id}/series?seed=2`)).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/overcommit_percent' }] },
+    })
   })
 
   it('takes what is left out from the sweep of the scenario, and the percentage from its configuration', async () => {

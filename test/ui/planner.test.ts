@@ -1,6 +1,6 @@
 /** The planner: a sweep from a text to a proposal, twice the same, cancelled in time; and nothing of it writes to the live cluster. */
 import { readFileSync } from 'node:fs'
-import type { Page, Request } from 'playwright-core'
+import type { Locator, Page, Request } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { accessibilityFaults, CHROMIUM, faultsInEveryLook, sidewaysPixels, type WatchedPage } from '../support/browser.ts'
 import { busyScenario, temporaryFolder } from '../support/headroom-command.ts'
@@ -89,6 +89,54 @@ async function expectAligned(): Promise<void> {
   expect(lines[1]).toBe(lines[0])
 }
 
+interface SeriesAnswer {
+  readonly x: readonly number[]
+  readonly series: readonly { readonly name: string; readonly values: readonly number[] }[]
+}
+
+/** Two percentages over time: what is drawn comes from the series of the runs, the sides are chosen by keys and stand in the address, and each chart is a file. */
+async function expectBeforeAndAfter(recommended: number): Promise<void> {
+  const section = page.getByRole('region', { name: 'Before and after' })
+  await expect.poll(() => section.getByRole('combobox', { name: /^After/ }).inputValue()).toBe(String(recommended))
+  expect(await section.getByRole('combobox', { name: /^Before/ }).inputValue()).toBe(recommended === 0 ? '50' : '0')
+  await section.getByRole('combobox', { name: /^Before/ }).focus()
+  await page.keyboard.type('100')
+  await page.waitForURL(/before=100/)
+  const chart = section.getByRole('group', { name: 'Utilization, before and after: arrow keys move through it' })
+  await chart.press('Home')
+  const said = await section.getByText(/^Until .+: 100 %: /).innerText()
+  const at = (seed: number, percent: number): Promise<SeriesAnswer> =>
+    getJson(
+      `${ui.served.url}/api/v1/simulations/${new URL(page.url()).pathname.split('/').at(-1)}/series?overcommit_percent=${percent}&seed=${seed}`,
+    )
+  // The first interval is a sixtieth of the longest run; in each series what holds then is weighed by its time.
+  const all = await Promise.all([1, 2, 3].flatMap((seed) => [at(seed, 100), at(seed, recommended)]))
+  const first = Math.max(...all.map(({ x }) => x.at(-1) ?? 0)) / 60
+  const means = all
+    .filter((_, index) => index % 2 === 0)
+    .map(({ x, series }) => {
+      const values = series.find(({ name }) => name === 'utilization_percent')?.values ?? []
+      return x.reduce((sum, end, i) => sum + Math.max(0, Math.min(first, end) - (x[i - 1] ?? 0)) * (values[i] ?? 0), 0) / first
+    })
+    .sort((a, b) => a - b)
+  expect(said).toContain(`100 %: ${means[1]?.toFixed(1)} % (${means[0]?.toFixed(1)} % to ${means[2]?.toFixed(1)} %)`)
+  expect(said).toContain(`, ${recommended} %: `)
+  const figure = section.getByRole('figure', { name: 'Utilization, before and after' })
+  await figure.getByText('Table and export').press('Enter')
+  const csv = (await savedBy(figure, 'Save as CSV')).toString('utf8').trimEnd().split('\n')
+  expect([csv.length, csv[1]?.split(',').length]).toEqual([61, 7])
+  expect(csv[0]).toMatch(/^(minutes|hours) of virtual time,before: 100 %,"before: 100 %, p10"/)
+  expect(Number(csv[1]?.split(',')[1])).toBeCloseTo(means[1] as number, 6)
+  expect((await savedBy(figure, 'Save as PNG')).subarray(1, 4).toString('latin1')).toBe('PNG')
+  expect(await accessibilityFaults(page)).toEqual([])
+}
+
+async function savedBy(figure: Locator, button: string): Promise<Buffer> {
+  const saving = page.waitForEvent('download')
+  await figure.getByRole('button', { name: button }).press('Enter')
+  return readFileSync(await (await saving).path())
+}
+
 describe.skipIf(CHROMIUM === null)('the planner', () => {
   beforeAll(async () => {
     watched = await ui.browser.page()
@@ -154,6 +202,7 @@ describe.skipIf(CHROMIUM === null)('the planner', () => {
     const chart = page.getByRole('group', { name: 'Over the percentage: arrow keys move through it' })
     await chart.press('ArrowRight')
     await page.getByText(/^0 %: utilization \d/).waitFor()
+    await expectBeforeAndAfter(recommended ?? 0)
     await page.getByLabel('Compare 0 %, seed 1').check()
     await page.getByLabel('Compare 0 %, seed 2').check()
     await page.getByRole('region', { name: 'Comparison' }).getByRole('rowheader', { name: 'digest' }).waitFor()

@@ -180,10 +180,10 @@ describe('charts', () => {
 
   it('tell which percentages no other beats', () => {
     expect(paretoOf([...RUNS, run(150, 1, 45, 20)])).toEqual({
-      x: [20, 45, 45, 50],
-      best: [null, null, null, 12],
-      others: [30, 20, 20, null],
-      names: ['0 %', '100, 150 %', '', '50 %'],
+      x: [20, 45, 50],
+      best: [null, null, 12],
+      others: [30, 20, null],
+      names: ['0 %', '100, 150 %', '50 %'],
     })
   })
 

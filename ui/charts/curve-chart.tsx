@@ -1,11 +1,16 @@
 /**
  * Figures over something that is not time: curves with bands, or points with their names. Made once for its data; a group that arrow keys
- * move through and a line that says what stands there. The table of the same figures is the page's.
+ * move through, a line that says what stands there, and a table of the same figures.
  */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { createEffect, createSignal, For, on, onCleanup, onMount, type JSX } from 'solid-js'
+import type { CsvCell } from '../format/csv.ts'
+import { UNKNOWN } from '../format/figures.ts'
 import { theme } from '../state/theme.ts'
+import { ChartExport } from './chart-export.tsx'
+import { labelPlaces } from './label-places.ts'
+import { savePicture } from './save.ts'
 import styles from './uplot-chart.module.css'
 
 type Column = readonly (number | null)[]
@@ -41,6 +46,10 @@ export interface CurveChartProps {
 }
 
 const HEIGHT = 280
+/** How high the name of a mark is. */
+const MARK_PX = 14
+/** Of more places the line alone is drawn. */
+const MAX_DOTS = 30
 
 export function CurveChart(props: CurveChartProps): JSX.Element {
   let place!: HTMLDivElement
@@ -97,8 +106,32 @@ export function CurveChart(props: CurveChartProps): JSX.Element {
       <p class={styles['status']} role="status">
         {here()}
       </p>
+      <ChartExport
+        name={props.name}
+        head={headOf(props)}
+        shown={() => rowsOf(props).map((row) => row.map(cellWords))}
+        csv={() => [headOf(props), ...rowsOf(props)]}
+        onPicture={() => plot !== undefined && savePicture(props.name, plot.ctx.canvas, [...props.curves, ...(props.marks ?? [])])}
+      />
     </figure>
   )
+}
+
+// ---- the same figures as a table ----
+
+function headOf({ xName, curves, names }: CurveChartProps): string[] {
+  const named = names === undefined ? [] : ['Point']
+  return [...named, xName, ...curves.flatMap(({ name, band }) => [name, ...(band === undefined ? [] : [`${name}, p10`, `${name}, p90`])])]
+}
+
+function rowsOf({ x, curves, names }: CurveChartProps): CsvCell[][] {
+  const columns = curves.flatMap(({ values, band }) => [values, ...(band ?? [])])
+  return x.map((at, index) => [...(names === undefined ? [] : [names[index] ?? '']), at, ...columns.map((column) => column[index] ?? null)])
+}
+
+function cellWords(cell: CsvCell): string {
+  if (cell === null) return UNKNOWN
+  return typeof cell === 'string' || Number.isInteger(cell) ? String(cell) : cell.toFixed(2)
 }
 
 // ---- what uPlot is told ----
@@ -115,7 +148,12 @@ function optionsOf(props: CurveChartProps, width: number, setAt: (index: number 
   for (const { name, colour, band } of props.curves) {
     const stroke = colourOf(colour)
     const isPoints = props.names !== undefined
-    series.push({ label: name, stroke, width: isPoints ? 0 : 2, points: { show: true, size: isPoints ? 9 : 6, fill: stroke } })
+    series.push({
+      label: name,
+      stroke,
+      width: isPoints ? 0 : 2,
+      points: { show: isPoints || props.x.length <= MAX_DOTS, size: isPoints ? 9 : 6, fill: stroke },
+    })
     if (band === undefined) continue
     const edge = { stroke: 'transparent', width: 0, points: { show: false } }
     bands.push({ series: [series.length + 1, series.length], fill: `${stroke}33` })
@@ -124,12 +162,13 @@ function optionsOf(props: CurveChartProps, width: number, setAt: (index: number 
   return {
     width,
     height: HEIGHT,
-    padding: [20, 24, 0, 0],
+    // Names of marks stand above the curves, one below the other.
+    padding: [12 + MARK_PX * (props.marks?.length ?? 0), 24, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: {
-      x: { time: false, range: (_plot, min, max) => widened(min, max) },
-      y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.25)] },
+      x: { time: false, range: (_plot, min, max) => widened(min, max, props.names === undefined ? 0.04 : 0.12) },
+      y: { range: (_plot, min, max) => heights(props, min, max) },
     },
     axes: [
       { ...axis, label: props.xName, labelSize: 20 },
@@ -149,9 +188,19 @@ function optionsOf(props: CurveChartProps, width: number, setAt: (index: number 
   }
 }
 
+/** From 0, and no percentage beyond 100; points alone are told apart better where the scale is theirs. */
+function heights({ names, yName }: CurveChartProps, min: number, max: number): [number, number] {
+  if (names !== undefined) {
+    const [low, high] = widened(min, max, 0.3)
+    return [Math.max(0, low), high]
+  }
+  const high = Math.max(1, max * 1.1)
+  return [0, yName === 'percent' && max <= 100 ? Math.min(100, high) : high]
+}
+
 /** So that the first and the last point do not lie on the edge. */
-function widened(min: number, max: number): [number, number] {
-  const margin = max > min ? (max - min) * 0.04 : Math.max(1, min * 0.1)
+function widened(min: number, max: number, share = 0.04): [number, number] {
+  const margin = max > min ? (max - min) * share : Math.max(1, min * 0.1)
   return [min - margin, max + margin]
 }
 
@@ -162,32 +211,36 @@ function drawMarks(plot: uPlot, marks: readonly CurveMark[], colourOf: (name: st
   marks.forEach(({ x, name, colour }, index) => {
     const left = plot.valToPos(x, 'x', true)
     ctx.fillStyle = colourOf(colour)
-    ctx.fillRect(left - devicePixelRatio, bbox.top, 2 * devicePixelRatio, bbox.height)
+    const rise = MARK_PX * (marks.length - 1 - index) * devicePixelRatio
+    ctx.fillRect(left - devicePixelRatio, bbox.top - rise, 2 * devicePixelRatio, bbox.height + rise)
     const isRight = left > bbox.left + bbox.width * 0.8
     ctx.textAlign = isRight ? 'right' : 'left'
-    ctx.fillText(name, left + (isRight ? -6 : 6) * devicePixelRatio, bbox.top + (12 + index * 14) * devicePixelRatio)
+    ctx.fillText(
+      name,
+      left + (isRight ? -6 : 6) * devicePixelRatio,
+      bbox.top - (4 + MARK_PX * (marks.length - 1 - index)) * devicePixelRatio,
+    )
   })
   ctx.restore()
 }
 
-function drawNames(plot: uPlot, { x, curves, names }: CurveChartProps, ink: string): void {
+function drawNames({ ctx, bbox, valToPos }: uPlot, { x, curves, names }: CurveChartProps, ink: string): void {
   if (names === undefined) return
-  const { ctx } = plot
   ctx.save()
   ctx.font = `${11 * devicePixelRatio}px sans-serif`
   ctx.fillStyle = ink
-  // Neighbours stand above and below in turn, and none beyond the edge.
-  names.forEach((name, index) => {
+  ctx.textAlign = 'left'
+  ctx.textBaseline = 'middle'
+  const points = names.flatMap((name, index) => {
     const y = curves.map(({ values }) => values[index] ?? null).find((value) => value !== null) ?? null
-    if (y === null) return
-    const left = plot.valToPos(x[index] as number, 'x', true)
-    const isRight = left > plot.bbox.left + plot.bbox.width * 0.75
-    ctx.textAlign = isRight ? 'right' : 'left'
-    ctx.fillText(
-      name,
-      left + (isRight ? -7 : 7) * devicePixelRatio,
-      plot.valToPos(y, 'y', true) + (index % 2 === 0 ? -8 : 16) * devicePixelRatio,
-    )
+    if (y === null) return []
+    return [{ name, x: valToPos(x[index] as number, 'x', true), y: valToPos(y, 'y', true), width: ctx.measureText(name).width }]
+  })
+  const room = { left: bbox.left, right: bbox.left + bbox.width, top: 0, bottom: bbox.top + bbox.height }
+  const places = labelPlaces(points, { ...room, height: 14 * devicePixelRatio, gap: 8 * devicePixelRatio })
+  points.forEach(({ name }, index) => {
+    const place = places[index] ?? null
+    if (place !== null) ctx.fillText(name, place.left, place.middle)
   })
   ctx.restore()
 }

@@ -5,8 +5,11 @@
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { createEffect, createSignal, For, on, onCleanup, onMount, Show, type JSX } from 'solid-js'
+import type { CsvCell } from '../format/csv.ts'
 import { clockTime } from '../format/figures.ts'
 import { theme } from '../state/theme.ts'
+import { ChartExport } from './chart-export.tsx'
+import { savePicture } from './save.ts'
 import styles from './uplot-chart.module.css'
 
 export interface ChartLine {
@@ -116,7 +119,13 @@ export function UplotChart(props: ChartProps): JSX.Element {
       <p class={styles['status']} role="status">
         {statusOf(props, at())}
       </p>
-      <DataTable {...props} onPicture={() => plot !== undefined && savePicture(`${props.name}.png`, plot.ctx.canvas)} />
+      <ChartExport
+        name={props.name}
+        head={['Time', ...props.lines.map(({ name }) => name)]}
+        shown={() => rowsOf(props)}
+        csv={() => csvRowsOf(props)}
+        onPicture={() => plot !== undefined && savePicture(props.name, plot.ctx.canvas, props.lines)}
+      />
     </figure>
   )
 }
@@ -135,40 +144,6 @@ function Legend(props: ChartProps): JSX.Element {
   )
 }
 
-function DataTable(props: ChartProps & { readonly onPicture: () => void }): JSX.Element {
-  const [isOpen, setOpen] = createSignal(false)
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Table and export</summary>
-      <Show when={isOpen()}>
-        <p class="row">
-          <button onClick={() => save(`${props.name}.csv`, new Blob([csvOf(props)], { type: 'text/csv' }))}>Save as CSV</button>
-          <button onClick={() => props.onPicture()}>Save as PNG</button>
-        </p>
-        <div class={`${styles['table']} scroll`} tabindex="0" role="group" aria-label={`Figures of ${props.name}`}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Time</th>
-                <For each={props.lines}>{(line) => <th class="number">{line.name}</th>}</For>
-              </tr>
-            </thead>
-            <tbody>
-              <For each={rowsOf(props)}>
-                {(row) => (
-                  <tr>
-                    <For each={row}>{(cell, index) => <td classList={{ number: index() > 0 }}>{cell}</td>}</For>
-                  </tr>
-                )}
-              </For>
-            </tbody>
-          </table>
-        </div>
-      </Show>
-    </details>
-  )
-}
-
 const SHOWN_ROWS = 120
 
 function rowsOf({ data, lines }: ChartProps): string[][] {
@@ -177,34 +152,10 @@ function rowsOf({ data, lines }: ChartProps): string[][] {
   return rows.slice(-SHOWN_ROWS).reverse()
 }
 
-function csvOf({ data, lines }: ChartProps): string {
+function csvRowsOf({ data, lines }: ChartProps): CsvCell[][] {
   const [x = [], ...columns] = data
-  const head = ['time', ...lines.map(({ name }) => `"${name.replaceAll('"', '""')}"`)].join(',')
-  const body = x.map((at, index) =>
-    [new Date((at ?? 0) * 1000).toISOString(), ...columns.map((column) => String(column[index] ?? ''))].join(','),
-  )
-  return [head, ...body, ''].join('\n')
-}
-
-export function save(name: string, blob: Blob): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(blob)
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
-}
-
-/** With the ground of the page behind it: by itself the canvas is clear. */
-function savePicture(name: string, canvas: HTMLCanvasElement): void {
-  const picture = document.createElement('canvas')
-  picture.width = canvas.width
-  picture.height = canvas.height
-  const context = picture.getContext('2d')
-  if (context === null) return
-  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--surface').trim()
-  context.fillRect(0, 0, picture.width, picture.height)
-  context.drawImage(canvas, 0, 0)
-  picture.toBlob((blob) => blob !== null && save(name, blob), 'image/png')
+  const rows = x.map((at, index) => [new Date((at ?? 0) * 1000).toISOString(), ...columns.map((column) => column[index] ?? null)])
+  return [['time', ...lines.map(({ name }) => name)], ...rows]
 }
 
 function statusOf({ data, lines }: ChartProps, at: number | null): string {

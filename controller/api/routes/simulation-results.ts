@@ -10,11 +10,11 @@ import { presentRunResidency, presentRunSeries } from '../present/run.ts'
 import { preferredFormat, REPORT_TYPES, type ReportFormat } from '../report-format.ts'
 import {
   ReportQuerySchema,
-  ResidencyQuerySchema,
   RunResidencySchema,
   SimulationPathSchema,
   SimulationReportSchema,
   SimulationSeriesSchema,
+  SweptRunQuerySchema,
 } from '../schema/simulation.ts'
 import { noSimulation, simulatorOf, valueOf } from '../simulation-request.ts'
 
@@ -37,8 +37,11 @@ const getSeries = operation(
     operationId: 'getSimulationSeries',
     role: 'viewer',
     summary: 'How it went over time',
+    description:
+      'Of a run, or of one run of a sweep, which is named by its percentage, its seed, and the other fields where they are swept; of a sweep in at most 128 intervals. Of a large sweep the first runs keep it.',
     tags: ['simulations'],
     params: SimulationPathSchema,
+    querystring: SweptRunQuerySchema,
     response: { 200: SimulationSeriesSchema },
   },
   ['not_found', 'conflict'],
@@ -53,7 +56,7 @@ const getResidency = operation(
       'Of a run, or of one run of a sweep, which is named by its percentage, its seed, and the other fields where they are swept. Of a large sweep the first runs keep it.',
     tags: ['simulations'],
     params: SimulationPathSchema,
-    querystring: ResidencyQuerySchema,
+    querystring: SweptRunQuerySchema,
     response: { 200: RunResidencySchema },
   },
   ['not_found', 'conflict'],
@@ -83,9 +86,11 @@ export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext):
     return text as never
   }
 
-  app.get('/simulations/:simulation_id/series', { schema: getSeries }, async ({ params }) => {
-    const series = await simulator().series(params.simulation_id)
-    if (series === null) throw nothingYet(params.simulation_id, 'series')
+  app.get('/simulations/:simulation_id/series', { schema: getSeries }, async ({ params, query }) => {
+    const record = simulator().get(params.simulation_id)
+    if (record === undefined) throw noSimulation(params.simulation_id)
+    const series = await simulator().series(record.id, sweptRunOf(record.kind, query))
+    if (series === null) throw nothingYet(record.id, 'series')
     return presentRunSeries(series)
   })
 
@@ -105,7 +110,7 @@ export function simulationResultRoutes(app: ApiApp, { simulation }: ApiContext):
 }
 
 /** @throws ApiProblem when a run of a sweep is not named, or a run is that is alone. */
-function sweptRunOf(kind: SimulationKind, query: Static<typeof ResidencyQuerySchema>): SweptRunKey | null {
+function sweptRunOf(kind: SimulationKind, query: Static<typeof SweptRunQuerySchema>): SweptRunKey | null {
   const { overcommit_percent: overcommitPercent, seed, settings = '' } = query
   if (kind !== 'sweep') {
     const [named] = Object.keys(query)

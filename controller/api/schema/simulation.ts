@@ -174,7 +174,7 @@ export const SimulationSeriesSchema = Type.Object({
 export type SimulationSeriesBody = Static<typeof SimulationSeriesSchema>
 
 /** Of a run of a sweep both are needed; of a run none. */
-export const ResidencyQuerySchema = closed({
+export const SweptRunQuerySchema = closed({
   overcommit_percent: Type.Optional(integer(0, 1000, { description: 'Of a sweep: the percentage of the run' })),
   seed: Type.Optional(integer(0, MAX_SEED, { description: 'Of a sweep: the seed of the run' })),
   settings: Type.Optional(

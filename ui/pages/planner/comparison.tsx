@@ -1,7 +1,7 @@
 /** Up to six, side by side: only what differs. */
 import { For, Show, type JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
-import { save } from '../../charts/uplot-chart.tsx'
+import { save } from '../../charts/save.ts'
 import { differencesCsv, differencesOf, type Cell, type Compared } from './figures.ts'
 
 /** More would not be read. */

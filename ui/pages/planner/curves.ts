@@ -24,15 +24,20 @@ export function curvesOf(runs: readonly SweptRunBody[]): Curves {
         .filter(({ overcommit_percent }) => overcommit_percent === percent)
         .map(valueOf)
         .filter((value) => value !== null)
-        .sort((a, b) => a - b)
-    const columns = [50, 10, 90].map((rank) => x.map((percent) => nearestRank(at(percent), rank)))
-    return { values: columns[0] as Column, band: [columns[1] as Column, columns[2] as Column] }
+    return bandedOf(x.map(at))
   }
   return {
     x,
     utilization: banded(({ metrics }) => metrics.utilization_percent),
     starvation: banded(({ metrics }) => metrics.starvation_percent.total),
   }
+}
+
+/** Median and p10 to p90 of what there is at each place; null where there is nothing. */
+export function bandedOf(places: readonly (readonly number[])[]): Banded {
+  const sorted = places.map((values) => values.toSorted((a, b) => a - b))
+  const [middle = [], low = [], high = []] = [50, 10, 90].map((rank) => sorted.map((values) => nearestRank(values, rank)))
+  return { values: middle, band: [low, high] }
 }
 
 export interface Pareto {
@@ -60,16 +65,16 @@ export function paretoOf(runs: readonly SweptRunBody[], marks: readonly Mark[] =
     const words = marks.filter(({ x: at }) => same.some(({ percent }) => percent === at)).map(({ what }) => what)
     return words.length === 0 ? '' : ` (${words.join(', ')})`
   }
-  // Names of points at one place stand together at the first of them.
-  const names = points.map((point, i) => {
+  // Those at one place are one point with all their names.
+  const places = points.flatMap((point) => {
     const same = points.filter(({ u, s }) => u === point.u && s === point.s)
-    return same[0] === point || i === 0 ? `${same.map(({ percent }) => percent).join(', ')} %${marksAt(same)}` : ''
+    return same[0] === point ? [{ ...point, name: `${same.map(({ percent }) => percent).join(', ')} %${marksAt(same)}` }] : []
   })
   return {
-    x: points.map(({ u }) => u),
-    best: points.map((point) => (isBeaten(point) ? null : point.s)),
-    others: points.map((point) => (isBeaten(point) ? point.s : null)),
-    names,
+    x: places.map(({ u }) => u),
+    best: places.map((place) => (isBeaten(place) ? null : place.s)),
+    others: places.map((place) => (isBeaten(place) ? place.s : null)),
+    names: places.map(({ name }) => name),
   }
 }
 

@@ -1,7 +1,7 @@
 /** The result of a sweep as files: the bytes that `headroom sim sweep --out` writes. */
 import { createSignal, For, Show, type JSX } from 'solid-js'
 import { part } from '../../api/client.ts'
-import { save } from '../../charts/uplot-chart.tsx'
+import { save } from '../../charts/save.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
 const FILES = [

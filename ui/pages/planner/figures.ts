@@ -1,5 +1,6 @@
 /** Figures of runs by name: for tables, objectives, comparisons and files. Pure. */
 import type { RunMetricsBody, SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import { csvOf } from '../../format/csv.ts'
 import { percent, seconds, UNKNOWN } from '../../format/figures.ts'
 import { combinationsOf, type Combination } from './combinations.ts'
 
@@ -59,14 +60,8 @@ export function differencesOf(compared: readonly Compared[]): readonly Differenc
 
 /** All digits, a row for each figure that is not the same in all; a cell is empty where one has no such figure. */
 export function differencesCsv(compared: readonly Compared[]): string {
-  const rows = differencesOf(compared).map(({ figure, cells }) => [figure, ...cells.map((cell) => cell ?? '')])
-  return `${[['figure', ...compared.map(({ name }) => name)], ...rows].map((row) => row.map((cell) => csvCell(String(cell))).join(',')).join('\n')}\n`
-}
-
-/** As RFC 4180 has it. A name that a spreadsheet would take for a formula is told to be text. */
-function csvCell(text: string): string {
-  const safe = /^[=+@\t\r]|^-(?!\d)/.test(text) ? `'${text}` : text
-  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  const rows = differencesOf(compared).map(({ figure, cells }) => [figure, ...cells.map((cell) => cell ?? null)])
+  return csvOf([['figure', ...compared.map(({ name }) => name)], ...rows])
 }
 
 /** One run of a sweep. */

@@ -30,6 +30,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
               <th scope="col" class="number">
                 Overcommit
               </th>
+              <JudgedHeads objectives={props.combination.advice.objectives} />
               <th scope="col" class="number">
                 Utilization, mean (p10–p90)
               </th>
@@ -47,7 +48,6 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
               <th scope="col" class="number">
                 Swaps an hour
               </th>
-              <JudgedHeads objectives={props.combination.advice.objectives} />
             </tr>
           </thead>
           <tbody>
@@ -57,6 +57,7 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                   <th scope="row" class="number">
                     {candidate.overcommit_percent} %{isRecommended(candidate) ? <span class="visually-hidden">, recommended</span> : null}
                   </th>
+                  <JudgedCells objectives={candidate.objectives} />
                   <td class="number">
                     <Figure value={candidate.utilization_percent?.mean ?? null} shown={percent(candidate.utilization_percent?.mean)} />
                     {bandWords(candidate.utilization_percent)}
@@ -78,7 +79,6 @@ export function PercentTable(props: { readonly combination: Combination }): JSX.
                     {seconds(summary?.queue_wait_s.p95?.mean)}
                   </td>
                   <td class="number">{summary?.swaps_per_hour?.mean.toFixed(1) ?? UNKNOWN}</td>
-                  <JudgedCells objectives={candidate.objectives} />
                 </tr>
               )}
             </For>

@@ -1,7 +1,7 @@
 /** The figures of one run. */
 import { For, type JSX } from 'solid-js'
 import { UNKNOWN } from '../../format/figures.ts'
-import { save } from '../../charts/uplot-chart.tsx'
+import { save } from '../../charts/save.ts'
 import { figuresOfReport } from './figures.ts'
 
 export function RunResult(props: { readonly report: object }): JSX.Element {

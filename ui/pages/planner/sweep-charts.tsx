@@ -1,22 +1,15 @@
 /** Utilization and starvation over the percentage with their bands, and one against the other. */
-import { useQuery } from '@tanstack/solid-query'
 import { createMemo, type JSX } from 'solid-js'
-import type { ConfigBody } from '../../../controller/api/schema/config.ts'
 import { CurveChart } from '../../charts/curve-chart.tsx'
 import { percent } from '../../format/figures.ts'
-import { useCluster } from '../../state/cluster.tsx'
 import type { Combination } from './combinations.ts'
 import { curvesOf, marksOf, paretoOf } from './curves.ts'
 import styles from './planner.module.css'
 
-export function SweepCharts(props: { readonly combination: Combination }): JSX.Element {
-  const { api } = useCluster()
-  const config = useQuery(() => ({
-    queryKey: ['config', 'for the planner'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ConfigBody>('/config', {}, signal),
-  }))
+/** `current` is what is set in the live cluster; null: not known. */
+export function SweepCharts(props: { readonly combination: Combination; readonly current: number | null }): JSX.Element {
   const curves = createMemo(() => curvesOf(props.combination.runs))
-  const marks = createMemo(() => marksOf(props.combination.advice, config.data?.default_vram_overcommit_percent ?? null))
+  const marks = createMemo(() => marksOf(props.combination.advice, props.current))
   const pareto = createMemo(() => paretoOf(props.combination.runs, marks()))
   return (
     <div class={styles['charts']}>

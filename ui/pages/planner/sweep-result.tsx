@@ -1,8 +1,12 @@
 /** What came of a sweep: the advice in words, charts, a row for each percentage, a row for each run, and all of it as files. */
 import { useSearchParams } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
 import { createMemo, Show, type JSX } from 'solid-js'
+import type { ConfigBody } from '../../../controller/api/schema/config.ts'
 import type { SweepReportBody, SweptRunBody } from '../../../controller/api/schema/sweep-report.ts'
+import { useCluster } from '../../state/cluster.tsx'
 import { Advice } from './advice.tsx'
+import { BeforeAfter } from './before-after.tsx'
 import { CombinationTable } from './combination-table.tsx'
 import { bestOf, combinationsOf, settingsText, type Combination } from './combinations.ts'
 import { Comparison } from './comparison.tsx'
@@ -14,7 +18,13 @@ import { runKey, runName, RunTable } from './run-table.tsx'
 import { SweepCharts } from './sweep-charts.tsx'
 
 export function SweepResult(props: { readonly report: SweepReportBody; readonly id: string; readonly name: string }): JSX.Element {
+  const { api } = useCluster()
   const [search, setSearch] = useSearchParams<{ compare?: string; show?: string }>()
+  const config = useQuery(() => ({
+    queryKey: ['config', 'for the planner'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ConfigBody>('/config', {}, signal),
+  }))
+  const current = (): number | null => config.data?.default_vram_overcommit_percent ?? null
   const combinations = createMemo(() => combinationsOf(props.report))
   const shown = createMemo(
     () => combinations().find(({ name }) => name === search.show) ?? bestOf(combinations()) ?? (combinations()[0] as Combination),
@@ -39,7 +49,8 @@ export function SweepResult(props: { readonly report: SweepReportBody; readonly 
         />
       </Show>
       <Advice advice={shown().advice} name={shown().name} />
-      <SweepCharts combination={shown()} />
+      <SweepCharts combination={shown()} current={current()} />
+      <BeforeAfter simulation={props.id} combination={shown()} current={current()} />
       <PercentTable combination={shown()} />
       <RunTable runs={props.report.runs} objectives={shown().advice.objectives} picked={picked()} onPick={pick} />
       <Show when={compared().length >= 2}>

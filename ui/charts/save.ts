@@ -1,0 +1,80 @@
+/** What a chart shows as a file: the browser keeps it as a download. */
+import { csvOf, type CsvCell } from '../format/csv.ts'
+
+/** Before that the browser may still be reading it. */
+const KEPT_MS = 10_000
+
+export function save(name: string, blob: Blob): void {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(blob)
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS)
+}
+
+export function saveCsv(name: string, rows: readonly (readonly CsvCell[])[]): void {
+  save(`${name}.csv`, new Blob([csvOf(rows)], { type: 'text/csv' }))
+}
+
+export interface PictureKey {
+  readonly name: string
+  /** A custom property: `--utilization`. */
+  readonly colour: string
+}
+
+const FONT_PX = 13
+const PAD_PX = 12
+
+/** With its name and what its colours mean above it, on the ground of the page: by itself the canvas is clear and says neither. */
+export function savePicture(name: string, canvas: HTMLCanvasElement, keys: readonly PictureKey[]): void {
+  const picture = document.createElement('canvas')
+  const ctx = picture.getContext('2d')
+  if (ctx === null) return
+  const [font, pad] = [FONT_PX * devicePixelRatio, PAD_PX * devicePixelRatio]
+  const write = (bold: boolean): string => (ctx.font = `${bold ? 'bold ' : ''}${font}px sans-serif`)
+  write(false)
+  const lines = linesOf(ctx, keys, canvas.width - pad, font)
+  picture.width = canvas.width + 2 * pad
+  picture.height = canvas.height + (1 + lines.length) * 1.5 * font + 2 * pad
+  const looks = getComputedStyle(document.documentElement)
+  const colourOf = (property: string): string => looks.getPropertyValue(property).trim()
+  ctx.fillStyle = colourOf('--surface')
+  ctx.fillRect(0, 0, picture.width, picture.height)
+  ctx.textBaseline = 'top'
+  ctx.fillStyle = colourOf('--ink')
+  write(true)
+  ctx.fillText(name, pad, pad)
+  write(false)
+  lines.forEach((line, at) => {
+    const top = pad + (1 + at) * 1.5 * font
+    for (const { key, left } of line) {
+      ctx.fillStyle = colourOf(key.colour)
+      ctx.fillRect(pad + left, top, font * 0.8, font * 0.8)
+      ctx.fillStyle = colourOf('--quiet')
+      ctx.fillText(key.name, pad + left + font * 1.2, top)
+    }
+  })
+  ctx.drawImage(canvas, pad, pad + (1 + lines.length) * 1.5 * font)
+  picture.toBlob((blob) => blob !== null && save(`${name}.png`, blob), 'image/png')
+}
+
+interface Placed {
+  readonly key: PictureKey
+  readonly left: number
+}
+
+/** As many beside each other as there is room for. */
+function linesOf(ctx: CanvasRenderingContext2D, keys: readonly PictureKey[], width: number, font: number): readonly (readonly Placed[])[] {
+  const lines: Placed[][] = []
+  let left = Infinity
+  for (const key of keys) {
+    const needs = ctx.measureText(key.name).width + font * 2.4
+    if (left + needs > width) {
+      lines.push([])
+      left = 0
+    }
+    lines.at(-1)?.push({ key, left })
+    left += needs
+  }
+  return lines
+}
