@@ -11,7 +11,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // Who listens as well has something to put in order first.
   if (process.stdout.listenerCount('error') > 1) return
   if (error.code === 'EPIPE') process.exit(EXIT_OK)
-  throw error
+  process.stderr.write(`headroom: standard output cannot be written to: ${error.message}\n`)
+  process.exit(EXIT_FAILED)
 })
 
 process.exitCode = await main(process.argv.slice(2))

@@ -2,12 +2,13 @@
  * `headroom nats config`: the broker's configuration, and a key for each identity. Nkeys and not passwords, because then the configuration holds
  * nothing secret and no secret ever crosses the wire; each seed lies in a file of its own, for the one host that needs it.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
 import type { Identity } from '../protocol/broker-rights.ts'
 import { nodeIdFromName } from '../protocol/node-id.ts'
 import { UsageError } from './exit-codes.ts'
+import { checkPlace, makeFolder, writeOutput } from './output-file.ts'
 import { brokerConfigText, CONFIG_HEADER } from './nats-config-text.ts'
 import type { BrokerUser } from './nats-config-text.ts'
 import { seedOf } from './nats-settings.ts'
@@ -34,18 +35,25 @@ export function natsConfig(options: NatsConfigOptions): void {
   const { out, listen, monitor, tlsCert, tlsKey, tlsCa } = options
   if ((tlsCert === undefined) !== (tlsKey === undefined)) throw new UsageError('--tls-cert and --tls-key go together')
   if (tlsCa !== undefined && tlsCert === undefined) throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
+  const option = `--out ${out}`
+  const keys = join(dirname(out), 'keys')
+  if (existsSync(out)) checkPlace(option, out)
+  makeFolder(option, keys, 0o700)
+  checkPlace(option, out)
   if (existsSync(out) && !readFileSync(out, 'utf8').startsWith(CONFIG_HEADER)) {
     throw new UsageError(`${out} exists and was not made by \`headroom nats config\`: choose another file`)
   }
-  const keys = join(dirname(out), 'keys')
   try {
-    mkdirSync(keys, { recursive: true, mode: 0o700 })
-    const users = identitiesOf(options).map(({ name, identity }) => ({ name, identity, publicKey: publicKeyIn(seedFile(keys, name)) }))
+    const users = identitiesOf(options).map(({ name, identity }) => ({
+      name,
+      identity,
+      publicKey: publicKeyIn(option, seedFile(keys, name)),
+    }))
     const tls = tlsCert === undefined || tlsKey === undefined ? null : { cert: tlsCert, key: tlsKey, ca: tlsCa ?? null }
-    writeWhole(out, brokerConfigText(users, { listen, monitor: monitor ?? null, tls }))
+    writeOutput(option, out, brokerConfigText(users, { listen, monitor: monitor ?? null, tls }))
     tell(out, keys, users)
   } catch (error) {
-    throw isFileError(error) ? new UsageError(error.message, { cause: error }) : error
+    throw isFileError(error) ? new UsageError(`${option}: ${error.message}`, { cause: error }) : error
   }
 }
 
@@ -69,18 +77,11 @@ function seedFile(folder: string, name: string): string {
   return join(folder, `${name}.nk`)
 }
 
-function publicKeyIn(file: string): string {
-  if (!existsSync(file)) writeWhole(file, `${new TextDecoder().decode(nkeys.createUser().getSeed())}\n`, 0o600)
+function publicKeyIn(option: string, file: string): string {
+  if (!existsSync(file)) writeOutput(option, file, `${new TextDecoder().decode(nkeys.createUser().getSeed())}\n`, 0o600)
   const seed = seedOf(readFileSync(file, 'utf8'))
   if (seed === null) throw new UsageError(`${file} holds no seed of an nkey user (SU…): move it away, and a new one is made`)
   return nkeys.fromSeed(seed).getPublicKey()
-}
-
-/** All of it or nothing, whenever the machine stops. */
-function writeWhole(file: string, text: string, mode = 0o644): void {
-  const draft = `${file}.new`
-  writeFileSync(draft, text, { mode })
-  renameSync(draft, file)
 }
 
 function tell(out: string, keys: string, users: readonly BrokerUser[]): void {

@@ -1,26 +1,44 @@
 /** `--out DIR`: the files of one run. All but timing.json are byte-equal on every run of the same scenario, seed and version. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Instant } from '../protocol/units.ts'
 import { csvLine } from '../simulator/report/csv.ts'
 import { SeriesSampler } from '../simulator/report/series.ts'
 import { finishedTaskLine, openTaskLine, TASK_COLUMNS } from '../simulator/report/task-rows.ts'
 import type { Run, RunOptions } from '../simulator/run.ts'
-import { UsageError } from './exit-codes.ts'
-import { TextFile } from './text-file.ts'
+import { makeFolder, OutputFile } from './output-file.ts'
 import type { Timing } from './stopwatch.ts'
 
 export interface RunFolder {
   /** What the run is told, so that it fills the files. */
   readonly options: Pick<RunOptions, 'journalSink' | 'onOutcome' | 'sampler'>
-  /** Writes what is known at the end. result.json comes last: where it stands, the others are whole. */
+  /** Writes what is known at the end; then the files take their names, result.json last: where it stands, the others belong to it. */
   finish(run: Run, timing: Timing): void
+  /** The run came to nothing: what stood there before stays. */
+  abandon(): void
 }
 
-/** Throws UsageError when the folder cannot be made or written to. */
-export function openRunFolder(folder: string, startedAt: Instant, { hasJournal } = { hasJournal: true }): RunFolder {
-  makeFolder(folder)
-  const { journal, tasks } = openFiles(folder, hasJournal)
+/** Throws UsageError when the folder cannot be made or written to; so do the methods of what it answers. @param option that named it */
+export function openRunFolder(
+  folder: string,
+  startedAt: Instant,
+  { hasJournal = true, option = `--out ${folder}` }: { readonly hasJournal?: boolean; readonly option?: string } = {},
+): RunFolder {
+  makeFolder(option, folder)
+  const files: OutputFile[] = []
+  const abandon = (): void => files.forEach((file) => file.discard())
+  const open = (name: string): OutputFile => {
+    try {
+      const file = new OutputFile(option, join(folder, name))
+      files.push(file)
+      return file
+    } catch (error) {
+      abandon()
+      throw error
+    }
+  }
+  const journal = hasJournal ? open('journal.jsonl') : null
+  const tasks = open('tasks.csv')
   const sampler = new SeriesSampler()
   tasks.write(csvLine(TASK_COLUMNS))
   return {
@@ -30,32 +48,19 @@ export function openRunFolder(folder: string, startedAt: Instant, { hasJournal }
       onOutcome: (outcome) => tasks.write(finishedTaskLine(outcome, startedAt)),
     },
     finish(run, timing) {
-      for (const open of run.open) tasks.write(openTaskLine(open, startedAt))
-      tasks.close()
-      journal?.close()
-      writeFileSync(join(folder, 'series.csv'), sampler.csv())
-      writeJson(join(folder, 'timing.json'), timing)
-      writeJson(join(folder, 'result.json'), run.result)
+      for (const task of run.open) tasks.write(openTaskLine(task, startedAt))
+      open('series.csv').write(sampler.csv())
+      open('timing.json').write(jsonText(timing))
+      open('result.json').write(jsonText(run.result))
+      for (const file of files) file.close()
+      // One of an earlier run does not belong to the files that come now.
+      rmSync(join(folder, 'result.json'), { force: true })
+      for (const file of files) file.publish()
     },
+    abandon,
   }
 }
 
-export function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true })
-  } catch (error) {
-    throw new UsageError(`--out ${folder}: cannot be made: ${(error as Error).message}`, { cause: error })
-  }
-}
-
-export function writeJson(path: string, value: unknown): void {
-  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`)
-}
-
-function openFiles(folder: string, hasJournal: boolean): { journal: TextFile | null; tasks: TextFile } {
-  try {
-    return { journal: hasJournal ? new TextFile(join(folder, 'journal.jsonl')) : null, tasks: new TextFile(join(folder, 'tasks.csv')) }
-  } catch (error) {
-    throw new UsageError(`--out ${folder}: cannot be written to: ${(error as Error).message}`, { cause: error })
-  }
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`
 }

@@ -24,11 +24,18 @@ export async function runAndReport(
 ): Promise<number> {
   const folder = output.out === undefined ? null : openRunFolder(output.out, plan.clock.startMs)
   const stopwatch = createStopwatch()
-  const run = await withProgress(basename(title), (onProgress) =>
+  const [run, timing] = await withProgress(basename(title), (onProgress) =>
     runScenario(plan, identity, { ...runOptions, ...folder?.options, stopwatch, onProgress }),
   )
-  const timing = processTiming(stopwatch)
-  folder?.finish(run, timing)
+    .then((done) => {
+      const took = processTiming(stopwatch)
+      folder?.finish(done, took)
+      return [done, took] as const
+    })
+    .catch((error: unknown) => {
+      folder?.abandon()
+      throw error
+    })
   print(title, run, timing, output.json === true)
   for (const fault of run.operatorFaults) process.stderr.write(`${fault}\n`)
   return run.operatorFaults.length === 0 ? EXIT_OK : EXIT_FAILED

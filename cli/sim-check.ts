@@ -1,10 +1,11 @@
 /** `headroom sim check [FILES…]`. */
 import { differencesOf } from '../simulator/report/compare.ts'
 import { expectedFileOf, expectedOf } from './check-run.ts'
-import type { CheckAnswer, CheckTask } from './check-run.ts'
+import type { CheckAnswer, CheckTask, ExpectedResult } from './check-run.ts'
 import { EXIT_DIGEST_MISMATCH, EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
 import { withProgress } from './progress.ts'
-import { writeJson } from './run-folder.ts'
+import { writeOutput } from './output-file.ts'
+import { jsonText } from './run-folder.ts'
 import { checkedScenarioFiles } from './scenario-files.ts'
 import { runInWorkers } from './worker-pool.ts'
 import { workerUrl } from './worker-url.ts'
@@ -28,9 +29,13 @@ export async function simCheck(files: readonly string[], options: SimCheckOption
   )
   const checked = answers.map((answer): Checked => ({ ...answer, verdict: verdictOn(answer, options.update === true) }))
   for (const { verdict, file, result } of checked)
-    if (verdict === 'recorded' && result !== null) writeJson(expectedFileOf(file), expectedOf(result))
+    if (verdict === 'recorded' && result !== null) writeExpected(expectedFileOf(file), expectedOf(result))
   process.stdout.write(options.json === true ? `${JSON.stringify(checked.map(jsonOf), null, 2)}\n` : checked.map(textOf).join(''))
   return exitCodeOf(checked)
+}
+
+function writeExpected(path: string, expected: ExpectedResult): void {
+  writeOutput(`--update ${path}`, path, jsonText(expected))
 }
 
 function verdictOn({ result, violations, expected }: CheckAnswer, isUpdate: boolean): Verdict {

@@ -1,6 +1,5 @@
 /** `headroom sim fuzz`: scenarios drawn from seeds, each judged; of the first seed that fails the smallest scenario that fails alike is written. */
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
@@ -16,7 +15,7 @@ import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
 import type { FuzzAnswer, FuzzFailure, FuzzTask } from './fuzz-run.ts'
 import { createDesks, type Desks } from './shared-desks.ts'
 import { withProgress } from './progress.ts'
-import { makeFolder } from './run-folder.ts'
+import { makeFolder, writeOutput } from './output-file.ts'
 import { runInWorkers } from './worker-pool.ts'
 import { workerUrl } from './worker-url.ts'
 
@@ -48,6 +47,7 @@ async function judgeFile(file: string): Promise<number> {
 }
 
 async function fuzzSeeds(options: SimFuzzOptions): Promise<number> {
+  makeFolder(`--out ${options.out}`, options.out)
   const startedAt = performance.now()
   const answers = await withProgress(`${options.seeds} seeds`, (onProgress) =>
     runInWorkers<FuzzTask, FuzzAnswer>(workerUrl('fuzz-worker'), stretchesOf(options), {
@@ -107,10 +107,9 @@ async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Pro
     }
     return shrink(drawDocument(seed), fails, MAX_TRIES)
   }).finally(() => desks.close())
-  makeFolder(folder)
   const file = join(folder, `${document.scenario}.scenario.yaml`)
   const text = stringify({ ...document, description: `Shrunk from seed ${seed}: breaks ${rule}.` }, { flowCollectionPadding: true })
-  writeFileSync(file, text)
+  writeOutput(`--out ${folder}`, file, text)
   process.stdout.write(`seed ${seed}, made smaller in ${tries} tries: ${file}\n  repeat: headroom sim fuzz ${file}\n`)
 }
 

@@ -1,11 +1,12 @@
 /** `headroom sim record`: a time range of a controller's recording as a scenario file. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { RECORDING_FOLDER } from '../controller/adapters/recording/format.ts'
 import { newReadNotes, readRecording } from '../controller/adapters/recording/read-recording.ts'
 import { recordScenario } from '../simulator/recording/record-scenario.ts'
 import { OtherCourse } from '../simulator/recording/replayed-ports.ts'
 import { CommandFailure, EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from './exit-codes.ts'
+import { checkPlace, writeOutput } from './output-file.ts'
 
 export interface SimRecordOptions {
   readonly data: string
@@ -19,6 +20,7 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   const [from, to] = [instantOf('--from', range.from), instantOf('--to', range.to)]
   if (from !== null && to !== null && to <= from) throw new UsageError('--to must be later than --from')
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) throw new UsageError('--name must be of small letters, digits, dot, - and _')
+  if (out !== undefined) checkPlace(`--out ${out}`, out)
   const beside = join(data, RECORDING_FOLDER)
   const notes = newReadNotes()
   const recorded = await recordScenario(readRecording(existsSync(beside) ? beside : data, notes), { from, to, name }).catch(
@@ -34,7 +36,7 @@ export async function simRecord({ data, name, out, ...range }: SimRecordOptions)
   if (recorded === null) throw new UsageError('no node is up in that range of the recording')
   const { text, nodes, tasks, operator, faults, leftOut } = recorded
   if (out === undefined) process.stdout.write(text)
-  else writeFileSync(out, text)
+  else writeOutput(`--out ${out}`, out, text)
   const times = [recorded.from, recorded.to].map((at) => new Date(at).toISOString()).join(' to ')
   const missing = [
     ...(leftOut.nodes > 0 ? [`${leftOut.nodes} nodes that were not up`] : []),

@@ -34,7 +34,10 @@ export interface SweepAnswer {
 export async function runSweepTask(task: SweepTask, onProgress: (fraction: number) => void): Promise<SweepAnswer> {
   const { scenario, identity, expectedTasks, job, store } = task
   const partial = store === null ? null : partialFolder(store.folder, job)
-  const folder = partial === null ? null : openRunFolder(partial, scenario.clock.startMs, { hasJournal: store?.hasJournal === true })
+  const folder =
+    store === null || partial === null
+      ? null
+      : openRunFolder(partial, scenario.clock.startMs, { hasJournal: store.hasJournal, option: `--out ${store.folder}` })
   const stopwatch = createStopwatch()
   const takeTiming = startTiming(stopwatch)
   const run = await runScenario(scenario, identity, {

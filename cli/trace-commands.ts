@@ -10,6 +10,7 @@ import { openTrace } from '../simulator/trace/trace-file-reader.ts'
 import { writeTrace, type WrittenTrace } from '../simulator/trace/trace-file-writer.ts'
 import { parseColumns, parsePriorityMap, parseVramMap } from '../simulator/trace/vram-map.ts'
 import { EXIT_OK, UsageError } from './exit-codes.ts'
+import { cannotBeWritten, checkPlace } from './output-file.ts'
 import { withProgress } from './progress.ts'
 import { visible, visibleLines } from './terminal-text.ts'
 
@@ -70,6 +71,7 @@ export async function traceImport(format: string, file: string, options: TraceIm
   const importer = importerOf(format)
   const given = importOptions(options)
   refuseOptionsOfOthers(importer, given)
+  checkPlace(`--output ${options.output}`, options.output)
   const trace = await reading(importer, file, given)
   const written = await writing(trace, options.output).finally(() => trace.close())
   if (options.json === true) {
@@ -105,7 +107,7 @@ async function writing({ header, tasks, taskCount }: ImportedTrace, output: stri
       ),
     )
   } catch (error) {
-    throw isFileFault(error) ? new UsageError(`--output ${output}: cannot be written: ${error.message}`, { cause: error }) : error
+    return cannotBeWritten(`--output ${output}`, error)
   }
 }
 
@@ -203,8 +205,4 @@ function linesOf(what: string, counts: Readonly<Record<string, number>>, words: 
 /** 1234567 → 1,234,567. */
 function grouped(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',')
-}
-
-function isFileFault(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error && 'syscall' in error
 }

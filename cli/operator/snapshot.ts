@@ -1,9 +1,11 @@
 /** `headroom snapshot`: the live state as a scenario file, as it comes. */
 import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { pipeline } from 'node:stream/promises'
 import { CommandFailure, EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
+import { cannotBeWritten, checkPlace, placeOf } from '../output-file.ts'
 import { openClient, type ServerOption } from './session.ts'
 
 export interface SnapshotOptions extends ServerOption {
@@ -11,16 +13,22 @@ export interface SnapshotOptions extends ServerOption {
 }
 
 export async function snapshot({ out, ...server }: SnapshotOptions): Promise<number> {
+  const option = `--out ${out ?? ''}`
+  if (out !== undefined) checkPlace(option, out)
   const answer = await openClient(server).snapshot()
   const body = Readable.fromWeb(answer.body as ReadableStream)
   if (out === undefined) {
     await pipeline(body, process.stdout, { end: false })
     return EXIT_OK
   }
+  const { path, draft } = placeOf(out)
   try {
-    await pipeline(body, createWriteStream(out))
+    await pipeline(body, createWriteStream(draft))
+    if (draft !== path) await rename(draft, path)
   } catch (error) {
-    throw new CommandFailure(`cannot write ${out}: ${(error as Error).message}`, EXIT_FAILED)
+    if (draft !== path) await rm(draft, { force: true })
+    if ('syscall' in (error as Error)) cannotBeWritten(option, error)
+    throw new CommandFailure(`${out} is not written: the answer broke off: ${(error as Error).message}`, EXIT_FAILED)
   }
   process.stderr.write(`${out}: run it with headroom sim run ${out}\n`)
   return EXIT_OK

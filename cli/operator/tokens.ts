@@ -1,9 +1,10 @@
 /** `headroom token …`. */
-import { writeFileSync } from 'node:fs'
+import { existsSync, linkSync, rmSync, writeFileSync } from 'node:fs'
 import { newSecret } from '../../controller/api/access/token-secrets.ts'
 import type { Role } from '../../controller/domain/role.ts'
 import type { MadeToken, Token } from '../client/client.ts'
-import { EXIT_OK, UsageError } from '../exit-codes.ts'
+import { EXIT_OK } from '../exit-codes.ts'
+import { cannotBeWritten, checkPlace } from '../output-file.ts'
 import { printDone, printList, printOne, type Column } from './output.ts'
 import { openClient, type VerbOptions } from './session.ts'
 import { withTokenStore } from './token-store.ts'
@@ -63,14 +64,27 @@ export function tokenGenerate({ out }: { readonly out?: string }): number {
   return EXIT_OK
 }
 
+/** Whoever comes second keeps what the first has written: the draft is linked to its place, which fails where something stands. */
 function writeNew(path: string, text: string): void {
+  const option = `--out ${path}`
+  if (existsSync(path)) return stays(path)
+  checkPlace(option, path)
+  const draft = `${path}.new`
   try {
-    writeFileSync(path, text, { mode: 0o600, flag: 'wx' })
+    rmSync(draft, { force: true })
+    writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
+    linkSync(draft, path)
     process.stderr.write(`wrote ${path}: whoever reads it is an admin\n`)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new UsageError(`--out: ${(error as Error).message}`, { cause: error })
-    process.stderr.write(`${path} is there and stays as it is\n`)
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') cannotBeWritten(option, error)
+    stays(path)
+  } finally {
+    rmSync(draft, { force: true })
   }
+}
+
+function stays(path: string): void {
+  process.stderr.write(`${path} is there and stays as it is\n`)
 }
 
 const COLUMNS: readonly Column<Token>[] = [

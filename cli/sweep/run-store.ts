@@ -4,14 +4,15 @@
  * done, and a file that is torn or was changed since is found out.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunResult } from '../../simulator/report/result.ts'
 import type { RunIdentity } from '../../simulator/run.ts'
 import { settingsText } from '../../simulator/sweep.ts'
 import type { SweepJob } from '../../simulator/sweep.ts'
 import { UsageError } from '../exit-codes.ts'
-import { makeFolder, writeJson } from '../run-folder.ts'
+import { cannotBeWritten, makeFolder } from '../output-file.ts'
+import { jsonText } from '../run-folder.ts'
 import type { Timing } from '../stopwatch.ts'
 
 export interface StoredRun {
@@ -45,12 +46,16 @@ export const RESULT_FILES = ['result.json', 'tasks.csv', 'series.csv', 'journal.
 
 /** Makes the folder, takes away what a process that died left half done, and holds it against a second sweep. Throws UsageError. */
 export function openSweepFolder(folder: string): { readonly close: () => void } {
-  makeFolder(join(folder, RUNS))
+  for (const each of [folder, join(folder, RUNS)]) makeFolder(`--out ${folder}`, each)
   const lock = join(folder, LOCK)
   const owner = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : NaN
   if (owner !== process.pid && isAlive(owner)) throw new UsageError(`--out ${folder}: process ${owner} is writing a sweep there`)
-  writeFileSync(lock, String(process.pid))
-  removePartials(folder)
+  try {
+    writeFileSync(lock, String(process.pid))
+    removePartials(folder)
+  } catch (error) {
+    cannotBeWritten(`--out ${folder}`, error)
+  }
   return {
     close: () => {
       removePartials(folder)
@@ -94,17 +99,22 @@ export function findRun(folder: string, key: RunKey): StoredRun | null {
 export function partialFolder(folder: string, job: SweepJob): string {
   const partial = join(folder, RUNS, `${PARTIAL}${runName(job)}-${process.pid}`)
   rmSync(partial, { recursive: true, force: true })
-  mkdirSync(partial, { recursive: true })
+  makeFolder(`--out ${folder}`, partial)
   return partial
 }
 
 /** Moves a complete run to its place; what stood there goes. */
 export function keepRun(folder: string, partial: string, key: RunKey, operatorFaults: readonly string[]): void {
   const files = Object.fromEntries(filesOf(key).map((name) => [name, sha256(readFileSync(join(partial, name)))]))
-  writeJson(join(partial, DONE), { format: 1, run: writtenKey(key), operator_faults: operatorFaults, files } satisfies DoneFile)
+  const done: DoneFile = { format: 1, run: writtenKey(key), operator_faults: operatorFaults, files }
   const place = runFolderOf(folder, key.job)
-  rmSync(place, { recursive: true, force: true })
-  renameSync(partial, place)
+  try {
+    writeFileSync(join(partial, DONE), jsonText(done))
+    rmSync(place, { recursive: true, force: true })
+    renameSync(partial, place)
+  } catch (error) {
+    cannotBeWritten(`--out ${folder}`, error)
+  }
 }
 
 export function filesOf({ hasJournal }: Pick<RunKey, 'hasJournal'>): readonly string[] {

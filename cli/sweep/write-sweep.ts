@@ -1,11 +1,11 @@
 /** What came of a sweep, for `headroom sim sweep`: on stdout as a table and sentences or as JSON, and in its folder as JSON, CSV and a page. */
-import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Idleness } from '../../simulator/plan/idleness.ts'
 import type { Objective } from '../../simulator/plan/objective.ts'
 import { adviceTable } from '../../simulator/report/advice-text.ts'
 import { formatSweep, sweepCsv } from '../../simulator/report/sweep-table.ts'
 import { settingsText } from '../../simulator/sweep.ts'
+import { writeOutput } from '../output-file.ts'
 import { processTiming, type Timing } from '../stopwatch.ts'
 import type { SweepAnswer } from '../sweep-run.ts'
 import { idlenessOfScenario } from './idleness-of-scenario.ts'
@@ -45,11 +45,7 @@ export function printSweep(report: SweepReport, timings: readonly Timing[], isJs
 
 /** Each file is replaced whole. `result.json` comes last: where it stands, the others belong to it. @param name of the scenario */
 export function writeSweep(folder: string, name: string, report: SweepReport, timings: readonly Timing[]): void {
-  const write = (file: string, text: string): void => {
-    const path = join(folder, file)
-    writeFileSync(`${path}.new`, text)
-    renameSync(`${path}.new`, path)
-  }
+  const write = (file: string, text: string): void => writeOutput(`--out ${folder}`, join(folder, file), text)
   write('runs.csv', sweepRunsCsv(report))
   write('summary.csv', sweepCsv(report.summary))
   write('report.html', sweepHtml(name, report))

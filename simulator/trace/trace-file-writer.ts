@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { mkdtemp, rename, rm } from 'node:fs/promises'
+import { createWriteStream, type WriteStream } from 'node:fs'
+import { mkdtemp, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -16,27 +16,39 @@ export interface WrittenTrace {
 
 /**
  * Writes a trace, gzip when the name ends in `.gz`, streamed. The file appears whole or not at all: it is written beside its place, flushed to
- * disk, and renamed. Throws RangeError when `at` falls from one task to the next, and what the file system throws.
+ * disk, and renamed; what is no regular file (/dev/null, a pipe) is written into. Throws RangeError when `at` falls from one task to the next, and what the file system throws.
  */
 export async function writeTrace(
   file: string,
   header: TraceHeader,
   tasks: AsyncIterable<TraceTask> | Iterable<TraceTask>,
 ): Promise<WrittenTrace> {
-  const folder = await mkdtemp(join(dirname(file), `.${basename(file)}-`))
-  const partial = join(folder, basename(file))
+  const found = await stat(file).catch(() => null)
+  if (found !== null && !found.isFile()) return writeInto(createWriteStream(file), file.endsWith('.gz'), header, tasks)
+  const place = found === null ? file : await realpath(file)
+  const folder = await mkdtemp(join(dirname(place), `.${basename(place)}-`))
+  const partial = join(folder, basename(place))
   try {
-    const hash = createHash('sha256')
-    const written = { tasks: 0 }
-    const sink = createWriteStream(partial, { flush: true })
-    const blocks = textBlocks(header, tasks, hash, written)
-    if (file.endsWith('.gz')) await pipeline(blocks, createGzip(), sink)
-    else await pipeline(blocks, sink)
-    await rename(partial, file)
-    return { tasks: written.tasks, sha256: hash.digest('hex') }
+    const written = await writeInto(createWriteStream(partial, { flush: true }), file.endsWith('.gz'), header, tasks)
+    await rename(partial, place)
+    return written
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+async function writeInto(
+  sink: WriteStream,
+  isCompressed: boolean,
+  header: TraceHeader,
+  tasks: AsyncIterable<TraceTask> | Iterable<TraceTask>,
+): Promise<WrittenTrace> {
+  const hash = createHash('sha256')
+  const written = { tasks: 0 }
+  const blocks = textBlocks(header, tasks, hash, written)
+  if (isCompressed) await pipeline(blocks, createGzip(), sink)
+  else await pipeline(blocks, sink)
+  return { tasks: written.tasks, sha256: hash.digest('hex') }
 }
 
 const BLOCK_CHARACTERS = 65_536

@@ -91,7 +91,7 @@ describe('headroom trace', () => {
     expect(await refused('csv', jobs, '-o', out, '--columns', 'at')).toContain('columns: "at" must be KEY=VALUE')
     expect(await refused('slurm', jobs, '-o', out)).toContain('jobs.csv:1: has no column Submit, JobIDRaw or JobID,')
     expect(await refused('tiresias', join(folder, 'none.csv'), '-o', out)).toContain('none.csv: no such file')
-    expect(await refused('tiresias', jobs, '-o', join(folder, 'none/x.trace.jsonl'))).toContain('x.trace.jsonl: cannot be written: ')
+    expect(await refused('tiresias', jobs, '-o', join(folder, 'none/x.trace.jsonl'))).toContain('x.trace.jsonl: cannot be written to: ')
     expect(await refused('tiresias', jobs, '-o', out, '--from', '1h', '--to', '1m')).toContain('--to must be after --from')
   })
 

@@ -9,7 +9,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { sweepRunOf } from '../../../simulator/sweep.ts'
 import { errorOf } from '../../job-process.ts'
 import type { SweepAnswer, SweepRunStore } from '../../sweep-run.ts'
-import { writeJson } from '../../run-folder.ts'
+import { cannotBeWritten } from '../../output-file.ts'
+import { jsonText } from '../../run-folder.ts'
 import { filesOf, keepRun, partialFolder, runName, sha256 } from '../run-store.ts'
 import type { SweepPlan, SweepPoint } from '../sweep-plan.ts'
 import { type BlobRef, getBlob, putBlob } from './blobs.ts'
@@ -184,12 +185,19 @@ async function take(
   const job = plan.jobs[index] as SweepPlan['jobs'][number]
   if (store !== null) {
     const partial = partialFolder(store.folder, job)
+    const keep = (name: string, content: string | Uint8Array): void => {
+      try {
+        writeFileSync(join(partial, name), content)
+      } catch (error) {
+        cannotBeWritten(`--out ${store.folder}`, error)
+      }
+    }
     for (const name of filesOf(store)) {
       const ref = message.files[name]
       if (ref === undefined) throw new Error(`a worker sent no ${name} of run ${message.run}`)
-      writeFileSync(join(partial, name), await getBlob(stream, id, ref))
+      keep(name, await getBlob(stream, id, ref))
     }
-    writeJson(join(partial, 'timing.json'), message.timing)
+    keep('timing.json', jsonText(message.timing))
     keepRun(store.folder, partial, { ...plan.pointOf(job).input.identity, ...store, job }, message.operator_faults)
   }
   waiting.delete(message.run)
