@@ -96,8 +96,9 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   const { clock, bus } = ports
   const freshness = new Freshness(isElided)
   const boot = { counter: 0, random: 'controller' }
+  let idPrefix = ''
   const envelope = numbered((seq, body) => {
-    return { v: PROTOCOL_VERSION, id: `c${boot.counter}.${seq}`, sent_mono: clock.now(), boot, seq, epoch: engine.epoch, body }
+    return { v: PROTOCOL_VERSION, id: `${idPrefix}${seq}`, sent_mono: clock.now(), boot, seq, epoch: engine.epoch, body }
   })
   const events = new DurableEvents(options.onEvents)
   const engine = new Engine({
@@ -127,6 +128,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   let stops: readonly (() => void)[] = []
   const listen = (): void => {
     boot.counter = engine.epoch
+    idPrefix = `c${engine.epoch}.`
     const onRefused = counted(messages, options.onRefused)
     const nodes = { ...wire, engine, onRefused, onLate: () => (messages.late += 1) }
     stops = [

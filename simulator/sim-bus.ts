@@ -18,6 +18,8 @@ export interface SimBusOptions {
   readonly delayMs: DurationMs
 }
 
+type Done = (outcome: RequestOutcome) => void
+
 /** Messages that answer messages: deeper than this they wait for their turn. */
 const MAX_DEPTH = 8
 
@@ -40,7 +42,7 @@ export class SimBus implements Bus {
     this.#deliver(this.#handlerFor(subject), subject, message, () => {})
   }
 
-  request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void {
+  request(subject: string, message: Envelope, timeoutMs: DurationMs, done: Done): void {
     if (this.#isDrained) {
       this.#later(() => done({ answered: false, why: 'disconnected' }))
       return
@@ -50,25 +52,8 @@ export class SimBus implements Bus {
       this.#later(() => done({ answered: false, why: 'no_responder' }))
       return
     }
-    if (this.#o.delayMs === 0) {
-      // Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill the clock.
-      this.#deliver(handler, subject, message, (answer) => done({ answered: true, answer: this.#carried(answer) }))
-      return
-    }
-    let isOver = false
-    const expire = (): void => {
-      isOver = true
-      done({ answered: false, why: 'timeout' })
-    }
-    const cancel = this.#o.clock.at(this.#o.clock.now() + timeoutMs, expire, RANK_MESSAGE)
-    this.#deliver(handler, subject, message, (answer) => {
-      this.#later(() => {
-        if (isOver) return
-        isOver = true
-        cancel()
-        done({ answered: true, answer: this.#carried(answer) })
-      })
-    })
+    if (this.#o.delayMs === 0) this.#requestAtOnce(handler, subject, message, done)
+    else this.#requestWithin(timeoutMs, handler, subject, message, done)
   }
 
   subscribe(pattern: string, handler: Handler): () => void {
@@ -92,6 +77,28 @@ export class SimBus implements Bus {
   drain(): Promise<void> {
     this.#isDrained = true
     return Promise.resolve()
+  }
+
+  /** Nothing is lost and nothing takes time: the answer always comes, and a timer per request would only fill the clock. */
+  #requestAtOnce(handler: Handler, subject: string, message: Envelope, done: Done): void {
+    this.#deliver(handler, subject, message, (answer) => done({ answered: true, answer: this.#carried(answer) }))
+  }
+
+  #requestWithin(timeoutMs: DurationMs, handler: Handler, subject: string, message: Envelope, done: Done): void {
+    let isOver = false
+    const expire = (): void => {
+      isOver = true
+      done({ answered: false, why: 'timeout' })
+    }
+    const cancel = this.#o.clock.at(this.#o.clock.now() + timeoutMs, expire, RANK_MESSAGE)
+    this.#deliver(handler, subject, message, (answer) => {
+      this.#later(() => {
+        if (isOver) return
+        isOver = true
+        cancel()
+        done({ answered: true, answer: this.#carried(answer) })
+      })
+    })
   }
 
   /** @param handler who hears it as things are; when it has to wait, whoever hears it then does */

@@ -6,7 +6,9 @@ export function startEffect(placement: LivePlacement): StartEffect {
   const { spec } = placement.task
   return {
     kind: 'start',
-    ...addressOf(placement),
+    nodeId: placement.node.id,
+    taskId: spec.id,
+    attempt: placement.attempt,
     gpus: placement.gpus.map((gpu) => gpu.index),
     vramMib: placement.demandMib,
     gpuMode: spec.gpuMode,

@@ -6,8 +6,8 @@ import type { Turn } from './turn.ts'
 /** A turn as the store takes it: records as they are now. */
 export function batchOf({ recorder, nextTaskSeq }: Cluster, turn: Turn, epoch: number): Batch {
   return {
-    tasks: turn.dirtyTasks.map(recordOfTask),
-    nodes: turn.dirtyNodes.map(recordOfNode),
+    tasks: turn.dirtyTasks.length === 0 ? NOTHING : turn.dirtyTasks.map(recordOfTask),
+    nodes: turn.dirtyNodes.length === 0 ? NOTHING : turn.dirtyNodes.map(recordOfNode),
     forgottenNodeIds: turn.forgottenNodeIds,
     groups: turn.groups,
     deletedGroupIds: turn.deletedGroupIds,
@@ -19,3 +19,6 @@ export function batchOf({ recorder, nextTaskSeq }: Cluster, turn: Turn, epoch: n
     marks: { epoch, nextTaskSeq, nextEventSeq: recorder.nextEventSeq, nextDecision: recorder.nextDecision },
   }
 }
+
+/** Of a store that keeps no records there are none to write: no lists are made then. */
+const NOTHING: readonly never[] = []

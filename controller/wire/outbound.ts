@@ -2,10 +2,10 @@
  * Effects become commands: requests that are repeated with the same id until they are answered, one in flight per task and a bounded number
  * per node (R11). What the node was not in a position to obey is ordered again.
  */
-import type { Command, CommandResult, ControllerBody, Envelope, RefusalReason } from '../../protocol/messages.ts'
+import type { Command, CommandResult, ControllerBody, Envelope, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Effect } from '../domain/effect.ts'
+import type { Effect, StartEffect } from '../domain/effect.ts'
 import type { Marks, Rearm } from '../engine/memory/marks.ts'
 import type { SentWord } from '../engine/node-word.ts'
 import type { Bus, RequestOutcome } from '../ports/bus.ts'
@@ -286,20 +286,9 @@ function isTransient(kind: Effect['kind'], reason: RefusalReason | null): boolea
 }
 
 function commandOf(effect: Effect, validUntilMono: number, boot: Command['node_boot']): Command {
+  if (effect.kind === 'start') return startOf(effect, validUntilMono, boot)
   const base = { task_id: effect.taskId, attempt: effect.attempt, valid_until_mono: validUntilMono, node_boot: boot }
   switch (effect.kind) {
-    case 'start':
-      return {
-        op: 'start',
-        ...base,
-        gpus: effect.gpus,
-        vram_mib: effect.vramMib,
-        gpu_mode: effect.gpuMode,
-        noswap: effect.noswap,
-        priority: effect.priority,
-        on_node_loss: effect.onNodeLoss,
-        command: effect.command,
-      }
     case 'stop':
       return { op: 'stop', ...base, reason: effect.reason }
     case 'swap_out':
@@ -310,5 +299,22 @@ function commandOf(effect: Effect, validUntilMono: number, boot: Command['node_b
       return { op: effect.kind, ...base, mib: effect.mib, noswap: 0, reason: effect.reason }
     case 'set_noswap':
       return { op: effect.kind, ...base, mib: 0, noswap: effect.noswap, reason: null }
+  }
+}
+
+function startOf(effect: StartEffect, validUntilMono: number, boot: Command['node_boot']): StartCommand {
+  return {
+    op: 'start',
+    task_id: effect.taskId,
+    attempt: effect.attempt,
+    valid_until_mono: validUntilMono,
+    node_boot: boot,
+    gpus: effect.gpus,
+    vram_mib: effect.vramMib,
+    gpu_mode: effect.gpuMode,
+    noswap: effect.noswap,
+    priority: effect.priority,
+    on_node_loss: effect.onNodeLoss,
+    command: effect.command,
   }
 }

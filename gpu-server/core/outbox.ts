@@ -1,6 +1,7 @@
 /** Events that must arrive: kept and resent, oldest first, until the controller has them durably (R1, R8). Bounded (R11). */
 import type { AttemptRef, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { MAX_EVENTS } from '../../protocol/schema.ts'
+import { empty } from '../../controller/domain/list-edit.ts'
 
 /** From so many entries on, those that a later one makes obsolete are dropped. */
 export const COMPACT_FROM_ENTRIES = 4096
@@ -18,6 +19,8 @@ export type Outgoing = NodeEvent
 export class Outbox {
   /** One array for life: the storage keeps it (`NodeState.outbox`). */
   readonly #entries: NodeEvent[] = []
+  /** What was acknowledged last. */
+  readonly #gone: NodeEvent[] = []
   #next = 1
   #finishedCount = 0
   #compactAt = COMPACT_FROM_ENTRIES
@@ -57,9 +60,11 @@ export class Outbox {
     return this.#entries.slice(0, count)
   }
 
-  /** Everything up to `n` is durable at the controller; answers what that was. */
+  /** Everything up to `n` is durable at the controller; answers what that was. The list is lent until the next call. */
   acknowledge(n: number): readonly NodeEvent[] {
-    const gone = this.#takeUpTo(n)
+    const gone = this.#gone
+    empty(gone)
+    this.#takeUpTo(n, gone)
     for (const entry of gone) if (entry.kind === 'finished') this.#finishedCount -= 1
     return gone
   }
@@ -81,14 +86,19 @@ export class Outbox {
     return this.#entries
   }
 
-  #takeUpTo(n: number): NodeEvent[] {
+  #takeUpTo(n: number, gone: NodeEvent[]): void {
     const entries = this.#entries
     const [first] = entries
+    if (first === undefined || first.n > n) return
     // The usual case, without a list that is cut and filled again each time.
-    if (first !== undefined && entries.length === 1) return first.n <= n ? [entries.pop() as NodeEvent] : []
+    if (entries.length === 1) {
+      entries.pop()
+      gone.push(first)
+      return
+    }
     let count = 0
-    while (count < entries.length && (entries[count] as NodeEvent).n <= n) count += 1
-    return entries.splice(0, count)
+    while (count < entries.length && (entries[count] as NodeEvent).n <= n) gone.push(entries[count++] as NodeEvent)
+    entries.splice(0, count)
   }
 
   /** Of each attempt only the last word on each topic counts. Its start and its end are kept always. */
