@@ -92,7 +92,7 @@ export async function runScenario(scenario: RunPlan, identity: RunIdentity, opti
     keepsTasks: options.keepsTasks ?? false,
     ...(options.record === undefined ? {} : { watch: options.record }),
   })
-  world.controller.engine.stopwatch = options.stopwatch ?? null
+  world.timeDecisions(options.stopwatch ?? null)
   const watcher = options.watch?.(world) ?? null
   await world.start()
   options.onStarted?.(world)

@@ -17,7 +17,7 @@ import type { DurationMs, Instant, Mib } from '../protocol/units.ts'
 import type { Counters } from '../controller/metrics/counters.ts'
 import { ArrivalFeed } from './arrival-feed.ts'
 import { swapTotalsOf } from './faults/controller-host.ts'
-import type { SwapTotals } from './faults/controller-host.ts'
+import type { DecisionWatch, SwapTotals } from './faults/controller-host.ts'
 import type { ControllerWatch } from './faults/controller-process.ts'
 import { FaultStage } from './faults/fault-stage.ts'
 import { workOfCommand } from './fleet/command-work.ts'
@@ -153,6 +153,12 @@ export class World {
 
   get nowMs(): DurationMs {
     return this.clock.now() - this.#startedAt
+  }
+
+  /** Measures what deciding takes, whichever controllers decide. */
+  timeDecisions(stopwatch: DecisionWatch): void {
+    if (this.faults === null) this.#controller.engine.stopwatch = stopwatch
+    else this.faults.timeDecisions(stopwatch)
   }
 
   /** Starts the controller and the servers, and gives nodes their groups and overrides. */

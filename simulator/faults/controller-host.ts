@@ -40,6 +40,9 @@ export interface SwapTotals {
   readonly swappedInMib: Mib
 }
 
+/** What is told when a controller begins and ends to decide. */
+export type DecisionWatch = Controller['engine']['stopwatch']
+
 /** A place for a controller, with its supervisor. */
 interface Place {
   process: ControllerProcess
@@ -59,6 +62,7 @@ export class ControllerHost {
   #latest: ControllerProcess
   #countersBefore: Counters = ZERO_COUNTERS
   #swapsBefore: SwapTotals = { swapOuts: 0, swappedOutMib: 0, swappedInMib: 0 }
+  #stopwatch: DecisionWatch = null
 
   constructor(options: ControllerHostOptions) {
     this.#o = options
@@ -73,6 +77,12 @@ export class ControllerHost {
 
   get isUp(): boolean {
     return this.#latest.isBegun && !this.#latest.isOver
+  }
+
+  /** Measures the decisions of all controllers from here on, whoever is started later among them. */
+  timeDecisions(stopwatch: DecisionWatch): void {
+    this.#stopwatch = stopwatch
+    for (const { process } of this.#places()) process.controller.engine.stopwatch = stopwatch
   }
 
   /** Of the one that began last. */
@@ -152,7 +162,7 @@ export class ControllerHost {
   #newProcess(): ControllerProcess {
     this.#starts += 1
     const { clock, bus, randomOf, store, initialConfig, ownerLimits, tally, watch } = this.#o
-    return new ControllerProcess({
+    const process = new ControllerProcess({
       clock,
       bus,
       random: randomOf(this.#starts),
@@ -176,6 +186,8 @@ export class ControllerHost {
         if (place !== undefined) this.#reviveLater(place)
       },
     })
+    process.controller.engine.stopwatch = this.#stopwatch
+    return process
   }
 
   #keepCounts({ controller }: ControllerProcess): void {

@@ -22,7 +22,7 @@ import { createSeededRandom } from '../seeded-random.ts'
 import type { BusMode } from '../sim-bus.ts'
 import type { NodeHome, WorldStart } from '../start-world.ts'
 import type { SimClock } from '../virtual-clock.ts'
-import type { SwapTotals } from './controller-host.ts'
+import type { DecisionWatch, SwapTotals } from './controller-host.ts'
 import { ControllerHost } from './controller-host.ts'
 import type { ControllerWatch } from './controller-process.ts'
 import { Disturbances } from './disturbances.ts'
@@ -155,6 +155,10 @@ export class FaultStage implements FaultStageHand {
   #ended(taskId: string): void {
     this.#finals.add(taskId)
     this.acknowledged.delete(taskId)
+  }
+
+  timeDecisions(stopwatch: DecisionWatch): void {
+    this.#host.timeDecisions(stopwatch)
   }
 
   /** The controller that began last. */

@@ -26,6 +26,28 @@ it('every kind of fault fires in a scenario of its own', { timeout: 120_000 }, a
   expect(FAULT_KINDS.filter((kind) => !fired.has(kind))).toEqual([])
 })
 
+it('decisions are timed of every controller, also of those that began after another', async () => {
+  const text = `
+scenario: timed
+version: 1
+clock: { until: 10m, drain: false }
+fleet: [{ name: n, gpu: { vram_mib: 40960 } }]
+workload: [{ task: { id: a, at: 1m, vram_mib: 1Gi, run: 9m } }, { task: { id: b, at: 5m, vram_mib: 1Gi, run: 5m } }]
+faults: [{ at: 2m, crash: controller, for: 20s }]
+`
+  const { scenario } = loadScenario({ text, baseDir: '/nowhere' })
+  const decidedAt: number[] = []
+  let nowMs = () => 0
+  const watch = (world: { readonly nowMs: number }) => {
+    nowMs = () => world.nowMs
+    return { afterStep: () => {} }
+  }
+  const stopwatch = { start: () => decidedAt.push(nowMs()), stop: () => {} }
+  const { world } = await runScenario(scenario, NO_IDENTITY, { watch, stopwatch })
+  expect(world.faults?.controllersBegun).toBe(2)
+  expect([60_000, 300_000].filter((at) => decidedAt.includes(at))).toEqual([60_000, 300_000])
+})
+
 it('a start of a controller that was replaced meanwhile is refused, and every rule holds', async () => {
   const { scenario } = loadScenario('scenarios/faults/fault-older-controller.scenario.yaml')
   const { counts, violations } = await judge(scenario, openDesk)
