@@ -35,8 +35,8 @@ export interface Checker {
   finish(metrics: Metrics): readonly Violation[]
 }
 
-/** Of one broken rule usually many follow. */
-const MAX_VIOLATIONS = 100
+/** Told of one assertion; the rest are counted, so that one that breaks often does not hide another. */
+const MAX_VIOLATIONS_EACH = 20
 
 const ALWAYS_RULES: Readonly<Record<AlwaysName, (context: RuleContext) => AlwaysRule>> = {
   single_run: singleRun,
@@ -78,6 +78,8 @@ export class AssertionChecker implements Checker {
   readonly #liveness: readonly Liveness[]
   readonly #nodeIds = new Set<string>()
   readonly #taskIds = new Set<string>()
+  /** How often each assertion did not hold. */
+  readonly #found = new Map<string, number>()
 
   constructor(observed: Observed, assertions: Assertions) {
     requireMetricPaths(assertions.final)
@@ -119,12 +121,17 @@ export class AssertionChecker implements Checker {
     for (const occurrence of this.#occurrences) occurrence.finish(now)
     for (const liveness of this.#liveness) liveness.finish(now)
     for (const assertion of this.#assertions.final) checkFinal(assertion, metrics, this.#reportAs(assertion.metric))
+    for (const [assertion, found] of this.#found) {
+      if (found > MAX_VIOLATIONS_EACH) this.violations.push({ assertion, at: now, detail: `and ${found - MAX_VIOLATIONS_EACH} more times` })
+    }
     return this.violations
   }
 
   #reportAs(assertion: string): Report {
     return (detail, place = {}) => {
-      if (this.violations.length < MAX_VIOLATIONS) this.violations.push({ assertion, at: this.#observed.now(), detail, ...place })
+      const found = (this.#found.get(assertion) ?? 0) + 1
+      this.#found.set(assertion, found)
+      if (found <= MAX_VIOLATIONS_EACH) this.violations.push({ assertion, at: this.#observed.now(), detail, ...place })
     }
   }
 }

@@ -382,10 +382,14 @@ it('a violation says what, when and where', () => {
   ])
 })
 
-it('of one broken rule at most 100 violations are kept', () => {
-  const run = forged('group_isolation').tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
+it('of one broken rule 20 violations are told and the others counted, and what else breaks is told too', () => {
+  const final = [{ metric: 'tasks.submitted', min: null, max: 3, equals: null }]
+  const run = new ForgedRun({ always: ['group_isolation'], final })
+  run.tell('group_changed', null, null, { group: 'g', nodes: ['a'] })
   for (let i = 0; i < 150; i++) run.submit(`x${i}`).place(`x${i}`)
-  expect(run.found).toHaveLength(100)
+  const found = run.end({ tasks: { submitted: 150, completed: 0, failed: 0, unfinished: 150 } }).found
+  expect(found).toHaveLength(22)
+  expect(found.slice(20)).toEqual(['tasks.submitted: it is 150, the most allowed is 3', 'group_isolation: and 130 more times'])
 })
 
 // ---- the bound as the design states it, every window tried ----
