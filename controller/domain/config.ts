@@ -102,8 +102,8 @@ export function checkConfigChange(change: Readonly<Record<string, unknown>>): re
   })
 }
 
-/** A node that misses this many heartbeats in a row keeps its run lease until then at least, and counts as silent long before (R4, R5). */
-export const HEARTBEATS_PER_LEASE = 5
+/** A run lease lasts so many heartbeats at least: one that is lost and one that is late end nobody's tasks (R4; docs/decisions/0070). */
+export const HEARTBEATS_PER_LEASE = 3
 
 /** What spans fields of a whole configuration; an empty list means that it holds together. */
 export function checkConfig({ heartbeat_seconds, run_lease_seconds }: ConfigFields): readonly FieldProblem[] {

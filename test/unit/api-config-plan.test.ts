@@ -71,6 +71,11 @@ describe('a dry run of PUT /config', () => {
     }
   })
 
+  test('the least run lease goes with the heartbeats that are the default', async () => {
+    expect((await put({ run_lease_seconds: 15 }, '?dry_run=true')).body).toMatchObject({ run_lease_seconds: 15, heartbeat_seconds: 5 })
+    expect((await put({ heartbeat_seconds: 60 }, '?dry_run=true')).body).toMatchObject({ run_lease_seconds: 300, heartbeat_seconds: 60 })
+  })
+
   test('honours If-Match, and takes no other word than true or false', async () => {
     const change = { default_vram_overcommit_percent: 20 }
     expect((await put(change, '?dry_run=true', { 'if-match': '"7"' })).status).toBe(412)

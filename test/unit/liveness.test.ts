@@ -182,10 +182,10 @@ describe('the run lease that counts', () => {
     expect(world.eventsOf('task_placed', 't')).toHaveLength(2)
   })
 
-  it('cannot be shorter than five heartbeats', async () => {
+  it('cannot be shorter than three heartbeats', async () => {
     const world = await worldWith()
     const answers: unknown[] = []
-    world.controller.commands.putConfig({ heartbeat_seconds: 3 }, null, (answer) => answers.push(answer))
+    world.controller.commands.putConfig({ heartbeat_seconds: 6 }, null, (answer) => answers.push(answer))
     await world.run(10)
     expect(answers).toMatchObject([{ ok: false, refusal: { code: 'invalid', problems: [{ field: 'run_lease_seconds' }] } }])
   })

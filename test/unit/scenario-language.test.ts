@@ -109,7 +109,7 @@ describe('generated tasks', () => {
       'workload[0].activity.idle: is missing',
     ],
     ['workload: [{ generate: poisson, rate_per_hour: 1, until: 1h, vram_mib: 1, daily: [] }]', 'did you mean hourly?'],
-    ['config: { heartbeat_seconds: 60, run_lease_seconds: 200 }', '4:53: config.run_lease_seconds: must be at least 300'],
+    ['config: { heartbeat_seconds: 60, run_lease_seconds: 179 }', '4:53: config.run_lease_seconds: must be at least 180'],
   ])('%s', (rest, problem) => expect(problemOf(rest)).toContain(problem))
 })
 
