@@ -61,14 +61,21 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
   if (isForwarded(schema)) return null
   const read = queryReader(schema?.querystring ?? {})
   const hasBody = schema?.body !== undefined
+  const isBodyOptional = method === 'POST' && hasNothingRequired(schema?.body)
   // What comes with a GET is never read.
   if (read === null && !hasBody && [method].flat().every(isBodyless)) return null
   return (request, _reply, done) => {
     read?.(request.query as Record<string, unknown>)
+    if (isBodyOptional) request.body ??= {}
     if (hasBody) requireBody(request.body)
     else requireNoBody(request.body)
     done()
   }
+}
+
+/** What is asked to be done may be asked without saying how; a PUT or PATCH without a body would say nothing. */
+function hasNothingRequired(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && 'properties' in body && !('required' in body) && !('minProperties' in body)
 }
 
 function isBodyless(method: string): boolean {

@@ -8,8 +8,8 @@ import { forgiveUntil, isSilent } from './node-word.ts'
 
 export interface RequeueFreeze {
   readonly isFrozen: boolean
-  /** Since when it is, or is not. */
-  readonly since: Instant
+  /** Since when it is, or is not; null: it never was. */
+  readonly since: Instant | null
   /** Nodes that fell silent together, as of the last look. */
   readonly silentNodes: number
   /** Silent nodes of which an operator has said that they do not count; each counts again once it was heard. */
@@ -18,7 +18,7 @@ export interface RequeueFreeze {
   readonly event: number | null
 }
 
-export const NOT_FROZEN: RequeueFreeze = { isFrozen: false, since: 0, silentNodes: 0, released: new Set(), event: null }
+export const NOT_FROZEN: RequeueFreeze = { isFrozen: false, since: null, silentNodes: 0, released: new Set(), event: null }
 
 const SILENT_PERCENT = 55
 const MIN_NODES = 4

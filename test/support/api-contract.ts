@@ -212,6 +212,20 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         expect((await api.send('GET', '/groups/team%20a')).status).toBe(404)
       })
 
+      test('hold nodes that are registered: others are named, and nothing changes', async () => {
+        const unknown = '00000000-0000-4000-8000-000000000000'
+        expect(await api.send('POST', '/groups', { id: 'g', node_ids: [NODE, unknown] })).toMatchObject({
+          status: 400,
+          body: { code: 'invalid_request', errors: [{ pointer: '/node_ids/1' }] },
+        })
+        for (const query of ['', '?dry_run=true']) {
+          expect((await api.send('PUT', `/groups/g${query}`, { node_ids: ['nope'] })).body).toMatchObject({
+            errors: [{ pointer: '/node_ids/0' }],
+          })
+        }
+        expect((await api.send('GET', '/groups/g')).status).toBe(404)
+      })
+
       test('nodes join and leave one by one', async () => {
         await api.send('POST', '/groups', { id: 'g' })
         expect(await api.send('PUT', `/groups/g/nodes/${NODE}`)).toMatchObject({ status: 200, body: { node_ids: [NODE] } })
@@ -283,7 +297,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['priority', 'P0'],
         ['vram_mib', 0],
         ['vram_mib', 16_777_217],
-        ['gpu_count', 17],
+        ['gpu_count', 1025],
         ['gpu_mode', 'half'],
         ['name', ''],
         ['name', 'x'.repeat(201)],

@@ -13,7 +13,7 @@ describe('what has gone silent', () => {
 
   it('is taken for dead when an operator says so', async () => {
     const answer = await api.send('POST', '/cluster/requeue-freeze/release')
-    expect([answer.status, answer.body]).toEqual([200, { is_frozen: false, since: '1970-01-01T00:00:00.000Z', silent_nodes: 0 }])
+    expect([answer.status, answer.body]).toEqual([200, { is_frozen: false, since: null, silent_nodes: 0 }])
   })
 
   it('may be taken back into the queue, fenced or not', async () => {
@@ -21,6 +21,7 @@ describe('what has gone silent', () => {
     for (const body of [{}, { confirm_fenced: true }]) {
       expect((await api.send('POST', `/tasks/${id}/requeue`, body)).status).toBe(202)
     }
+    expect((await api.send('POST', `/tasks/${id}/requeue`)).status).toBe(202)
     expect((await api.send('POST', `/tasks/${id}/requeue`, { confirm_fenced: 'yes' })).status).toBe(400)
     expect((await api.send('POST', `/tasks/${id}/requeue`, { force: true })).status).toBe(400)
     expect((await api.send('POST', '/tasks/nobody/requeue', {})).status).toBe(404)

@@ -4,7 +4,7 @@ import { byCodeUnits } from '../../domain/order.ts'
 import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { notFound } from '../errors.ts'
+import { invalidFields, notFound } from '../errors.ts'
 import { operation } from '../operation.ts'
 import type { Views } from '../../engine/views.ts'
 import { presentGroup } from '../present/group.ts'
@@ -78,6 +78,9 @@ const deleteGroup = operation(
   ['not_found', 'conflict', 'store_failed'],
 )
 
+/** Told of one request. */
+const MAX_FAULTS = 20
+
 /** GET and POST /groups; GET, PUT and DELETE /groups/{group_id}. */
 export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void {
   const put = (group: Group, ifAbsent: boolean, by: string) => ask<Group>((answer) => commands.putGroup(group, ifAbsent, by, answer))
@@ -89,6 +92,7 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
 
   app.post('/groups', { schema: createGroup }, async (request, reply) => {
     const { body } = request
+    requireKnownNodes(views, body.node_ids ?? [], views.group(body.id))
     const group = await put(groupOf(body.id, body.description, body.node_ids), true, signatureOf(request))
     reply.code(201).header('location', `/api/v1/groups/${encodeURIComponent(group.id)}`)
     return presentGroup(group)
@@ -102,6 +106,7 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
 
   app.put('/groups/:group_id', { schema: putGroup }, async (request, reply) => {
     const { params, query, body } = request
+    requireKnownNodes(views, body.node_ids, views.group(params.group_id))
     if (query.dry_run === true) return tried(views, groupOf(params.group_id, body.description, body.node_ids))
     const isNew = views.group(params.group_id) === undefined
     const group = await put(groupOf(params.group_id, body.description, body.node_ids), false, signatureOf(request))
@@ -123,6 +128,17 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
 /** The group as it would be, and what that would do. */
 export function tried(views: Views, group: Group) {
   return { ...presentGroup(group), dry_run: true, preview: presentGroupPreview(views.previewGroup(group.id, group.nodeIds)) }
+}
+
+/** Nodes that were forgotten may stay in a group: whoever replaces it sends back what was read. */
+function requireKnownNodes(views: Views, nodeIds: readonly string[], group: Group | undefined): void {
+  const members = new Set(group?.nodeIds)
+  const faults = nodeIds.flatMap((id, i) =>
+    views.node(id) !== undefined || members.has(id)
+      ? []
+      : [{ pointer: `/node_ids/${i}`, detail: `node_ids[${i}] must be the id of a node, got ${JSON.stringify(id)}` }],
+  )
+  if (faults.length > 0) throw invalidFields(faults.slice(0, MAX_FAULTS))
 }
 
 /** Node ids in code-unit order, as the domain keeps them. */

@@ -6,7 +6,7 @@ import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { operation } from '../operation.ts'
-import { presentInstant } from '../present/instant.ts'
+import { presentInstantOrNull } from '../present/instant.ts'
 import { presentTask } from '../present/task.ts'
 import { NodePathSchema } from '../schema/node.ts'
 import { RequeueBodySchema, RequeueFreezeSchema } from '../schema/recovery.ts'
@@ -58,7 +58,7 @@ export function recoveryRoutes(app: ApiApp, { commands, views }: ApiContext): vo
     const { isFrozen, since, silentNodes } = await ask<RequeueFreeze>((answer) =>
       commands.releaseRequeueFreeze(signatureOf(request), answer),
     )
-    return { is_frozen: isFrozen, since: presentInstant(since), silent_nodes: silentNodes }
+    return { is_frozen: isFrozen, since: presentInstantOrNull(since), silent_nodes: silentNodes }
   })
 
   app.delete('/nodes/:node_id', { schema: forgetNode }, async (request, reply) => {

@@ -16,7 +16,7 @@ const description = Type.Optional(Type.String({ maxLength: 1000, default: '' }))
 const nodeIds = list(Type.String({ minLength: 1, maxLength: 200 }), {
   maxItems: 10_000,
   uniqueItems: true,
-  description: 'Ids of nodes; they may name nodes that have not registered yet',
+  description: 'Ids of nodes that are registered, or already in the group',
 })
 
 export const NewGroupSchema = closed(

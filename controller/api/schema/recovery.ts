@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { closed, count, instant } from './fields.ts'
+import { closed, count, instantOrNull } from './fields.ts'
 
 export const RequeueFreezeSchema = Type.Object({
   is_frozen: Type.Boolean({ description: 'Many nodes fell silent together: nothing is requeued or given up' }),
-  since: instant('Since when it is, or is not'),
+  since: instantOrNull('Since when it is, or is not; null: it never was'),
   silent_nodes: count('Nodes that fell silent together'),
 })
 
