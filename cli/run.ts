@@ -6,7 +6,7 @@ import type { LeaseOptions } from './run/hold-lease.ts'
 import type { RunOptions } from './run/run-task.ts'
 
 /** As in controller/api/schema/task.ts. */
-const MAX_GPUS = 16
+const MAX_GPUS = 1024
 const MAX_RUNTIME_SECONDS = 31_536_000
 
 export function addRun(program: Command, setExit: SetExit): void {

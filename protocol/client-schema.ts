@@ -6,6 +6,8 @@ import type { RecordField } from './schema-field.ts'
 import type { GpuMode, NoSwap, OnNodeLoss, Priority } from './units.ts'
 
 const MAX_GPUS = 16
+/** More than any node has: such a task is taken, and waits as one that exceeds every node (EXCEEDS_NODE_GPU_COUNT), as it does in a trace. */
+const MAX_TASK_GPUS = 1024
 const MAX_VRAM_MIB = 16_777_216
 const MAX_GROUPS = 32
 const MAX_LABELS = 64
@@ -24,7 +26,7 @@ const submit = record<SubmitTask>({
   op: oneOf('submit'),
   name: orNull(name),
   vram_mib: orNull(integer(1, MAX_VRAM_MIB)),
-  gpu_count: integer(1, MAX_GPUS),
+  gpu_count: integer(1, MAX_TASK_GPUS),
   gpu_mode: every<GpuMode>()('shared', 'exclusive'),
   noswap: every<NoSwap>()(0, 1),
   priority: every<Priority>()(0, 1, 2, 3, 4),

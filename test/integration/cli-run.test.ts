@@ -225,7 +225,7 @@ describe('what cannot be run', { timeout: 60_000 }, () => {
     { why: 'VRAM without a unit', args: ['--vram', '8', '--', 'x'], says: /--vram.*8Gi, 8192Mi, 8G or 8000M/ },
     { why: 'no VRAM at all', args: ['--vram', '0Gi', '--', 'x'], says: /--vram.*from 1Mi to 16Ti/ },
     { why: 'no command', args: vram, says: /missing required argument 'command'/ },
-    { why: 'too many GPUs', args: [...vram, '--gpus', '17', '--', 'x'], says: /--gpus.*from 1 to 16/ },
+    { why: 'too many GPUs', args: [...vram, '--gpus', '1025', '--', 'x'], says: /--gpus.*from 1 to 1024/ },
     { why: 'a contradiction', args: [...vram, '--swap', '--noswap', '--', 'x'], says: /contradict/ },
     { why: 'a label that is none', args: [...vram, '--label', 'x', '--', 'x'], says: /NAME=VALUE/ },
     { why: 'a variable that is none', args: [...vram, '--env', '1A=x', '--', 'x'], says: /--env: "1A"/ },

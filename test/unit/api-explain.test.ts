@@ -37,6 +37,11 @@ describe('a task that waits', () => {
     ])
   })
 
+  test('is taken with more GPUs than any node has, and told so', async () => {
+    const { status, body } = await api.send('POST', '/tasks', { vram_mib: 100, gpu_count: 64 })
+    expect([status, body.state, body.wait.reason]).toEqual([201, 'pending', 'EXCEEDS_NODE_GPU_COUNT'])
+  })
+
   test('is told the smallest changes that would place it', async () => {
     await submit({ vram_mib: 40_000 })
     const other = await submit({ vram_mib: 30_000 })

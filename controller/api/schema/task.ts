@@ -22,6 +22,9 @@ import { GroupIdSchema } from './group.ts'
 
 const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
 
+/** More than any node has: such a task is taken, and waits as one that exceeds every node, as it does in a trace. */
+const MAX_TASK_GPUS = 1024
+
 /** The limits of what a task may carry. */
 export const TASK_LIMITS = { labels: 64, groups: 32 } as const
 
@@ -45,7 +48,9 @@ export const TaskRequestSchema = closed(
     vram_mib: Type.Optional(
       integer(1, 16_777_216, { description: 'Demand on each GPU, MiB; may be left out only when gpu_mode is exclusive' }),
     ),
-    gpu_count: Type.Optional(integer(1, 16, { default: TASK_DEFAULTS.gpuCount, description: 'GPUs of one node, all or nothing' })),
+    gpu_count: Type.Optional(
+      integer(1, MAX_TASK_GPUS, { default: TASK_DEFAULTS.gpuCount, description: 'GPUs of one node, all or nothing' }),
+    ),
     gpu_mode: Type.Optional(oneOf(['shared', 'exclusive'], { default: TASK_DEFAULTS.gpuMode })),
     noswap: Type.Optional(noswap),
     priority: Type.Optional(priority),
