@@ -1,6 +1,6 @@
 /**
  * What a page does where scripts run: each chart is drawn again with uPlot in the place of its SVG, so that a cursor tells values and a part can be
- * zoomed into. The text of a script, because it is hashed and put into the page as it stands.
+ * zoomed into. Its values are those of the table under it; one that is not shown yet is drawn when it is. The text of a script, because it is hashed and put into the page as it stands.
  */
 export const CHART_SCRIPT = `'use strict'
 {
@@ -9,21 +9,25 @@ export const CHART_SCRIPT = `'use strict'
   const plots = new Map()
   const draw = (figure) => {
     const place = figure.querySelector('.plot')
-    const { unit, xTitle, lines, limits, marks } = JSON.parse(figure.querySelector('script').textContent)
+    if (figure.closest('details:not([open])') !== null) return
+    const { unit, limits, marks } = JSON.parse(figure.querySelector('script').textContent)
+    const { tHead, tBodies } = figure.querySelector('.wide > table')
+    const [xTitle, ...heads] = [...tHead.rows[0].cells].map((cell) => cell.textContent.trim())
+    const rows = [...tBodies[0].rows].map((row) => [...row.cells].map((cell) => (cell.textContent.trim() === '–' ? null : Number(cell.textContent))))
+    const names = heads.filter((_, i) => i % 4 === 0)
     const css = getComputedStyle(document.documentElement)
     const colour = (name) => css.getPropertyValue('--' + name).trim()
     const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 } }
-    const xs = [...new Set(lines.flatMap((line) => line.points.map((point) => point.x)))].sort((a, b) => a - b)
-    if (xs.length < 2) return
-    const column = (points, key) => xs.map((x) => points.find((point) => point.x === x)?.[key] ?? null)
+    if (rows.length < 2) return
+    const column = (at) => rows.map((row) => row[at])
     const shown = (plot, value) => (value === null || value === undefined ? '–' : value.toFixed(2) + ' ' + unit)
-    const [series, data, bands] = [[{ label: xTitle }], [xs], []]
-    lines.forEach(({ name, points }, i) => {
+    const [series, data, bands] = [[{ label: xTitle }], [column(0)], []]
+    names.forEach((name, i) => {
       const stroke = colour('c' + i)
       const at = series.length
       series.push({ label: name, stroke, width: 2, dash: dashes[i], value: shown, points: { show: true, size: 7, fill: stroke } })
       series.push({ label: name + ' p90', value: shown, points: { show: false } }, { label: name + ' p10', value: shown, points: { show: false } })
-      data.push(column(points, 'y'), column(points, 'high'), column(points, 'low'))
+      data.push(column(4 * i + 1), column(4 * i + 3), column(4 * i + 2))
       bands.push({ series: [at + 1, at + 2], fill: stroke + '26' })
     })
     const notes = (plot) => {
@@ -71,6 +75,7 @@ export const CHART_SCRIPT = `'use strict'
   }
   const drawAll = () => figures.forEach(draw)
   drawAll()
+  addEventListener('toggle', ({ target }) => target.querySelectorAll('figure.chart:not(.drawn)').forEach(draw), true)
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll)
   addEventListener('resize', () => plots.forEach((plot, figure) => plot.setSize({ width: figure.querySelector('.plot').clientWidth, height: 320 })))
 }

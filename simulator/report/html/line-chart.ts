@@ -1,9 +1,10 @@
 /**
  * A chart of lines over the overcommit percentage, as SVG in the page, so that it shows where scripts are not allowed; where they are, chart-script.ts
- * takes its data and draws it again. Lines differ in colour and in dash; every point says its value on hovering.
+ * reads the table under it and draws it again. Lines differ in colour and in dash.
  */
 import { type Axis, axisOf } from './axis.ts'
 import { dataBlock, markup, type Markup } from './markup.ts'
+import type { SharedMarks } from './shared-marks.ts'
 
 export interface ChartPoint {
   readonly x: number
@@ -41,26 +42,38 @@ interface Frame {
   readonly y: Axis
   readonly atX: (value: number) => string
   readonly atY: (value: number) => string
+  /** A line through places of the plot, as the `d` of a path. */
+  readonly through: (places: ReadonlyArray<readonly [x: number, y: number]>) => string
 }
 
-export function lineChart(chart: LineChart): Markup {
+/** What the ends and corners of lines have, once for all charts of a page. */
+export const DOTS = markup`${Array.from(
+  { length: LINES },
+  (_, i) =>
+    markup`<marker id="dot${i}" class="d${i}" viewBox="-4 -4 8 8" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse"><circle r="3.5" /></marker>`,
+)}`
+
+/** @param table of the same values, as chart-script.ts reads it: the percentage, then for each line its value, p10, p90 and p95 */
+export function lineChart(chart: LineChart, table: Markup, shared: SharedMarks): Markup {
   const frame = frameOf(chart)
   return markup`<figure class="chart">
-    <figcaption>${chart.title}</figcaption>
-    <div class="plot"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${chart.title}">
-      ${gridOf(frame, chart)}${chart.limits.map((limit) => limitOf(frame, limit))}${chart.marks.map((mark, i) => markOf(frame, mark, i))}${chart.lines.map(
-        (line, i) => lineOf(frame, line, i, chart.unit),
-      )}
+    <figcaption>${chart.title}, ${chart.unit}</figcaption>
+    <div class="plot"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="as the table below">
+      ${shared.use(xGridOf(frame, chart))}${shared.use(yGridOf(frame, chart))}
+      ${chart.limits.map((limit) => limitOf(frame, limit))}
+      ${chart.marks.map((mark, i) => shared.use(markOf(frame, mark, i)))}
+      ${chart.lines.map((line, i) => lineOf(frame, line, i))}
     </svg></div>
-    ${dataBlock(chart)}
+    ${dataBlock({ unit: chart.unit, limits: chart.limits, marks: chart.marks })}
     <ul class="legend">
       ${chart.lines.map(
         ({ name }, i) =>
           markup`<li>
-            <svg viewBox="0 0 24 8" class="key"><line class="line l${i}" x1="0" y1="4" x2="24" y2="4" /></svg>${name}
+            <svg viewBox="0 0 24 8" class="key">${shared.use(markup`<line class="line l${i}" x1="0" y1="4" x2="24" y2="4" />`)}</svg>${name}
           </li>`,
       )}
     </ul>
+    ${table}
   </figure>`
 }
 
@@ -71,24 +84,46 @@ function frameOf({ lines, limits }: LineChart): Frame {
     ...points.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]),
     ...limits.map((limit) => limit.y),
   ])
-  const place = (axis: Axis, value: number, from: number, to: number): string =>
-    (from + ((value - axis.from) / (axis.to - axis.from)) * (to - from)).toFixed(1)
+  const place = (axis: Axis, value: number, from: number, to: number): number =>
+    Math.round(10 * (from + ((value - axis.from) / (axis.to - axis.from)) * (to - from)))
+  const placeX = (value: number): number => place(x, value, PLOT.left, WIDTH - PLOT.right)
+  const placeY = (value: number): number => place(y, value, HEIGHT - PLOT.bottom, PLOT.top)
   return {
     x,
     y,
-    atX: (value) => place(x, value, PLOT.left, WIDTH - PLOT.right),
-    atY: (value) => place(y, value, HEIGHT - PLOT.bottom, PLOT.top),
+    atX: (value) => tenths(placeX(value)),
+    atY: (value) => tenths(placeY(value)),
+    through: (places) => pathThrough(places.map(([atX, atY]) => [placeX(atX), placeY(atY)])),
   }
 }
 
-function gridOf({ x, y, atX, atY }: Frame, { unit, xTitle }: LineChart): Markup {
-  return markup`${y.ticks.map(
-    (tick) =>
-      markup`<line class="grid" x1="${PLOT.left}" x2="${WIDTH - PLOT.right}" y1="${atY(tick)}" y2="${atY(tick)}" /><text class="tick end" x="${PLOT.left - 8}" y="${atY(tick)}" dy="4">${tick.toFixed(y.digits)}</text>`,
-  )}${x.ticks.map(
-    (tick) =>
-      markup`<line class="grid" x1="${atX(tick)}" x2="${atX(tick)}" y1="${PLOT.top}" y2="${HEIGHT - PLOT.bottom}" /><text class="tick middle" x="${atX(tick)}" y="${HEIGHT - PLOT.bottom + 16}">${tick.toFixed(x.digits)}</text>`,
-  )}<text class="tick middle" x="${(PLOT.left + WIDTH - PLOT.right) / 2}" y="${HEIGHT - 6}">${xTitle}</text><text class="tick" x="4" y="12">${unit}</text>`
+/** 640 → `64`, 1045 → `104.5`. */
+function tenths(value: number): string {
+  return String(value / 10)
+}
+
+/** In steps from one place to the next, which are shorter to write. @param places in tenths, so that the steps add up */
+function pathThrough(places: ReadonlyArray<readonly [number, number]>): string {
+  const steps = places.map(([x, y], i) => {
+    const [beforeX, beforeY] = places[i - 1] ?? [0, 0]
+    return `${tenths(x - beforeX)} ${tenths(y - beforeY)}`
+  })
+  const [start = '', ...rest] = steps
+  return `M${start}${rest.length === 0 ? 'h0' : `l${rest.join(' ')}`}`.replaceAll(' -', '-')
+}
+
+function xGridOf({ x, atX }: Frame, { xTitle }: LineChart): Markup {
+  const [top, bottom] = [PLOT.top, HEIGHT - PLOT.bottom]
+  return markup`<path class="grid" d="${x.ticks.map((tick) => `M${atX(tick)} ${top}V${bottom}`).join('')}" />${x.ticks.map(
+    (tick) => markup`<text class="tick middle" x="${atX(tick)}" y="${bottom + 16}">${tick.toFixed(x.digits)}</text>`,
+  )}<text class="tick middle" x="${(PLOT.left + WIDTH - PLOT.right) / 2}" y="${HEIGHT - 6}">${xTitle}</text>`
+}
+
+function yGridOf({ y, atY }: Frame, { unit }: LineChart): Markup {
+  const [left, right] = [PLOT.left, WIDTH - PLOT.right]
+  return markup`<path class="grid" d="${y.ticks.map((tick) => `M${left} ${atY(tick)}H${right}`).join('')}" />${y.ticks.map(
+    (tick) => markup`<text class="tick end" x="${left - 8}" y="${atY(tick)}" dy="4">${tick.toFixed(y.digits)}</text>`,
+  )}<text class="tick" x="4" y="12">${unit}</text>`
 }
 
 function limitOf({ atY }: Frame, { y, label }: LineChart['limits'][number]): Markup {
@@ -100,17 +135,14 @@ function markOf({ atX }: Frame, { x, label }: LineChart['marks'][number], row: n
   return markup`<line class="mark m${row}" x1="${atX(x)}" x2="${atX(x)}" y1="${PLOT.top}" y2="${HEIGHT - PLOT.bottom}" /><text class="note middle" x="${atX(x)}" y="${PLOT.top + 10 + row * 14}">${label}</text>`
 }
 
-function lineOf({ atX, atY }: Frame, { name, points }: ChartLine, index: number, unit: string): Markup {
-  const path = points.map(({ x, y }) => `${atX(x)},${atY(y)}`).join(' ')
-  return markup`${bandOf(points, atX, atY, index)}<polyline class="line l${index}" points="${path}" />${points.map(
-    ({ x, y }) =>
-      markup`<circle class="dot d${index}" cx="${atX(x)}" cy="${atY(y)}" r="3.5"><title>${name}, ${x} %: ${y.toFixed(2)} ${unit}</title></circle>`,
-  )}`
+function lineOf(frame: Frame, { points }: ChartLine, index: number): Markup {
+  const d = frame.through(points.map(({ x, y }) => [x, y]))
+  return markup`${bandOf(frame, points, index)}<path class="line l${index}" d="${d}" />`
 }
 
-function bandOf(points: readonly ChartPoint[], atX: Frame['atX'], atY: Frame['atY'], index: number): Markup | null {
-  if (points.some(({ low, high }) => low === undefined || high === undefined)) return null
-  const upper = points.map(({ x, high = 0 }) => `${atX(x)},${atY(high)}`)
-  const lower = points.map(({ x, low = 0 }) => `${atX(x)},${atY(low)}`)
-  return markup`<polygon class="band b${index}" points="${[...upper, ...lower.toReversed()].join(' ')}" />`
+function bandOf({ through }: Frame, points: readonly ChartPoint[], index: number): Markup | null {
+  if (points.length === 0 || points.some(({ low, high }) => low === undefined || high === undefined)) return null
+  const upper = points.map(({ x, high = 0 }) => [x, high] as const)
+  const lower = points.map(({ x, low = 0 }) => [x, low] as const)
+  return markup`<path class="band b${index}" d="${through([...upper, ...lower.toReversed()])}z" />`
 }

@@ -10,18 +10,34 @@ export class Markup {
 
 export type Content = Markup | string | number | null | readonly Content[]
 
-/** A template: what is put into it is escaped unless it is Markup; lists stand one behind the other, null is nothing. */
+/**
+ * A template: what is put into it is escaped unless it is Markup; lists stand one behind the other, null is nothing. Where its lines are broken beside a
+ * tag nothing stands in the page, and elsewhere a space.
+ */
 export function markup(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
-  let text = parts[0] as string
-  for (const [i, value] of values.entries()) text += shown(value) + (parts[i + 1] as string)
+  const tight = tightOf(parts)
+  let text = tight[0] as string
+  for (const [i, value] of values.entries()) text += textOf(value) + (tight[i + 1] as string)
   return new Markup(text)
 }
 
-function shown(content: Content): string {
+/** As it stands in the page. */
+export function textOf(content: Content): string {
   if (content === null) return ''
   if (content instanceof Markup) return content.text
-  if (typeof content === 'object') return content.map(shown).join('')
+  if (typeof content === 'object') return content.map(textOf).join('')
   return escaped(String(content))
+}
+
+const TIGHT = new WeakMap<TemplateStringsArray, readonly string[]>()
+
+/** A template is there once, and filled thousands of times. */
+function tightOf(parts: TemplateStringsArray): readonly string[] {
+  const known = TIGHT.get(parts)
+  if (known !== undefined) return known
+  const tight = parts.map((part) => part.replace(/(>|^)\s*\n\s*(?=<|$)|(>)\s*\n\s*|\s*\n\s*(?=<)/g, '$1$2').replace(/\s*\n\s*/g, ' '))
+  TIGHT.set(parts, tight)
+  return tight
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }

@@ -1,13 +1,15 @@
 /** The report of a sweep for whoever decides: the recommendation, what speaks for it, charts, and under each chart its numbers. */
 import type { Advice, JudgedObjective } from '../../plan/advisor.ts'
-import { type Band, bySettings, type Settings, settingsText, type SweepRun, type SweepSummary } from '../../sweep.ts'
+import type { Band, Settings, SweepRun, SweepSummary } from '../../sweep.ts'
 import { adviceNotes, adviceSentence, figureOf, shownFigure } from '../advice-text.ts'
 import { shownNumber } from '../plain-text.ts'
 import { isUnheard } from '../sweep-table.ts'
-import { type ChartLine, lineChart, type LineChart } from './line-chart.ts'
-import { markup, type Markup } from './markup.ts'
+import { type ChartLine, DOTS, lineChart, type LineChart } from './line-chart.ts'
+import { bestOf, type Combination, combinationsOf, takenOf } from './combinations.ts'
+import { markup, Markup } from './markup.ts'
 import { CHART_SCRIPT } from './chart-script.ts'
 import { type ChartLibrary, facts, page, table } from './page.ts'
+import { SharedMarks } from './shared-marks.ts'
 
 export interface HtmlReportInput {
   /** Of the scenario. */
@@ -21,12 +23,20 @@ export interface HtmlReportInput {
   readonly library: ChartLibrary | null
 }
 
+/** So many combinations are shown at once; of more, only the best one is opened. */
+const MOST_OPEN = 4
+
 /** The same input makes the same bytes: there is no date in it. */
 export function htmlReport({ name, runs, summary, advice, library }: HtmlReportInput): string {
-  const sections = bySettings(runs).map(({ settings }) => {
-    const key = settingsText(settings)
-    const own = advice.find((each) => settingsText(each.settings) === key)
-    return own === undefined ? null : sectionOf(key, own, bySetting(summary, key))
+  const shared = new SharedMarks(DOTS)
+  const combinations = combinationsOf(summary, advice)
+  const best = bestOf(combinations)
+  const sections = combinations.map((each) => {
+    const section = sectionOf(each, shared)
+    if (combinations.length === 1) return section
+    const isOpen = combinations.length <= MOST_OPEN || each === best
+    // The place is inside, so that a link to it opens what is around it.
+    return markup`<details${isOpen ? new Markup(' open') : null}><summary>${each.title}</summary><div id="${each.place}">${section}</div></details>`
   })
   return page(
     `${name}: overcommit sweep`,
@@ -35,51 +45,76 @@ export function htmlReport({ name, runs, summary, advice, library }: HtmlReportI
         A sweep of the production controller in virtual time. The same seeds were run at every percentage, so that two percentages differ in
         nothing else.
       </p>
-      ${sections} ${sourceOf(runs)}`,
+      ${shared.all()}${combinations.length > 1 ? overviewOf(combinations, best) : null}${sections}${sourceOf(runs)}`,
     library === null ? [] : [library.style],
     library === null ? [] : [library.script, CHART_SCRIPT],
   )
 }
 
-function bySetting(summary: readonly SweepSummary[], key: string): SweepSummary[] {
-  return summary.filter(({ settings }) => settingsText(settings) === key).sort((a, b) => a.overcommit_percent - b.overcommit_percent)
-}
-
-function sectionOf(key: string, advice: Advice, summary: readonly SweepSummary[]): Markup {
+function sectionOf({ advice, summary }: Combination, shared: SharedMarks): Markup {
   const marks = [
     ...(advice.recommended_percent === null ? [] : [{ x: advice.recommended_percent, label: 'recommended' }]),
     ...(advice.knee_percent === null ? [] : [{ x: advice.knee_percent, label: 'knee' }]),
   ]
-  return markup`${key === '' ? null : markup`<h2>${key}</h2>`}
-    <p class="advice${advice.recommended_percent === null ? ' none' : ''}">${adviceSentence(advice)}</p>
+  return markup`<p class="advice${advice.recommended_percent === null ? ' none' : ''}">${adviceSentence(advice)}</p>
     <ul>
       ${adviceNotes(advice).map((note) => markup`<li>${note}</li>`)}
     </ul>
     ${judgementOf(advice)}
-    ${chartsOf(advice, summary).map(({ chart, values }) => [lineChart({ ...chart, xTitle: 'overcommit, %', marks }), values])}`
+    ${chartsOf(advice, summary).map(({ chart, values }) => lineChart({ ...chart, xTitle: X_TITLE, marks }, values, shared))}`
+}
+
+const shownObjective = ({ objective, p95, keeps }: JudgedObjective): Markup =>
+  markup`<span class="${keeps ? 'good' : 'bad'}">${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}</span>`
+
+/** What each combination comes to, with the way to all of it. */
+function overviewOf(combinations: readonly Combination[], best: Combination | null): Markup {
+  const objectives = combinations[0]?.advice.objectives ?? []
+  const said =
+    best === null
+      ? `None of the ${combinations.length} combinations keeps ${objectives.join(' and ')} at any percentage.`
+      : `Best of ${combinations.length} combinations: ${best.title}. ${adviceSentence(best.advice)}`
+  return markup`<p class="advice${best === null ? ' none' : ''}">${said}</p>${table(
+    'Each combination at the percentage to take, or at the one that comes nearest',
+    ['combination', 'overcommit to take', 'utilization, mean', ...objectives, ''],
+    combinations.map((each) => {
+      const { percent, isTaken, candidate } = takenOf(each.advice)
+      return [
+        markup`<a href="#${each.place}">${each.title}</a>`,
+        percent === null ? '–' : isTaken ? `${percent} %` : `none; nearest ${percent} %`,
+        utilizationText(candidate?.utilization_percent ?? null),
+        ...(candidate?.objectives.map(shownObjective) ?? objectives.map(() => '–')),
+        each === best ? 'best' : null,
+      ]
+    }),
+  )}`
 }
 
 /** The objectives, percentage by percentage: what the recommendation was made from. */
 function judgementOf({ candidates, objectives, recommended_percent, knee_percent }: Advice): Markup {
-  const shownObjective = ({ objective, p95, keeps }: JudgedObjective): Markup =>
-    markup`<span class="${keeps ? 'good' : 'bad'}">${shownFigure(figureOf(objective), p95)} ${keeps ? 'kept' : 'broken'}</span>`
   return table(
     'Mean utilization over the seeds, and the 95th percentile of each objective (nearest rank)',
     ['overcommit', 'seeds', 'utilization', ...objectives, ''],
     candidates.map((each) => [
       `${each.overcommit_percent} %`,
       each.seeds,
-      each.utilization_percent === null ? '–' : `${each.utilization_percent.mean.toFixed(2)} %`,
+      utilizationText(each.utilization_percent),
       ...each.objectives.map(shownObjective),
       [each.overcommit_percent === recommended_percent ? 'recommended ' : null, each.overcommit_percent === knee_percent ? 'knee' : null],
     ]),
   )
 }
 
+function utilizationText(band: Band | null): string {
+  return band === null ? '–' : `${band.mean.toFixed(2)} %`
+}
+
 interface Section {
   readonly chart: Omit<LineChart, 'xTitle' | 'marks'>
   readonly values: Markup
 }
+
+const X_TITLE = 'overcommit, %'
 
 /** A figure of the summary as a line with its band. */
 interface Figure {
@@ -104,7 +139,7 @@ const SWAPS: readonly Figure[] = [{ name: 'swap-outs an hour', valueOf: (s) => s
 function chartsOf(advice: Advice, summary: readonly SweepSummary[]): Section[] {
   const section = (title: string, unit: string, figures: readonly Figure[], prefix: string): Section => ({
     chart: { title, unit, lines: figures.map((figure) => chartLineOf(figure, summary)), limits: limitsOf(advice, prefix) },
-    values: valuesOf(`${title}, ${unit}`, figures, summary),
+    values: valuesOf(figures, summary),
   })
   return [
     section('Utilization of the GPUs: mean over the seeds, band p10–p90', '%', UTILIZATION, 'utilization'),
@@ -138,16 +173,23 @@ function limitsOf({ candidates }: Advice, figure: string): LineChart['limits'] {
   return objectives.filter(({ objective }) => figureOf(objective) === figure).map(({ objective, max }) => ({ y: max, label: objective }))
 }
 
-function valuesOf(caption: string, figures: readonly Figure[], summary: readonly SweepSummary[]): Markup {
-  const head = ['overcommit', ...figures.flatMap(({ name }) => [name, 'p10', 'p90', 'p95'])]
+/** The data of the chart, too: chart-script.ts reads it from here. */
+function valuesOf(figures: readonly Figure[], summary: readonly SweepSummary[]): Markup {
+  const head = [X_TITLE, ...figures.flatMap(({ name }) => [name, 'p10', 'p90', 'p95'])]
   const rows = summary.map((each) => [
-    `${each.overcommit_percent} %`,
+    each.overcommit_percent,
     ...figures.flatMap(({ valueOf }) => {
       const band = valueOf(each)
-      return [band?.mean, band?.p10, band?.p90, band?.p95].map((value) => shownNumber(value ?? null, 2))
+      return [band?.mean, band?.p10, band?.p90, band?.p95].map((value) => shownNumber(value ?? null, digitsOf(value ?? 0)))
     }),
   ])
-  return table(caption, head, rows)
+  return table(null, head, rows)
+}
+
+/** More say nothing of a mean over seeds; runs.csv has all. */
+function digitsOf(value: number): number {
+  if (value >= 1000) return 0
+  return value >= 100 ? 1 : 2
 }
 
 /** What a reader needs to run it again. */
