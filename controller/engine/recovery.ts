@@ -2,6 +2,7 @@
 import type { Instant } from '../../protocol/units.ts'
 import { StoreFault } from '../ports/store.ts'
 import type { StoredState, TaskRecord } from '../ports/store.ts'
+import { nodeNotAhead, taskNotAhead } from './clock-set-back.ts'
 import type { Cluster } from './cluster.ts'
 import { addPlacement } from './gpu-ledger.ts'
 import type { LiveGpu, LiveTask } from './live.ts'
@@ -26,10 +27,10 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
   for (const group of state.groups) c.groups.set(group.id, group)
   for (const record of [...state.nodes].sort((a, b) => a.ordinal - b.ordinal)) {
     // It may hold the configured lease, or a longer one that was configured before (R5).
-    adoptNode(c, nodeOf({ ...record, leaseMs: Math.max(record.leaseMs, c.policy.runLeaseMs) }, now))
+    adoptNode(c, nodeOf({ ...nodeNotAhead(record, now), leaseMs: Math.max(record.leaseMs, c.policy.runLeaseMs) }, now))
     c.nextNodeOrdinal = Math.max(c.nextNodeOrdinal, record.ordinal + 1)
   }
-  for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, record, now)
+  for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, taskNotAhead(record, now), now)
   for (const node of c.nodes.values()) resumeDrain(c, node)
   c.submissionKeys.restore(state.submissionKeys)
   c.refreshPools()

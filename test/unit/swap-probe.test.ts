@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { SWAP_BACK_OFF_MS } from '../../controller/engine/node-events.ts'
-import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
-import { restore } from '../../controller/engine/recovery.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
-import type { TaskRecord } from '../../controller/ports/store.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+import { restarted } from '../support/restarted-cluster.ts'
 
 const SECOND = 1000
 const IDLE_S = 300
@@ -112,44 +110,6 @@ it('where tasks can signal, nobody is probed', () => {
   cluster.advance(10 * PROBE_S * SECOND)
   expect(placementOf(a).residency).toBe('swapped_out')
 })
-
-interface Restart {
-  readonly now?: number
-  /** What the records of placements do not say. */
-  readonly forgets?: readonly string[]
-}
-
-/** The cluster after a restart of the controller. */
-function restarted(before: ClusterBuilder, { now = before.now, forgets = [] }: Restart = {}): ClusterBuilder {
-  const after = new ClusterBuilder()
-  after.now = now
-  const marks = { epoch: 1, nextTaskSeq: 10, nextEventSeq: 100, nextDecision: 10 }
-  const finishedCounts = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
-  const config = { revision: 1, at: 0, author: null, fields: before.cluster.config.fields }
-  const nodes = [...before.cluster.nodes.values()].map(recordOfNode)
-  const stored = {
-    openTasks: before.tasks.filter(({ finishedAt }) => finishedAt === null).map((task) => without(recordOfTask(task), forgets)),
-    nodes,
-    groups: [],
-    config,
-    tokens: [],
-    lastAuditSeq: 0,
-    submissionKeys: [],
-    marks,
-    finishedCounts,
-  }
-  restore(after.cluster, structuredClone(stored), after.now)
-  for (const node of after.cluster.nodes.values()) after.heartbeat(node)
-  return after
-}
-
-function without({ placement, ...record }: TaskRecord, fields: readonly string[]): TaskRecord {
-  if (placement === null) return { ...record, placement }
-  return {
-    ...record,
-    placement: Object.fromEntries(Object.entries(placement).filter(([name]) => !fields.includes(name))) as typeof placement,
-  }
-}
 
 /** A period counts from the swap-out, whoever the controller is by then. */
 it('a restart of the controller does not begin the probe period anew', () => {

@@ -1,0 +1,43 @@
+/** A cluster as the next controller finds it in the store. */
+import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
+import { restore } from '../../controller/engine/recovery.ts'
+import type { TaskRecord } from '../../controller/ports/store.ts'
+import { ClusterBuilder } from './cluster-builder.ts'
+
+export interface Restart {
+  /** What its clock says; else what the last one's said. */
+  readonly now?: number
+  /** What the records of placements do not say. */
+  readonly forgets?: readonly string[]
+}
+
+/** All nodes have spoken since. */
+export function restarted(before: ClusterBuilder, { now = before.now, forgets = [] }: Restart = {}): ClusterBuilder {
+  const after = new ClusterBuilder()
+  after.now = now
+  const marks = { epoch: 1, nextTaskSeq: 10, nextEventSeq: 100, nextDecision: 10 }
+  const finishedCounts = { completed: 0, failed: 0, cancelled: 0, lost: 0 }
+  const config = { revision: 1, at: 0, author: null, fields: before.cluster.config.fields }
+  const stored = {
+    openTasks: before.tasks.map((task) => without(recordOfTask(task), forgets)),
+    nodes: [...before.cluster.nodes.values()].map(recordOfNode),
+    groups: [],
+    config,
+    tokens: [],
+    lastAuditSeq: 0,
+    submissionKeys: [],
+    marks,
+    finishedCounts,
+  }
+  restore(after.cluster, structuredClone(stored), after.now)
+  for (const node of after.cluster.nodes.values()) after.heartbeat(node)
+  return after
+}
+
+function without({ placement, ...record }: TaskRecord, fields: readonly string[]): TaskRecord {
+  if (placement === null) return { ...record, placement }
+  return {
+    ...record,
+    placement: Object.fromEntries(Object.entries(placement).filter(([name]) => !fields.includes(name))) as typeof placement,
+  }
+}
