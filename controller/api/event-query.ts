@@ -1,8 +1,8 @@
 /** Query parameters about events, as the store and streams take them. */
-import type { Instant } from '../../protocol/units.ts'
 import { EVENT_KINDS, type EventKind } from '../domain/event.ts'
 import type { EventQuery } from '../ports/store.ts'
 import { invalidField } from './errors.ts'
+import { momentOf } from './moment.ts'
 import type { EventQueryBody } from './schema/event.ts'
 
 const DEFAULT_LIMIT = 50
@@ -31,12 +31,4 @@ export function kindsOf(text: string | undefined): readonly EventKind[] | null {
   const [unknown] = names
   if (unknown === undefined) return kinds
   throw invalidField('/kind', `query parameter kind must be one or several of ${EVENT_KINDS.join(', ')}, got ${JSON.stringify(unknown)}`)
-}
-
-/** The pattern has seen to its form; the 31st of February is left. */
-function momentOf(name: string, text: string | undefined): Instant | null {
-  if (text === undefined) return null
-  const at = Date.parse(text)
-  if (Number.isNaN(at)) throw invalidField(`/${name}`, `query parameter ${name} must be a time in UTC such as 2026-01-31T08:00:00Z`)
-  return at
 }

@@ -3,10 +3,13 @@
  * more than most of what is done in ours (docs/decisions/0062-one-hook-a-stage.md).
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
+import { invalidField } from './errors.ts'
 import { requireBody, requireNoBody } from './json-body.ts'
-import { isForwarded } from './operation.ts'
+import { isConditional, isForwarded } from './operation.ts'
+import { refuseConditions } from './preconditions.ts'
 import { queryReader } from './query-values.ts'
 import type { RequestRecorder } from './request-log.ts'
+import type { DryRunQuery } from './schema/impact.ts'
 import { DATA_HEADERS, PAGE_HEADERS } from './security-headers.ts'
 
 export interface EveryRequest {
@@ -56,17 +59,21 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
   })
 }
 
-/** Query parameters that were read, and a body where one is taken and nowhere else; null: the route has nothing to look at. */
+/** Query parameters that were read, and a body and conditions where they are taken and nowhere else; null: the route has nothing to look at. */
 function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler | null {
   if (isForwarded(schema)) return null
   const read = queryReader(schema?.querystring ?? {})
   const hasBody = schema?.body !== undefined
   const isBodyOptional = method === 'POST' && hasNothingRequired(schema?.body)
+  const changesNothing = [method].flat().every(isBodyless)
+  const readsConditions = changesNothing || isConditional(schema)
   // What comes with a GET is never read.
-  if (read === null && !hasBody && [method].flat().every(isBodyless)) return null
+  if (read === null && !hasBody && changesNothing) return null
   return (request, _reply, done) => {
     read?.(request.query as Record<string, unknown>)
     if (isBodyOptional) request.body ??= {}
+    requireDryRun(request.query as DryRunQuery)
+    if (!readsConditions) refuseConditions(request.headers)
     if (hasBody) requireBody(request.body)
     else requireNoBody(request.body)
     done()
@@ -76,6 +83,12 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
 /** What is asked to be done may be asked without saying how; a PUT or PATCH without a body would say nothing. */
 function hasNothingRequired(body: unknown): boolean {
   return typeof body === 'object' && body !== null && 'properties' in body && !('required' in body) && !('minProperties' in body)
+}
+
+/** How a dry run is to be answered says nothing about a change: who has forgotten the other half would have changed the cluster by it. */
+function requireDryRun({ dry_run: isDryRun, forecast }: DryRunQuery): void {
+  if (typeof forecast !== 'boolean' || isDryRun === true) return
+  throw invalidField('/forecast', 'query parameter forecast says how a dry run is answered: it needs dry_run=true')
 }
 
 function isBodyless(method: string): boolean {

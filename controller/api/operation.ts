@@ -56,6 +56,11 @@ export function operation<const S extends OperationSchema>(
 /** Where the codes stand in a route's schema. */
 export const PROBLEMS_OF = 'x-problems'
 
+/** A route that reads the conditions of a request itself; all others refuse them. */
+export function isConditional(schema: FastifySchema | undefined): boolean {
+  return (schema as { [PROBLEMS_OF]?: readonly ProblemCode[] } | undefined)?.[PROBLEMS_OF]?.includes('precondition_failed') === true
+}
+
 /** Where the least role stands in a route's schema, and in the OpenAPI document. */
 const ROLE_OF = 'x-role'
 const OWNERS_ONLY = 'x-owners-only'

@@ -108,6 +108,8 @@ function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
+  // JSON has no such number: 1e400, which would be shown as null, and null may be what is allowed.
+  if (typeof value === 'number' && !Number.isFinite(value)) return 'a number that is too large'
   if (typeof value !== 'string' || value.length <= SHOWN_LENGTH) return JSON.stringify(value)
   return `${JSON.stringify(value.slice(0, SHOWN_LENGTH))}… (${value.length} characters)`
 }

@@ -5,6 +5,7 @@ import { MEASURE_NAMES, MEASURES, type MeasureName } from '../series/measures.ts
 import { CLUSTER, type ScopeRef, type SeriesQuery } from '../series/query.ts'
 import { gpuKey } from '../series/node-sampler.ts'
 import { invalidField } from './errors.ts'
+import { instantIn } from './moment.ts'
 import type { SeriesQueryParameters } from './schema/series.ts'
 
 const DEFAULTS = { names: 'utilization_percent,starvation_percent', scope: 'cluster', from: '-1h', to: 'now', max_points: 500 } as const
@@ -81,8 +82,8 @@ function instantOf(name: 'from' | 'to', text: string, now: Instant): Instant {
   if (text === 'now') return now
   const [, count, unit] = RELATIVE.exec(text) ?? []
   if (count !== undefined) return now - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]
-  const at = RFC_3339.test(text) ? Date.parse(text) : NaN
-  if (Number.isNaN(at)) {
+  const at = RFC_3339.test(text) ? instantIn(text) : null
+  if (at === null) {
     throw invalidField(
       `/${name}`,
       `query parameter ${name} must be RFC 3339 (2026-01-02T03:04:05Z), now, or back from now like -90s, -15m, -1h, -7d, -2w; got ${shown(text)}`,

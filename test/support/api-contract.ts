@@ -285,6 +285,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         const answer = await api.send('PUT', `/nodes/${NODE}/config`, `{"overcommit_vram_percent": ${value}}`)
         expectRefusal(answer, '/overcommit_vram_percent')
         expect(answer.body.detail).toContain('an integer from 0 to 1000, or null')
+        expect(answer.body.detail).not.toContain('got null')
         expect(world.snapshot()).toBe(before)
       })
 

@@ -36,6 +36,24 @@ describe('a dry run', () => {
     expect(world.snapshot()).toBe(before)
   })
 
+  it('is what forecast belongs to: without dry_run a change is refused, not made', async () => {
+    const before = world.snapshot()
+    const changes = [
+      ['PUT', '/config', { default_vram_overcommit_percent: 20 }],
+      ['PUT', `/nodes/${NODE}/config`, { overcommit_vram_percent: 20 }],
+      ['PUT', '/groups/g', { node_ids: [NODE] }],
+    ] as const
+    for (const [method, path, body] of changes) {
+      for (const query of ['forecast=true', 'forecast=false', 'dry_run=false&forecast=true']) {
+        expect(await api.send(method, `${path}?${query}`, body), `${path}?${query}`).toMatchObject({
+          status: 400,
+          body: { errors: [{ pointer: '/forecast' }] },
+        })
+      }
+    }
+    expect(world.snapshot()).toBe(before)
+  })
+
   it('of a group says what leaves and returns to the common pool, and changes nothing', async () => {
     await api.send('PUT', '/groups/g', { node_ids: [NODE] })
     const before = world.snapshot()

@@ -62,6 +62,7 @@ describe('GET /events', () => {
     ['kind=task_placed,nonsense', '/kind', /one or several of config_changed, .*got "nonsense"/],
     ['kind=', '/kind', /./],
     ['since=yesterday', '/since', /a time in UTC/],
+    ['since=2026-02-31T00:00:00Z', '/since', /a time in UTC/],
     ['until=2026-02-31T00:00:00', '/until', /a time in UTC/],
     ['until=2026-13-31T00:00:00Z', '/until', /a time in UTC/],
     ['order=up', '/order', /oldest, newest/],

@@ -1,8 +1,7 @@
-import type { Instant } from '../../../protocol/units.ts'
 import type { AuditRecord } from '../../ports/store.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
-import { invalidField } from '../errors.ts'
+import { momentOf } from '../moment.ts'
 import { operation } from '../operation.ts'
 import { presentInstant } from '../present/instant.ts'
 import { AuditPageSchema, AuditQuerySchema, type AuditEntryBody } from '../schema/audit.ts'
@@ -35,14 +34,6 @@ export function auditRoutes(app: ApiApp, { views }: ApiContext): void {
     const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.seq) : null
     return { items: items.map(presentAudit), next_cursor, total: null }
   })
-}
-
-/** The pattern has seen to its form; the 31st of February is left. */
-function momentOf(name: string, text: string | undefined): Instant | null {
-  if (text === undefined) return null
-  const at = Date.parse(text)
-  if (Number.isNaN(at)) throw invalidField(`/${name}`, `query parameter ${name} must be a time in UTC such as 2026-01-31T08:00:00Z`)
-  return at
 }
 
 function presentAudit(record: AuditRecord): AuditEntryBody {

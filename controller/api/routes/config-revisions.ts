@@ -3,8 +3,9 @@ import type { ConfigRecord } from '../../ports/store.ts'
 import { callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { notFound } from '../errors.ts'
-import { configEtag, requireMatch } from '../etag.ts'
+import { configEtag } from '../etag.ts'
 import { operation } from '../operation.ts'
+import { requireTag } from '../preconditions.ts'
 import { presentRevision } from '../present/config.ts'
 import { ChangedConfigSchema, RevisionPageSchema, RevisionPathSchema, RevisionQuerySchema } from '../schema/config.ts'
 import { DryRunQuerySchema } from '../schema/impact.ts'
@@ -54,7 +55,7 @@ export function configRevisionRoutes(app: ApiApp, { commands, views, twin }: Api
     const [record] = await views.stored.configRevisions({ before: number + 1, limit: 1 })
     if (record?.revision !== number) throw notFound('revision', params.revision)
     // Compared and changed in one breath: nothing is awaited in between.
-    requireMatch(headers['if-match'], configEtag(views.config()))
+    requireTag(headers, configEtag(views.config()))
     const { etag, body } = await changeConfig({ commands, views, twin }, record.fields, callerOf(request).name, query)
     reply.header('etag', etag)
     return body

@@ -4,8 +4,9 @@ import { callerOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { problemOfRefusal } from '../errors.ts'
 import { changePart } from '../forecasts.ts'
-import { configEtag, requireMatch } from '../etag.ts'
+import { configEtag } from '../etag.ts'
 import { operation } from '../operation.ts'
+import { requireTag } from '../preconditions.ts'
 import { presentConfig, presentOver } from '../present/config.ts'
 import { presentImpact } from '../present/impact.ts'
 import { ChangedConfigSchema, ConfigChangeSchema, ConfigRef, type ChangedConfigBody } from '../schema/config.ts'
@@ -55,7 +56,7 @@ export function configRoutes(app: ApiApp, { commands, views, twin }: ApiContext)
   })
 
   app.put('/config', { schema: putConfig }, async (request, reply) => {
-    requireMatch(request.headers['if-match'], configEtag(views.config()))
+    requireTag(request.headers, configEtag(views.config()))
     const { etag, body } = await changeConfig({ commands, views, twin }, request.body, callerOf(request).name, request.query)
     reply.header('etag', etag)
     return body

@@ -7,6 +7,7 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { invalidFields, notFound } from '../errors.ts'
 import { operation } from '../operation.ts'
 import type { Views } from '../../engine/views.ts'
+import { requirePresence } from '../preconditions.ts'
 import { presentGroup } from '../present/group.ts'
 import { presentGroupPreview } from '../present/preview.ts'
 import { DryRunQuerySchema } from '../schema/impact.ts'
@@ -53,14 +54,14 @@ const putGroup = operation(
     role: 'operator',
     summary: 'Create or replace a group',
     description:
-      'Tasks that are placed on a node finish there, whatever groups it joins or leaves. With dry_run the answer (200) says what would leave or return to the common pool, who would finish there, and which pending tasks could be placed; nothing is changed.',
+      'With If-None-Match: * it is only created, with If-Match: * only replaced (412). Tasks that are placed on a node finish there, whatever groups it joins or leaves. With dry_run the answer (200) says what would leave or return to the common pool, who would finish there, and which pending tasks could be placed; nothing is changed.',
     tags: ['groups'],
     params: GroupPathSchema,
     querystring: DryRunQuerySchema,
     body: GroupReplacementSchema,
     response: { 200: ChangedGroupSchema, 201: ChangedGroupSchema },
   },
-  ['store_failed'],
+  ['precondition_failed', 'store_failed'],
 )
 
 const deleteGroup = operation(
@@ -105,10 +106,11 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
   })
 
   app.put('/groups/:group_id', { schema: putGroup }, async (request, reply) => {
-    const { params, query, body } = request
+    const { params, query, body, headers } = request
     requireKnownNodes(views, body.node_ids, views.group(params.group_id))
-    if (query.dry_run === true) return tried(views, groupOf(params.group_id, body.description, body.node_ids))
     const isNew = views.group(params.group_id) === undefined
+    requirePresence(headers, 'group', !isNew)
+    if (query.dry_run === true) return tried(views, groupOf(params.group_id, body.description, body.node_ids))
     const group = await put(groupOf(params.group_id, body.description, body.node_ids), false, signatureOf(request))
     reply.code(isNew ? 201 : 200)
     return presentGroup(group)

@@ -5,9 +5,10 @@ import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
 import { invalidField, notFound, problemOfRefusal } from '../errors.ts'
-import { nodeConfigEtag, requireMatch } from '../etag.ts'
+import { nodeConfigEtag } from '../etag.ts'
 import { changePart } from '../forecasts.ts'
 import { operation } from '../operation.ts'
+import { requireTag } from '../preconditions.ts'
 import { pageOf } from '../page-bytes.ts'
 import { presentImpact } from '../present/impact.ts'
 import { presentNode } from '../present/node.ts'
@@ -125,7 +126,7 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
 
   app.put('/nodes/:node_id/config', { schema: putNodeConfig }, async (request, reply) => {
     const { params, query, body, headers } = request
-    requireMatch(headers['if-match'], nodeConfigEtag(known(params.node_id)))
+    requireTag(headers, nodeConfigEtag(known(params.node_id)))
     if (query.dry_run === true) {
       const planned = views.planNodeConfig(params.node_id, nodeConfigChange(body))
       if (!planned.ok) throw problemOfRefusal(planned.refusal)

@@ -17,7 +17,7 @@ import { ownSimulation, noSimulation, simulatorOf, valueOf } from '../simulation
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** What of a request means something to the interface that it goes to. */
-const PASSED_ON = ['content-type', 'content-encoding', 'if-match', 'idempotency-key', 'last-event-id', 'accept']
+const PASSED_ON = ['content-type', 'content-encoding', 'if-match', 'if-none-match', 'idempotency-key', 'last-event-id', 'accept']
 /** Of its answer: the rest is about a connection that is not this one. */
 const KEPT_BACK = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date', 'x-request-id'])
 

@@ -1,0 +1,59 @@
+/**
+ * Conditions that a change comes with (RFC 9110, 13.1). They are honoured where there is something to compare, and refused where there is not:
+ * one that is silently ignored loses somebody's change.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { ApiProblem, invalidField } from './errors.ts'
+
+type Conditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>
+
+/**
+ * Of something that is there and has a tag. `If-Match` compares strongly, so that a weak tag never matches, and `If-None-Match` weakly.
+ * @throws ApiProblem precondition_failed when a header names another state, or this one.
+ */
+export function requireTag({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions, current: string): void {
+  const headers = { etag: current }
+  if (ifMatch !== undefined && !isAny(ifMatch) && !tagsOf(ifMatch).includes(current)) {
+    throw new ApiProblem('precondition_failed', `If-Match names another state; the current one is ${current}.`, { headers })
+  }
+  if (ifNoneMatch === undefined) return
+  if (isAny(ifNoneMatch) || tagsOf(ifNoneMatch).some((tag) => tag.replace(/^W\//, '') === current)) {
+    throw new ApiProblem('precondition_failed', `If-None-Match excludes the current state, ${current}.`, { headers })
+  }
+}
+
+/**
+ * Of something without a tag, which may be there or not: `If-None-Match: *` makes and never replaces, `If-Match: *` replaces and never makes.
+ * @throws ApiProblem
+ */
+export function requirePresence(headers: Conditions, what: string, isThere: boolean): void {
+  refuseTags(headers)
+  if (headers['if-none-match'] !== undefined && isThere) {
+    throw new ApiProblem('precondition_failed', `If-None-Match: there is a ${what} already.`)
+  }
+  if (headers['if-match'] !== undefined && !isThere) throw new ApiProblem('precondition_failed', `If-Match: there is no such ${what}.`)
+}
+
+/**
+ * Of all that a route without conditions changes; it must be there anyway, so that `If-Match: *` says nothing new.
+ * @throws ApiProblem invalid_request
+ */
+export function refuseConditions(headers: Conditions): void {
+  refuseTags(headers)
+  if (headers['if-none-match'] !== undefined)
+    throw invalidField('/If-None-Match', 'the header If-None-Match is not read here: leave it out')
+}
+
+function refuseTags({ 'if-match': ifMatch, 'if-none-match': ifNoneMatch }: Conditions): void {
+  const why = 'nothing here has a tag that it could be compared with: leave it out'
+  if (ifMatch !== undefined && !isAny(ifMatch)) throw invalidField('/If-Match', `the header If-Match: ${why}`)
+  if (ifNoneMatch !== undefined && !isAny(ifNoneMatch)) throw invalidField('/If-None-Match', `the header If-None-Match: ${why}`)
+}
+
+function isAny(header: string): boolean {
+  return header.trim() === '*'
+}
+
+function tagsOf(header: string): readonly string[] {
+  return header.split(',').map((tag) => tag.trim())
+}
