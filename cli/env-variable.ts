@@ -16,8 +16,9 @@ export interface EnvironmentVariable<T> {
 export const WORD = /^[^\s\p{Cc}]{1,200}$/u
 export const ONE_LINE = /^[^\p{Cc}]+$/u
 
+/** One of blanks alone is somebody's mistake, and would be made as a folder of that name. */
 export function aPath(text: string): string | undefined {
-  return text.includes('\0') ? undefined : text
+  return text.includes('\0') || text.trim() === '' ? undefined : text
 }
 
 export function integerIn(text: string, min: number, max: number): number | undefined {

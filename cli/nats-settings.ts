@@ -22,12 +22,12 @@ type Environment = Readonly<Record<string, string | undefined>>
 const MAX_FILE_BYTES = 1024 * 1024
 
 /**
- * Null when CONTROLLER_NATS_URL is not set. A variable that is empty counts as unset.
+ * Null when CONTROLLER_NATS_URL is not set, nor anything that is only for a broker. A variable that is empty counts as unset.
  * @throws SettingsError, one line that names the variable, for values out of range, files that cannot be used, and values that contradict each other.
  */
 export function natsSettings(env: Environment): NatsSettings | null {
   const urls = valueOf(env, ENVIRONMENT.natsUrls)
-  if (urls === null) return null
+  if (urls === null) return withoutBroker(env)
   const auth = authOf(env, urls)
   return {
     urls: urls.map(withoutLogin),
@@ -50,6 +50,14 @@ export function natsSettingsAt(option: string, url: string | undefined): NatsSet
     if (!(error instanceof SettingsError) || error.variable !== name) throw error
     throw new UsageError(error.message.replace(name, option), { cause: error })
   }
+}
+
+/** Whoever says how to log in to a broker means one: a simulated fleet in its place would look like his cluster. */
+function withoutBroker(env: Environment): null {
+  const { natsUrls, natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey } = ENVIRONMENT
+  const told = [natsUser, natsPassword, natsToken, natsNkeyFile, natsTlsCa, natsTlsCert, natsTlsKey].find(({ name }) => env[name])
+  if (told === undefined) return null
+  throw faultOf(env, natsUrls, `set where ${told.name} is: ${natsUrls.range}`)
 }
 
 function authOf(env: Environment, urls: readonly string[]): NatsAuth {

@@ -27,6 +27,12 @@ export function whole(least: number, most: number): (text: string) => number {
   }
 }
 
+/** Of a folder. An empty one would be the one where the command was called: `--data-dir "$DATA"`, and nothing in it. */
+export function folder(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('It names no folder.')
+  return text
+}
+
 /** Above `least`, up to and including `most`. */
 export function decimal(least: number, most: number): (text: string) => number {
   return (text) => {

@@ -31,6 +31,7 @@ import type { ServedFleet } from './served-fleet.ts'
 import { createServedMetrics } from './served-metrics.ts'
 import { readSettings, type Settings } from './settings.ts'
 import { type FleetScenario, readFleet, startSimulatedFleet } from './simulated-fleet.ts'
+import { unreadVariables } from './unread-variables.ts'
 import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
@@ -47,6 +48,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const managed: Managed = nats === null ? { played: readFleet(settings.simulatedFleet) } : { nats }
   const log = createLog(settings.logLevel)
   if (token !== null && token.warning !== null) log.warn(token.warning)
+  for (const line of unreadVariables(env)) log.warn(line)
   const measured = createServedMetrics()
   const store = openStore(settings, measured.onCommit, log)
   await requireToken(settings, token, store).catch(async (fault: unknown) => {

@@ -1,7 +1,7 @@
 /** `headroom backup`, `restore` and `verify`: their arguments. What they do is loaded when one is called. */
 import type { Command } from 'commander'
 import { withExamples, type SetExit } from './command-shape.ts'
-import { whole } from './option-values.ts'
+import { folder, whole } from './option-values.ts'
 
 export interface StoreOptions {
   readonly dataDir?: string
@@ -46,5 +46,5 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
 }
 
 function onStore(command: Command): Command {
-  return command.option('--data-dir <folder>', 'of the store (CONTROLLER_DATA_DIR, or else ./data)')
+  return command.option('--data-dir <folder>', 'of the store (CONTROLLER_DATA_DIR, or else ./data)', folder)
 }

@@ -2,7 +2,7 @@
 import { Option, type Command } from 'commander'
 import { ROLES } from '../controller/domain/role.ts'
 import { asking, withExamples, type SetExit } from './command-shape.ts'
-import { timeWithin, whole } from './option-values.ts'
+import { folder, timeWithin, whole } from './option-values.ts'
 import type { AuditOptions } from './operator/audit.ts'
 import type { TokenCreateOptions, TokenOptions } from './operator/tokens.ts'
 
@@ -72,5 +72,5 @@ export function addAudit(program: Command, setExit: SetExit): void {
 }
 
 function offline(command: Command): Command {
-  return command.option('--data-dir <dir>', 'in the store there, of a controller that does not run; nobody is asked')
+  return command.option('--data-dir <dir>', 'in the store there, of a controller that does not run; nobody is asked', folder)
 }

@@ -1,9 +1,11 @@
 /** `headroom token …`. */
 import { existsSync, linkSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { newSecret } from '../../controller/api/access/token-secrets.ts'
 import type { Role } from '../../controller/domain/role.ts'
 import type { MadeToken, Token } from '../client/client.ts'
-import { EXIT_OK } from '../exit-codes.ts'
+import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import { cannotBeWritten, checkPlace } from '../output-file.ts'
 import { printDone, printList, printOne, type Column } from './output.ts'
 import { openClient, type VerbOptions } from './session.ts'
@@ -37,7 +39,9 @@ export async function tokenCreate(name: string, options: TokenCreateOptions): Pr
 
 export async function tokenList({ output, dataDir, ...server }: TokenOptions): Promise<number> {
   const tokens =
-    dataDir === undefined ? await openClient(server).tokens.list() : await withTokenStore(dataDir, (store) => Promise.resolve(store.list()))
+    dataDir === undefined
+      ? await openClient(server).tokens.list()
+      : await withTokenStore(thereIn(dataDir), (store) => Promise.resolve(store.list()))
   await printList(tokens, COLUMNS, output)
   return EXIT_OK
 }
@@ -53,8 +57,15 @@ export async function tokenRevoke(ids: readonly string[], options: TokenOptions 
   if (dataDir === undefined) {
     const client = openClient(server)
     await revoke((id) => client.tokens.revoke(id, { force }))
-  } else await withTokenStore(dataDir, (store) => revoke((id) => store.revoke(id, force)))
+  } else await withTokenStore(thereIn(dataDir), (store) => revoke((id) => store.revoke(id, force)))
   return EXIT_OK
+}
+
+/** The first token may be made before the store is; to look for one in a store that is not there is a mistake in its name. @throws UsageError */
+function thereIn(dataDir: string): string {
+  const path = resolve(join(dataDir, STORE_FILE))
+  if (!existsSync(path)) throw new UsageError(`there is no store at ${path}: name its folder with --data-dir`)
+  return dataDir
 }
 
 export function tokenGenerate({ out }: { readonly out?: string }): number {

@@ -1,14 +1,13 @@
-import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
 import { UsageError } from '../exit-codes.ts'
 import type { StoreOptions } from '../store-commands.ts'
-import { BUSY_TIMEOUT_MS, storePath } from './store-path.ts'
+import { BUSY_TIMEOUT_MS, requireFile, storePath } from './store-path.ts'
 
 /** @throws UsageError, or StoreFault, each one line. */
 export async function restore(file: string, options: StoreOptions & { readonly force?: boolean }): Promise<void> {
   const [backup, path] = [resolve(file), storePath(options)]
-  if (!existsSync(backup)) throw new UsageError(`there is no file ${backup}`)
+  requireFile(backup)
   if (backup === path) throw new UsageError(`${backup} is the store itself`)
   const { verdict, aside } = await restoreStore({
     backup,

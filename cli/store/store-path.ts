@@ -1,6 +1,8 @@
 /** Where the store of these commands is. */
+import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
+import { UsageError } from '../exit-codes.ts'
 import { readSettings } from '../settings.ts'
 import type { StoreOptions } from '../store-commands.ts'
 
@@ -9,4 +11,11 @@ export const BUSY_TIMEOUT_MS = 2_000
 
 export function storePath({ dataDir }: StoreOptions): string {
   return resolve(join(dataDir ?? readSettings(process.env).dataDir, STORE_FILE))
+}
+
+/** @param hint what to name instead. @throws UsageError */
+export function requireFile(path: string, hint = ''): void {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) throw new UsageError(`there is no file ${path}${hint}`)
+  if (!found.isFile()) throw new UsageError(`${path} is no file${hint}`)
 }

@@ -1,15 +1,14 @@
-import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
-import { EXIT_FAILED, EXIT_OK, UsageError } from '../exit-codes.ts'
+import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
 import type { StoreOptions } from '../store-commands.ts'
-import { storePath } from './store-path.ts'
+import { requireFile, storePath } from './store-path.ts'
 
 /** @throws UsageError, or StoreFault, each one line. */
 export async function verify(file: string | undefined, options: StoreOptions): Promise<number> {
   const path = file === undefined ? storePath(options) : resolve(file)
-  if (!existsSync(path)) throw new UsageError(`there is no file ${path}: name it, or its folder with --data-dir`)
+  requireFile(path, ': name it, or its folder with --data-dir')
   const { schema, epoch, tasks, nodes, events, problems } = await verifyStore(path)
   for (const problem of problems) process.stdout.write(`${problem}\n`)
   if (problems.length > 0) {

@@ -4,7 +4,7 @@ import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../engine/comm
 import { invalidField } from './errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema/task.ts'
 
-/** @throws ApiProblem when `vram_mib` is missing and the task would share its GPU. */
+/** @throws ApiProblem when `vram_mib` is missing and the task would share its GPU, or its command names no program. */
 export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRequest {
   const gpuMode = body.gpu_mode ?? TASK_DEFAULTS.gpuMode
   if (body.vram_mib === undefined && gpuMode !== 'exclusive') {
@@ -13,6 +13,7 @@ export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRe
       'vram_mib is required: an integer from 1 to 16777216; only a task with gpu_mode exclusive may leave it out',
     )
   }
+  if (body.command?.[0] === '') throw invalidField('/command/0', 'command.0 must be the program that is run, got ""')
   return {
     id: null,
     name: body.name ?? null,

@@ -258,3 +258,49 @@ async function loaded(path: string) {
   const store = createSqliteStore({ path, busyTimeoutMs: 0 })
   return store.load().finally(() => store.close())
 }
+
+describe('a folder that is not what it should be', { timeout: 60_000 }, () => {
+  it.each([
+    ['verify', '--data-dir', ''],
+    ['backup', join(folder, 'copy.db'), '--data-dir', ' '],
+    ['restore', join(folder, 'copy.db'), '--data-dir', ''],
+    ['token', 'list', '--data-dir', ''],
+  ])('headroom %s %s %s: an empty name is not the folder here', async (...args) => {
+    const { code, stdout, stderr } = await headroom(args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toEqual(oneLine)
+    expect(stderr).toContain('It names no folder')
+  })
+
+  it.each([
+    ['list', '--data-dir'],
+    ['revoke', 'some', '--data-dir'],
+  ])('headroom token %s makes no store to look for tokens in', async (...args) => {
+    const dataDir = join(folder, 'mistyped')
+    const { code, stderr } = await headroom(['token', ...args, dataDir])
+    expect([code, existsSync(dataDir)]).toEqual([2, false])
+    expect(stderr).toMatch(/^error: there is no store at .*mistyped\/headroom\.db: name its folder with --data-dir\n$/)
+  })
+
+  it('named as a file is no failed disk', async () => {
+    const { dataDir } = await aStore()
+    for (const args of [
+      ['verify', dataDir],
+      ['restore', dataDir, '--force', '--data-dir', dataDir],
+    ]) {
+      const { code, stderr } = await headroom(args)
+      expect(code).toBe(2)
+      expect(stderr).toContain(`${dataDir} is no file`)
+    }
+  })
+
+  it('that takes no copy is named, not the store', async () => {
+    const { dataDir, path } = await aStore()
+    const target = join(dataDir, 'none', 'copy.db')
+    const { code, stdout, stderr } = await headroom(['backup', target, '--data-dir', dataDir])
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toEqual(oneLine)
+    expect(stderr).toContain(`the copy ${target} cannot be written (SQLITE_CANTOPEN`)
+    expect(stderr).toContain(`${path} is as it was`)
+  })
+})

@@ -306,6 +306,7 @@ export function apiContract(name: string, makeWorld: () => Promise<ApiContractWo
         ['command', []],
         ['command', 'sh'],
         ['command/0', ['x'.repeat(4097)]],
+        ['command/0', ['', 'x']],
         ['command/1', ['sh', 5]],
         ['command', Array.from({ length: 257 }, () => 'x')],
         ['groups', Array.from({ length: 33 }, (_, i) => `g${i}`)],

@@ -23,8 +23,17 @@ afterAll(() => rmSync(folder, { recursive: true }))
 describe('settings of the broker', () => {
   test('are none without a URL', () => {
     expect(natsSettings({})).toBeNull()
-    expect(natsSettings({ CONTROLLER_NATS_URL: '', CONTROLLER_NATS_USER: 'u' })).toBeNull()
+    expect(natsSettings({ CONTROLLER_NATS_URL: '', CONTROLLER_NATS_NKEY_FILE: '' })).toBeNull()
   })
+
+  test.each(['CONTROLLER_NATS_USER', 'CONTROLLER_NATS_TOKEN', 'CONTROLLER_NATS_NKEY_FILE', 'CONTROLLER_NATS_TLS_CA'])(
+    'without a URL are no simulated fleet where %s means a broker',
+    (name) => {
+      expect(() => natsSettings({ [name]: 'a-secret' })).toThrow(
+        new SettingsError('CONTROLLER_NATS_URL', '', `set where ${name} is: one or more nats:// or tls:// URLs, separated by commas`),
+      )
+    },
+  )
 
   test('log nobody in and leave TLS to the broker when nothing else is set', () => {
     expect(natsSettings(URL_ONLY)).toEqual({ urls: ['nats://a:4222'], auth: { kind: 'none' }, tls: null, inboxPrefix: '_INBOX' })

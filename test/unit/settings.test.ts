@@ -26,6 +26,10 @@ const DEFAULTS = {
 }
 
 describe('settings', () => {
+  test('a path of blanks alone is none, and no folder of that name is made', () => {
+    expect(() => readSettings({ CONTROLLER_DATA_DIR: ' ' })).toThrow(new SettingsError('CONTROLLER_DATA_DIR', ' ', 'a path'))
+  })
+
   test('have the defaults when nothing is set, and when a variable is empty', () => {
     expect(readSettings({})).toEqual(DEFAULTS)
     expect(readSettings(Object.fromEntries(Object.values(ENVIRONMENT).map(({ name }) => [name, ''])))).toEqual(DEFAULTS)

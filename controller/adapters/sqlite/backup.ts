@@ -6,7 +6,7 @@ import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
-import { faultOf } from './faults.ts'
+import { faultOf, oneLine } from './faults.ts'
 import { publishFile } from './files.ts'
 
 /** So many copies that were made before an upgrade are kept beside the file. */
@@ -33,20 +33,39 @@ export function copyStore(db: Database.Database, target: string): void {
 
 /**
  * Makes a backup of the store at `path` while a controller may have it open.
- * @throws StoreFault, one line.
+ * @throws StoreFault, one line, that names the one of the two which cannot be used.
  */
 export function backUp(path: string, target: string, busyTimeoutMs: number): void {
+  const db = openStore(path, busyTimeoutMs)
   try {
-    const db = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
-    try {
-      db.pragma('trusted_schema = off')
-      copyStore(db, target)
-    } finally {
-      db.close()
-    }
+    copyStore(db, target)
   } catch (error) {
+    throw copyFault(error, path, target)
+  } finally {
+    db.close()
+  }
+}
+
+function openStore(path: string, busyTimeoutMs: number): Database.Database {
+  let db: Database.Database | null = null
+  try {
+    db = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
+    db.pragma('trusted_schema = off')
+    // Read from once: what is wrong from here on is wrong with the copy, or with what is read.
+    db.prepare('select count(*) from sqlite_schema').get()
+    return db
+  } catch (error) {
+    db?.close()
     throw faultOf(error, path)
   }
+}
+
+/** A store that is read runs out of no space, and needs no right to be written. */
+function copyFault(error: unknown, path: string, target: string): StoreFault {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (!/^(?:SQLITE_(?:FULL|CANTOPEN|READONLY|IOERR_WRITE|IOERR_FSYNC)|E[A-Z]+)/.test(code)) return faultOf(error, path)
+  const because = `${code}: ${error instanceof Error ? error.message : ''}`
+  return new StoreFault(oneLine(`the copy ${target} cannot be written (${because}); ${path} is as it was`), { cause: error })
 }
 
 /** The copy that a migration can be taken back with: beside the file, only the newest few of its kind. */

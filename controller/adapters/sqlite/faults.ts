@@ -8,6 +8,8 @@ export function faultOf(error: unknown, path: string): StoreFault {
 }
 
 function describe(code: string, message: string, path: string): string {
+  // The shared memory of the log could not grow: on a full disk, and nowhere else that we have seen.
+  if (code === 'SQLITE_IOERR_SHMSIZE') return describe('SQLITE_FULL', `${code}, ${message}`, path)
   const family = code.startsWith('SQLITE_') ? code.split('_', 2).join('_') : code
   const because = `(${code || 'unknown'}: ${message})`
   switch (family) {
