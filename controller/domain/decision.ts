@@ -59,6 +59,8 @@ export type ChoiceRule = (typeof CHOICE_RULES)[number]
 /** A task that might leave, as it stood on the GPU that was short. */
 export interface ConsideredVictim {
   readonly taskId: string
+  /** Left out in what earlier versions have kept. */
+  readonly taskName?: string
   readonly gpu: number
   readonly level: VictimLevel
   /** `swapNumber` of the decision that last chose it there; null: none did. */

@@ -105,7 +105,10 @@ export function noteSwapOut(
       return { taskId, gpu, level: VICTIM_LEVELS[levelOf(candidate)], lastSwapOut, mib, idleMs, chosenBy }
     }),
   )
-  const candidates = all.sort(byChoice).slice(0, MAX_CANDIDATES)
+  const candidates = all
+    .sort(byChoice)
+    .slice(0, MAX_CANDIDATES)
+    .map((one) => ({ ...one, taskName: c.tasks.get(one.taskId)?.spec.name ?? one.taskId }))
   const victims = choice.victims.map(({ id }) => c.tasks.get(id)).filter((task) => task !== undefined)
   note(c, entry.task, entry.gpus, now, {
     kind: 'swap_out',

@@ -53,6 +53,29 @@ describe('GET /events', () => {
     expect(body).toMatchObject({ next_after: 12, next_before: null, first_seq: 1, last_seq: 12 })
   })
 
+  test('names the tasks and nodes that it tells of, in its facts too, also those that are over', async () => {
+    const { world, api, id } = await worldOfEvents()
+    const named = async (name: string) => (await api.send('POST', '/tasks', { ...TASK, name })).body.id as string
+    const [victim, eager, nobody] = [await named('victim'), await named('eager'), 'no-longer-kept']
+    await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
+    world.addEvent('swap_decided', {
+      taskId: eager,
+      nodeId: NODE_ID,
+      data: {
+        victims: [
+          { id: victim, gpu: 0 },
+          { id: nobody, gpu: 0 },
+        ],
+      },
+    })
+    world.addEvent('task_residency', { taskId: victim, nodeId: NODE_ID, data: { residency: 'swapped_out', because: eager } })
+    world.finish(eager, 'completed')
+    const { body } = await api.send('GET', '/events?kind=swap_decided')
+    expect(body.names).toEqual({ [victim]: 'victim', [eager]: 'eager', [NODE_ID]: 'node-1' })
+    expect((await api.send('GET', '/events?kind=task_residency')).body.names).toEqual(body.names)
+    expect(Object.keys((await api.send('GET', `/tasks/${id}/events?limit=1`)).body.names)).toEqual([id])
+  })
+
   test('says who asked for it', async () => {
     const { api } = await worldOfEvents()
     expect((await api.send('GET', '/events?limit=1')).body.items[0]).toMatchObject({ seq: 1, kind: 'task_placed', by: 'alice' })

@@ -77,6 +77,7 @@ describe('a swap-out', () => {
     // Of equal bytes and counts it is the one that is idle longest.
     expect(decision?.candidates[0]).toEqual({
       taskId: tasks[0]?.spec.id,
+      taskName: 'idle-0',
       gpu: 0,
       level: 'non_p0_not_yet_swapped',
       lastSwapOut: null,

@@ -28,8 +28,9 @@ export function presentDecision(decision: Decision): DecisionBody {
     gpus_more: decision.hasMoreGpus,
     victim_ids: decision.victimIds,
     missing: decision.missing,
-    candidates: decision.candidates.map(({ taskId, gpu, level, lastSwapOut, mib, idleMs, chosenBy }) => ({
+    candidates: decision.candidates.map(({ taskId, taskName, gpu, level, lastSwapOut, mib, idleMs, chosenBy }) => ({
       task_id: taskId,
+      task_name: taskName ?? null,
       gpu,
       level,
       last_swap_out: lastSwapOut,

@@ -1,3 +1,4 @@
+import type { Event, EventValue } from '../../domain/event.ts'
 import type { Views } from '../../engine/views.ts'
 import type { EventQuery } from '../../ports/store.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
@@ -85,9 +86,32 @@ async function pageOf(views: Views, query: EventQuery): Promise<EventPage> {
     next_before: isNewestFirst && events.length === query.limit ? (last ?? null) : null,
     first_seq: range.firstSeq,
     last_seq: views.lastEventSeq(),
+    names: await namesOf(views, events),
   }
+}
+
+/** Also of whom somebody leaves for, and who leaves. Open tasks are in memory; those that are over are looked up, each once. */
+async function namesOf(views: Views, events: readonly Event[]): Promise<Readonly<Record<string, string>>> {
+  const nodes = [...new Set(events.map(({ nodeId }) => nodeId))]
+    .filter((id) => id !== null)
+    .map((id) => [id, views.node(id)?.name] as const)
+  const nameOf = async (id: string) => views.openTask(id)?.spec.name ?? (await views.stored.task(id))?.name
+  const told = events.flatMap(({ taskId, data: { because, victims } }) => [
+    taskId,
+    because,
+    ...(Array.isArray(victims) ? victims.map(idOf) : []),
+  ])
+  const tasks = await Promise.all(
+    [...new Set(told)].filter((id) => typeof id === 'string').map(async (id) => [id, await nameOf(id)] as const),
+  )
+  return Object.fromEntries([...nodes, ...tasks].flatMap(([id, name]) => (name === undefined ? [] : [[id, name]])))
 }
 
 async function isKnown(views: Views, taskId: string): Promise<boolean> {
   return views.openTask(taskId) !== undefined || (await views.stored.task(taskId)) !== null
+}
+
+/** Of a victim in the data of a `swap_decided`. */
+function idOf(victim: EventValue): EventValue | undefined {
+  return typeof victim === 'object' && victim !== null && 'id' in victim ? victim.id : undefined
 }

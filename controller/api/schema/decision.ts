@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { PLACEMENT_STRATEGIES } from '../../domain/config.ts'
 import { CHOICE_RULES, DECISION_KINDS, DECISION_RULES, VICTIM_LEVELS } from '../../domain/decision.ts'
-import { closed, count, countOrNull, instant, integer, list, mib, numberOrNull, oneOf, pathId, refTo } from './fields.ts'
+import { closed, count, countOrNull, instant, integer, list, mib, numberOrNull, oneOf, pathId, refTo, textOrNull } from './fields.ts'
 
 const orNull = (values: readonly string[]) => ({ type: ['string', 'null'], enum: [...values, null] })
 
@@ -18,6 +18,7 @@ const GpuConsideredSchema = Type.Object({
 
 const VictimConsideredSchema = Type.Object({
   task_id: Type.String(),
+  task_name: textOrNull('null: decided by an earlier version, which did not keep it'),
   gpu: count('The GPU that was short'),
   level: oneOf(VICTIM_LEVELS, { description: 'Levels are used up in this order' }),
   last_swap_out: countOrNull('swap_number of the decision that last chose it there; null: none did, which counts as the oldest'),

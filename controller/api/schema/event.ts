@@ -26,6 +26,11 @@ export const EventPageSchema = Type.Object({
   next_before: countOrNull('Newest first: send it as before to go on; null when nothing earlier is kept, and when oldest first'),
   first_seq: count('seq of the oldest event that is kept; one more than last_seq when none is'),
   last_seq: count('seq of the newest event of all, so that a reader can begin near the end; 0 when there is none'),
+  names: Type.Unsafe<Readonly<Record<string, string>>>({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    description: 'By id: tasks and nodes that the items name, in data too (because, victims); one that is no longer kept is not among them',
+  }),
 })
 export type EventPage = Static<typeof EventPageSchema>
 
