@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { NodeBody } from '../../controller/api/schema/node.ts'
-import { gpuModels, groupWords, statusWords } from '../../ui/format/nodes.ts'
+import { gpuModels, groupWords, statusWords, troubleWords } from '../../ui/format/nodes.ts'
 import { askedWords, idleWords, reasonOf, residencyWords, usedMib } from '../../ui/format/tasks.ts'
 import { choiceWords, levelWords } from '../../ui/format/victims.ts'
-import { factWords, kindWords } from '../../ui/format/events.ts'
+import { eventWords, factWords } from '../../ui/format/events.ts'
 import { typedWhole } from '../../ui/format/whole-number.ts'
 import { changeOf, draftOf, settingsWords } from '../../ui/pages/nodes/override-draft.ts'
 import { isFiltered, sortsOf, taskQueryOf } from '../../ui/pages/tasks/task-filter.ts'
 import { whyNotHold, whyNotOwn, whyNotPatch, whyNotRelease, whyNotSwapIn, whyNotSwapOut } from '../../ui/pages/tasks/task-rights.ts'
+import { noForecastWords } from '../../ui/format/forecast.ts'
+import { hottest, troubled } from '../../ui/pages/dashboard/rankings.ts'
 
 const placement = {
   node_id: 'n',
@@ -48,8 +50,26 @@ describe('what is said of a task', () => {
     expect(levelWords('non_p0_swapped')).toBe('not P0, swapped in this round')
     expect(levelWords('of_tomorrow')).toBe('of tomorrow')
     expect(choiceWords(null)).toBe('stays')
-    expect(kindWords('task_placed')).toBe('placed')
-    expect(factWords({ when: 'now', gpus: [0, 1], reason: null })).toBe('when: now, gpus: [0,1]')
+    expect(eventWords('task_placed')).toBe('task placed')
+    expect(factWords({ when: 'now', gpus: [0, 1], reason: null })).toBe('at once, GPU 0, 1')
+  })
+
+  test('facts of events name tasks, have units, and leave out what only counts', () => {
+    const swap = {
+      decision: 3,
+      for: 'placement',
+      victims: [{ id: 'v1', gpu: 2, class: 'p0' }],
+      closed_rounds: [],
+      missing: [{ gpu: 2, mib: 12_288 }],
+    }
+    expect(factWords(swap, { v1: 'notebook' })).toBe('for a placement, notebook leaves GPU 2, 12.0 GiB missing on GPU 2')
+    expect(factWords(swap)).toContain('v1 leaves GPU 2')
+    expect(factWords({ residency: 'swapped_out', generation: 2, because: 'v1' }, { v1: 'eager' })).toBe('swapped out, for eager')
+    expect(factWords({ stopping: true, because: 'max_runtime_seconds' })).toBe('stopping true, because of max runtime seconds')
+    expect(factWords({ seq: 9, gpus: 1, vram_mib: 9_879, mode: 'shared', noswap: 0, priority: 2 })).toBe('9 879 MiB, may be swapped, P2')
+    expect(factWords({ waited_ms: 5_180, mib: 7_479, default_vram_overcommit_percent: 40 })).toBe(
+      'waited 5.2 s, mib 7479, default vram overcommit 40 %',
+    )
   })
 })
 
@@ -175,5 +195,46 @@ describe('the override of a node', () => {
     expect(settingsWords(node(0, 512))).toBe('off, reserve override 512 MiB')
     expect(settingsWords(node(null, null))).toBe('inherits 50 %, reserve inherits 2 048 MiB')
     expect(typedWhole(' 7 ', 0, 10)).toEqual({ ok: true, value: 7 })
+  })
+})
+
+test('why there is no forecast is told without what programs get', () => {
+  expect(noForecastWords('NOT_YET: it is being worked out; ask again in some seconds, or with forecast=wait.')).toBe(
+    'It is being worked out.',
+  )
+  expect(noForecastWords('NO_HISTORY: too little was seen')).toBe('Too little was seen.')
+  expect(noForecastWords(null)).toBe('Nothing was foretold.')
+})
+
+describe('nodes in trouble', () => {
+  const node = (name: string, more: Partial<NodeBody> = {}): NodeBody =>
+    ({
+      node_id: name,
+      name,
+      status: 'up',
+      cordoned: false,
+      drain: null,
+      queue_length: 0,
+      vram: { reserve_deficit_mib: 0, over_committed_mib: 0, commit_limit_mib: 100, committed_mib: 50 },
+      ...more,
+    }) as NodeBody
+  const drain = (left: number) => ({ since: '', moves_at: null, by: 'api', tasks_left: left })
+
+  test('are told with what is wrong, those out of reach first, each once', () => {
+    const lost = node('z', { status: 'unreachable', cordoned: true })
+    const full = node('a', { vram: { ...node('a').vram, reserve_deficit_mib: 512, over_committed_mib: 20_480 } })
+    const all = [lost, node('b'), full, node('m', { drain: drain(3), cordoned: true }), node('n', { cordoned: true }), lost]
+    expect(troubled(all).map((each) => [each.name, ...troubleWords(each)])).toEqual([
+      ['z', 'does not answer, its tasks are out of reach', 'cordoned'],
+      ['a', '512 MiB missing from the reserve', '20.0 GiB promised beyond the limit'],
+      ['m', 'draining: 3 tasks left'],
+      ['n', 'cordoned'],
+    ])
+    expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual(['silent, takes no new task', 'drained'])
+  })
+
+  test('are not the hottest once they are out of reach', () => {
+    const names = hottest([node('a'), node('b', { status: 'unreachable', queue_length: 9 }), node('c', { queue_length: 1 })])
+    expect(names.map(({ node: { name } }) => name)).toEqual(['c', 'a'])
   })
 })

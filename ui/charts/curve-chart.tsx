@@ -89,7 +89,7 @@ export function CurveChart(props: CurveChartProps): JSX.Element {
           <For each={[...props.curves, ...(props.marks ?? [])]}>
             {(each) => (
               <span>
-                <i ref={(element) => element.style.setProperty('background', `var(${each.colour})`)} /> {each.name}
+                <i ref={(element) => element.style.setProperty('--key', `var(${each.colour})`)} /> {each.name}
               </span>
             )}
           </For>

@@ -40,6 +40,8 @@ export interface ChartProps {
   readonly syncKey?: string
   /** Upper end of the scale; left out: as the data has it. */
   readonly max?: number
+  /** Steps of its scale, rising; left out: as decimal numbers go. */
+  readonly steps?: readonly number[]
   readonly height?: number
   readonly onZoom?: (range: { readonly from: number; readonly to: number } | null) => void
 }
@@ -136,7 +138,11 @@ function Legend(props: ChartProps): JSX.Element {
       <For each={props.lines}>
         {(line) => (
           <span>
-            <i ref={(element) => element.style.setProperty('background', `var(${line.colour})`)} /> {line.name}
+            <i
+              classList={{ [styles['dashed'] as string]: line.isDashed === true }}
+              ref={(element) => element.style.setProperty('--key', `var(${line.colour})`)}
+            />{' '}
+            {line.name}
           </span>
         )}
       </For>
@@ -203,7 +209,12 @@ function optionsOf(props: ChartProps, width: number, { setAt, setZoomed }: Signa
     scales: { x: { time: true }, y: { range: (_plot, _min, max) => [0, Math.max(props.max ?? 0, max, 1)] } },
     axes: [
       { ...axis, values: (_plot, ticks) => timeTicks(ticks) },
-      { ...axis, size: 76, values: (_plot, ticks) => distinct(ticks.map(formatTick)) },
+      {
+        ...axis,
+        size: 76,
+        values: (_plot, ticks) => distinct(ticks.map(formatTick)),
+        ...(props.steps === undefined ? {} : { incrs: [...props.steps] }),
+      },
     ],
     series: [
       {},

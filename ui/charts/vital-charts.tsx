@@ -13,6 +13,8 @@ const VRAM: readonly (ChartLine & { readonly series: string })[] = [
   { name: 'physical', series: 'vram_physical_mib', colour: '--quiet', format: mib, isDashed: true },
   { name: 'schedulable', series: 'vram_effective_schedulable_mib', colour: '--accent', format: mib, isDashed: true },
 ]
+/** MiB: its scale goes by GiB and TiB. */
+const POWERS_OF_TWO = Array.from({ length: 40 }, (_, power) => 2 ** power)
 const UTILIZATION: readonly ChartLine[] = [{ name: 'utilization', colour: '--utilization', format: percent }]
 const SWAPS: readonly ChartLine[] = [
   { name: 'out', colour: '--swap', format: whole },
@@ -42,6 +44,7 @@ export function VramChart(props: VitalChartProps): JSX.Element {
       syncKey={props.syncKey}
       name="VRAM"
       lines={VRAM}
+      steps={POWERS_OF_TWO}
       data={columnsFor(props.body, names, props.scope)}
       marks={props.body.marks}
     />

@@ -9,6 +9,8 @@ import { holdRows, type HeldRows } from './held-rows.ts'
 export interface Column<R> {
   readonly name: string
   readonly isNumber?: boolean
+  /** Prose: it does not become a narrow column of single words. */
+  readonly isWide?: boolean
   /** What it means, as a title of the heading. */
   readonly help?: string
   readonly cell: (row: Accessor<R>) => JSX.Element
@@ -90,7 +92,11 @@ function Row<R>(props: { readonly columns: readonly Column<R>[]; readonly row: R
   const row = createMemo<R>((before) => props.row ?? (before as R))
   return (
     <tr>
-      <For each={props.columns}>{(column) => <td classList={{ number: column.isNumber === true }}>{column.cell(row)}</td>}</For>
+      <For each={props.columns}>
+        {(column) => (
+          <td classList={{ number: column.isNumber === true, [styles['wide'] as string]: column.isWide === true }}>{column.cell(row)}</td>
+        )}
+      </For>
     </tr>
   )
 }

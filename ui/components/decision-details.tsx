@@ -57,7 +57,8 @@ function Candidates(props: { readonly decision: DecisionBody }): JSX.Element {
               {(candidate) => (
                 <tr>
                   <td class="text">
-                    <A href={path(`/tasks/${part(candidate.task_id)}`)}>{candidate.task_id}</A> on GPU {candidate.gpu}
+                    <A href={path(`/tasks/${part(candidate.task_id)}`)}>{candidate.task_name ?? candidate.task_id}</A> on GPU{' '}
+                    {candidate.gpu}
                   </td>
                   <td>{levelWords(candidate.level)}</td>
                   <td class="number">{mib(candidate.mib)}</td>

@@ -2,6 +2,7 @@
 import { For, Show, type JSX } from 'solid-js'
 import type { ImpactBody } from '../../controller/api/schema/impact.ts'
 import { mib, whole } from '../format/figures.ts'
+import { noForecastWords } from '../format/forecast.ts'
 import { Forecast } from './forecast.tsx'
 
 export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
@@ -99,7 +100,7 @@ export function Impact(props: { readonly impact: ImpactBody }): JSX.Element {
       </Show>
       <section aria-label="Forecast">
         <h3>Forecast</h3>
-        <Show when={props.impact.forecast} fallback={<p class="quiet">— {props.impact.forecast_unavailable_because}</p>}>
+        <Show when={props.impact.forecast} fallback={<p class="quiet">— {noForecastWords(props.impact.forecast_unavailable_because)}</p>}>
           {(forecast) => <Forecast forecast={forecast()} />}
         </Show>
       </section>

@@ -1,10 +1,27 @@
 /** What tables and pages say of a node, from its answer. Pure. */
 import type { NodeBody } from '../../controller/api/schema/node.ts'
+import { mib } from './figures.ts'
 
 /** `up, cordoned`; `up, draining: 3 tasks left`. */
 export function statusWords({ status, cordoned, drain }: Pick<NodeBody, 'status' | 'cordoned' | 'drain'>): string {
   if (drain !== null) return `${status}, ${drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`}`
   return cordoned ? `${status}, cordoned` : status
+}
+
+/** What is wrong with a node, the worst first; empty: nothing is. */
+export function troubleWords({
+  status,
+  cordoned,
+  drain,
+  vram,
+}: Pick<NodeBody, 'status' | 'cordoned' | 'drain' | 'vram'>): readonly string[] {
+  return [
+    ...(status === 'unreachable' ? ['does not answer, its tasks are out of reach'] : []),
+    ...(status === 'suspect' ? ['silent, takes no new task'] : []),
+    ...(vram.reserve_deficit_mib > 0 ? [`${mib(vram.reserve_deficit_mib)} missing from the reserve`] : []),
+    ...(vram.over_committed_mib > 0 ? [`${mib(vram.over_committed_mib)} promised beyond the limit`] : []),
+    ...(drain !== null ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`] : cordoned ? ['cordoned'] : []),
+  ]
 }
 
 /** `4 × A100-40`; several models one after the other. */

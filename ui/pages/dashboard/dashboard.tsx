@@ -4,9 +4,11 @@ import { RangePicker } from '../../components/range-picker.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import { Charts } from './charts.tsx'
 import { HotNodes } from './hot-nodes.tsx'
+import { LatestSwaps } from './latest-swaps.tsx'
 import { StarvedTasks } from './starved-tasks.tsx'
 import { Tiles } from './tiles.tsx'
 import { Tour } from './tour.tsx'
+import { TroubledNodes } from './troubled-nodes.tsx'
 import { WaitingReasons } from './waiting-reasons.tsx'
 import { useCluster } from '../../state/cluster.tsx'
 
@@ -24,11 +26,13 @@ export function Dashboard(): JSX.Element {
       </Show>
       <Tiles />
       <Charts />
-      <div class="grid">
+      <div class="pair">
+        <TroubledNodes />
         <WaitingReasons />
         <StarvedTasks />
         <HotNodes />
       </div>
+      <LatestSwaps />
     </div>
   )
 }

@@ -11,7 +11,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { hottest } from './rankings.ts'
 
 /** In order of registration. */
-const LOOKED_AT = 200
+export const LOOKED_AT = 200
 
 export function HotNodes(): JSX.Element {
   const { api } = useCluster()
@@ -43,7 +43,9 @@ export function HotNodes(): JSX.Element {
                 {({ node, allocatedPercent }) => (
                   <tr>
                     <td class="text">
-                      <A href={path(`/nodes/${part(node.node_id)}`)}>{node.name}</A>
+                      <A class="name" href={path(`/nodes/${part(node.node_id)}`)}>
+                        {node.name}
+                      </A>
                     </td>
                     <td class="number">{percent(allocatedPercent)}</td>
                     <td class="number">{whole(node.queue_length)}</td>

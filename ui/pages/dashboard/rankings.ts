@@ -1,6 +1,7 @@
 /** Who stands first in the lists of the dashboard. Pure. */
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
+import { troubleWords } from '../../format/nodes.ts'
 
 const SHOWN = 8
 
@@ -18,9 +19,21 @@ export interface HotNode {
   readonly allocatedPercent: number | null
 }
 
-/** By who waits for bytes there, then by the share of what is promised, then by name. */
+/**
+ * Each node once, as it was told first; whom nothing is wrong with is left out.
+ * 1. Out of reach, then silent, then the others.
+ * 2. Name.
+ */
+export function troubled(nodes: readonly NodeBody[]): readonly NodeBody[] {
+  const byId = new Map(nodes.toReversed().map((node) => [node.node_id, node]))
+  const rank = ({ status }: NodeBody): number => ['unreachable', 'suspect', 'up'].indexOf(status)
+  return [...byId.values()].filter((node) => troubleWords(node).length > 0).sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1))
+}
+
+/** Of those that answer: by who waits for bytes there, then by the share of what is promised, then by name. */
 export function hottest(nodes: readonly NodeBody[]): readonly HotNode[] {
   return nodes
+    .filter(({ status }) => status !== 'unreachable')
     .map((node) => ({ node, allocatedPercent: shareOf(node) }))
     .sort(
       (a, b) =>

@@ -34,7 +34,9 @@ export function StarvedTasks(): JSX.Element {
                   {(task) => (
                     <tr>
                       <td class="text">
-                        <A href={path(`/tasks/${part(task.id)}`)}>{task.name}</A>
+                        <A class="name" href={path(`/tasks/${part(task.id)}`)}>
+                          {task.name}
+                        </A>
                       </td>
                       <td class="number">{percent(task.starvation_percent.total)}</td>
                     </tr>

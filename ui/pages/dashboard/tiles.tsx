@@ -1,4 +1,6 @@
+import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
+import { usePath } from '../../api/world.ts'
 import { Tile } from '../../components/tile.tsx'
 import { mib, percent, UNKNOWN, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
@@ -12,7 +14,9 @@ export function Tiles(): JSX.Element {
   const summary = feed.summary
   const vram = () => summary()?.vram
   const starvation = () => summary()?.starvation_percent ?? null
+  const path = usePath()
   const gpus = () => summary()?.gpus
+  const down = (): number => (summary()?.nodes.total ?? 0) - (summary()?.nodes.up ?? 0)
   return (
     <div class={styles['tiles']} data-revision={summary()?.revision}>
       <div class={styles['few']}>
@@ -21,7 +25,15 @@ export function Tiles(): JSX.Element {
           value={gpus() === undefined ? UNKNOWN : `${whole(gpus()?.up)} of ${whole(gpus()?.total)}`}
           note={summary() === null ? null : `${whole(summary()?.nodes.up)} of ${whole(summary()?.nodes.total)} nodes`}
           help={HELPS.gpus}
-        />
+        >
+          <Show when={down() > 0}>
+            <p>
+              <A class="bad" href={path('/nodes?status=unreachable')}>
+                {down() === 1 ? '1 node is' : `${whole(down())} nodes are`} not up
+              </A>
+            </p>
+          </Show>
+        </Tile>
         <Tile
           name="Utilization"
           value={percent(summary()?.utilization_percent)}

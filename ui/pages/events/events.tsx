@@ -1,15 +1,15 @@
 /** What happened, newest first: who, what, why. New ones wait behind a button, so that no row moves under the pointer. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createMemo, createSignal, For, Show, type JSX } from 'solid-js'
+import { createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
-import { firstNodes } from '../../api/first-nodes.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { EVENT_GROUPS, eventWords, factsOf } from './event-words.ts'
+import { eventWords, factWords } from '../../format/events.ts'
+import { EVENT_GROUPS } from './event-words.ts'
 
 const PAGE = 100
 
@@ -29,12 +29,6 @@ export default function Events(): JSX.Element {
         signal,
       ),
   }))
-  const nodes = useQuery(() => ({
-    queryKey: ['nodes', 'names'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, 200, signal),
-    staleTime: 60_000,
-  }))
-  const nodeNames = createMemo(() => new Map((nodes.data ?? []).map(({ node_id, name }) => [node_id, name])))
   const showNews = (): void => {
     setNews(0)
     if (text('before') === '') void events.refetch()
@@ -90,7 +84,7 @@ export default function Events(): JSX.Element {
                   </tr>
                 </thead>
                 <tbody>
-                  <For each={page().items}>{(event) => <Row event={event} nodeNames={nodeNames()} />}</For>
+                  <For each={page().items}>{(event) => <Row event={event} names={page().names} />}</For>
                 </tbody>
               </table>
             </div>
@@ -109,18 +103,18 @@ export default function Events(): JSX.Element {
   )
 }
 
-function Row(props: { readonly event: EventBody; readonly nodeNames: ReadonlyMap<string, string> }): JSX.Element {
+function Row(props: { readonly event: EventBody; readonly names: EventPage['names'] }): JSX.Element {
   const path = usePath()
   return (
-    <tr id={`event-${props.event.seq}`}>
+    <tr id={`event-${props.event.seq}`} tabindex="-1">
       <td class="number">{props.event.seq}</td>
-      <td>{clockTime(props.event.at)}</td>
+      <td class="nowrap">{clockTime(props.event.at)}</td>
       <td>{eventWords(props.event.kind)}</td>
       <td class="text">
         <Show when={props.event.task_id}>
           {(id) => (
-            <A href={path(`/tasks/${part(id())}`)} title={`Task ${id()}`}>
-              {shortId(id())}
+            <A class="name" href={path(`/tasks/${part(id())}`)} title={`Task ${id()}`}>
+              {props.names[id()] ?? shortId(id())}
             </A>
           )}
         </Show>
@@ -129,7 +123,7 @@ function Row(props: { readonly event: EventBody; readonly nodeNames: ReadonlyMap
             <div>
               on{' '}
               <A href={path(`/nodes/${part(id())}`)} title={`Node ${id()}`}>
-                {props.nodeNames.get(id()) ?? shortId(id())}
+                {props.names[id()] ?? shortId(id())}
               </A>
             </div>
           )}
@@ -137,11 +131,41 @@ function Row(props: { readonly event: EventBody; readonly nodeNames: ReadonlyMap
       </td>
       <td class="text">
         {props.event.by ?? ''}
-        <Show when={props.event.caused_by}>{(seq) => <span class="quiet"> because of {seq()}</span>}</Show>
-        <Show when={props.event.decision}>{(number) => <span class="quiet"> decision {number()}</span>}</Show>
+        <Show when={props.event.caused_by}>
+          {(seq) => (
+            <div class="quiet">
+              because of <Cause seq={seq()} />
+            </div>
+          )}
+        </Show>
+        <Show when={props.event.task_id !== null && props.event.decision}>
+          {(number) => (
+            <div>
+              <A href={path(`/tasks/${part(props.event.task_id ?? '')}?decision=${number()}`)}>why: decision {number()}</A>
+            </div>
+          )}
+        </Show>
       </td>
-      <td class="text quiet">{factsOf(props.event.data)}</td>
+      <td class="text quiet">{factWords(props.event.data, props.names)}</td>
     </tr>
+  )
+}
+
+/** To the event on the same page, or to the page that has it first. */
+function Cause(props: { readonly seq: number }): JSX.Element {
+  const [, setSearch] = useSearchParams()
+  return (
+    <a
+      href={`?before=${props.seq + 1}`}
+      onClick={(event) => {
+        event.preventDefault()
+        const row = document.getElementById(`event-${props.seq}`)
+        if (row === null) setSearch({ before: String(props.seq + 1), kind: null, task: null, node: null })
+        else row.focus()
+      }}
+    >
+      {props.seq}
+    </a>
   )
 }
 

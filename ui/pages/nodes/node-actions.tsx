@@ -5,6 +5,7 @@ import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import { part } from '../../api/client.ts'
 import type { Query } from '../../api/query-text.ts'
 import { ConfirmedAction } from '../../components/confirm-dialog.tsx'
+import { whole } from '../../format/figures.ts'
 import { typedWhole } from '../../format/whole-number.ts'
 import { useCluster } from '../../state/cluster.tsx'
 
@@ -15,6 +16,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
   const queries = useQueryClient()
   const [isRequeueing, setRequeueing] = createSignal(false)
   const [after, setAfter] = createSignal('0')
+  const tasks = (): number => new Set(props.node.gpus.flatMap(({ task_ids: ids }) => ids)).size
   const operator = (): string | null => session.whyNot('operator')
   const post = async (action: string, query: Query = {}): Promise<void> => {
     await api.send('POST', `/nodes/${part(props.node.node_id)}/${action}`, { query })
@@ -60,7 +62,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
         whyNot={operator() ?? (props.node.drain === null ? null : 'It is being drained already.')}
         run={drain}
       >
-        <p>It takes no new task until it is uncordoned, and its tasks end in their own time.</p>
+        <p>It takes no new task until it is uncordoned, and its tasks end in their own time; {whole(tasks())} are there now.</p>
         <p>
           <label>
             <input type="checkbox" checked={isRequeueing()} onChange={(event) => setRequeueing(event.currentTarget.checked)} /> Move tasks

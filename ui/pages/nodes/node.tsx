@@ -6,6 +6,7 @@ import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import { part } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { useCluster } from '../../state/cluster.tsx'
+import { DrainState } from './drain-state.tsx'
 import { GpuTable } from './gpu-table.tsx'
 import { NodeActions } from './node-actions.tsx'
 import { NodeCharts } from './node-charts.tsx'
@@ -41,6 +42,7 @@ function NodePage(props: { readonly id: string }): JSX.Element {
         {(at) => (
           <>
             <NodeActions node={at().node} />
+            <DrainState node={at().node} />
             <NodeFacts node={at().node} />
             <GpuTable node={at().node} />
             <OverrideEditor at={at()} />

@@ -20,7 +20,7 @@ const STATUSES = ['up', 'suspect', 'unreachable', 'cordoned', 'draining'] as con
 function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   const path = usePath()
   return (
-    <A class="text" href={path(`/nodes/${part(props.row().node_id)}`)}>
+    <A class="name" href={path(`/nodes/${part(props.row().node_id)}`)}>
       {props.row().name}
     </A>
   )

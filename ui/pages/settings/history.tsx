@@ -67,7 +67,7 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
                   {(item) => (
                     <tr>
                       <td>{item.revision}</td>
-                      <td>{clockTime(item.at)}</td>
+                      <td class="nowrap">{clockTime(item.at)}</td>
                       <td class="text">{item.author ?? '—'}</td>
                       <td>
                         <Changes revision={item} />
@@ -116,7 +116,10 @@ export function History(props: { readonly live: ConfigBody; readonly etag: strin
 function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
   const changed = () => (props.revision.before === null ? [] : differences(props.revision.before, props.revision.after))
   return (
-    <Show when={changed().length > 0} fallback={<span class="quiet">{props.revision.changed.join(', ') || 'stored as it was'}</span>}>
+    <Show
+      when={changed().length > 0}
+      fallback={<span class="quiet">{props.revision.before === null ? firstWords(props.revision) : 'stored as it was'}</span>}
+    >
       <For each={changed()}>
         {({ name, before, after }) => (
           <div>
@@ -126,4 +129,9 @@ function Changes(props: { readonly revision: RevisionBody }): JSX.Element {
       </For>
     </Show>
   )
+}
+
+/** Before the first one the environment and the defaults held; what they were is not kept. */
+function firstWords({ after }: RevisionBody): string {
+  return `the first that was stored, with ${after.default_vram_overcommit_percent} % overcommit; before it what the environment says held`
 }

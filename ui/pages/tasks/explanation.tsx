@@ -7,6 +7,7 @@ import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, mib, seconds } from '../../format/figures.ts'
+import { noForecastWords } from '../../format/forecast.ts'
 import { reasonWords } from '../../format/reasons.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { DecisionLink } from './swap-history.tsx'
@@ -28,6 +29,7 @@ export function Explanation(props: { readonly taskId: string }): JSX.Element {
               <strong>{body().sentence}</strong>
             </p>
             <Waiting body={body()} />
+            <Expected body={body()} />
             <Standing body={body()} />
             <WouldFit body={body()} />
             <Verdicts body={body()} />
@@ -59,6 +61,27 @@ function Waiting(props: { readonly body: ExplanationBody }): JSX.Element {
           .
         </p>
       )}
+    </Show>
+  )
+}
+
+/** When the simulation of the live state has it start. */
+function Expected(props: { readonly body: ExplanationBody }): JSX.Element {
+  return (
+    <Show when={props.body.wait !== null && props.body.placement === null}>
+      <p class="text" aria-label="Expected start" role="group">
+        <strong>When it is expected to start: </strong>
+        <Show when={props.body.forecast} fallback={<span class="quiet">— {noForecastWords(props.body.forecast_unavailable_because)}</span>}>
+          {(forecast) => (
+            <>
+              {forecast().sentence}{' '}
+              <span class="quiet">
+                From {forecast().runs} runs of the live state, looked at {clockTime(forecast().at)}.
+              </span>
+            </>
+          )}
+        </Show>
+      </p>
     </Show>
   )
 }
@@ -149,7 +172,15 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
                 <th scope="col" class="number">
                   needs
                 </th>
-                <th scope="col">GPUs: fits now up to, after a swap up to</th>
+                <th scope="col" class="number">
+                  GPU
+                </th>
+                <th scope="col" class="number" title="The largest demand of this kind that fits now">
+                  fits now up to
+                </th>
+                <th scope="col" class="number" title="The largest once those that may leave for it have left">
+                  after swaps up to
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -162,16 +193,16 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
                     <td>{node.fits ? 'fits' : node.reason === null ? 'fits' : reasonWords(node.reason)}</td>
                     <td class="number">{mib(node.have_mib)}</td>
                     <td class="number">{mib(node.need_mib)}</td>
-                    <td>
-                      {node.gpus.map((gpu) => `${gpu.gpu}: ${mib(gpu.admits_now_mib)}, ${mib(gpu.admits_after_swap_mib)}`).join('; ')}
-                    </td>
+                    <Lines of={node.gpus} words={({ gpu }) => String(gpu)} />
+                    <Lines of={node.gpus} words={(gpu) => mib(gpu.admits_now_mib)} />
+                    <Lines of={node.gpus} words={(gpu) => mib(gpu.admits_after_swap_mib)} />
                   </tr>
                 )}
               </For>
               <For each={verdicts().others}>
                 {(other) => (
                   <tr>
-                    <td colSpan={5} class="quiet">
+                    <td colSpan={7} class="quiet">
                       {other.nodes} more: {other.reason === null ? 'fit' : reasonWords(other.reason)}
                     </td>
                   </tr>
@@ -182,5 +213,14 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
         </div>
       )}
     </Show>
+  )
+}
+
+/** A cell with a line for each GPU, beside those of its neighbours. */
+function Lines<T>(props: { readonly of: readonly T[]; readonly words: (one: T) => string }): JSX.Element {
+  return (
+    <td class="number">
+      <For each={props.of}>{(one) => <div>{props.words(one)}</div>}</For>
+    </td>
   )
 }

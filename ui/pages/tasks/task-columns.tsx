@@ -4,16 +4,17 @@ import type { TaskBody } from '../../../controller/api/schema/task.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import type { Column } from '../../components/data-table.tsx'
-import { mib, percent, UNKNOWN } from '../../format/figures.ts'
+import { clockTime, mib, percent, seconds, secondsSince, UNKNOWN, whole } from '../../format/figures.ts'
 import { askedWords, gpuWords, idleWords, reasonOf, residencyWords, usedMib } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import type { ListName } from './task-filter.ts'
 
 type Cell = { readonly row: Accessor<TaskBody> }
 
 function Name(props: Cell): JSX.Element {
   const path = usePath()
   return (
-    <A class="text" href={path(`/tasks/${part(props.row().id)}`)}>
+    <A class="name" href={path(`/tasks/${part(props.row().id)}`)}>
       {props.row().name}
     </A>
   )
@@ -25,10 +26,10 @@ export function Where(props: { readonly task: TaskBody }): JSX.Element {
     <Show when={props.task.placement} fallback={UNKNOWN}>
       {(placement) => (
         <>
-          <A class="text" href={path(`/nodes/${part(placement().node_id)}`)}>
+          <A class="name" href={path(`/nodes/${part(placement().node_id)}`)}>
             {placement().node_name}
           </A>
-          :{gpuWords(placement().gpus)}
+          <span class="nowrap">:{gpuWords(placement().gpus)}</span>
         </>
       )}
     </Show>
@@ -40,28 +41,98 @@ function Idle(props: { readonly row: TaskBody }): JSX.Element {
   return <>{idleWords(props.row, now())}</>
 }
 
-export const TASK_COLUMNS: readonly Column<TaskBody>[] = [
-  { name: 'Name', cell: (row) => <Name row={row} /> },
-  { name: 'State', cell: (row) => <>{row().held ? `${row().state}, held` : row().state}</> },
-  { name: 'Residency', help: 'Where its bytes are: — while it is on no GPU', cell: (row) => <>{residencyWords(row())}</> },
-  { name: 'Node:GPU', cell: (row) => <Where task={row()} /> },
-  { name: 'VRAM asked', help: 'On each GPU', isNumber: true, cell: (row) => <>{askedWords(row())}</> },
-  { name: 'VRAM used', help: 'Held in VRAM on each GPU now', isNumber: true, cell: (row) => <>{mib(usedMib(row()))}</> },
-  { name: 'noswap', help: 'Whether it may never leave VRAM', cell: (row) => <>{row().noswap === 1 ? 'yes' : 'no'}</> },
-  { name: 'Priority', isNumber: true, cell: (row) => <>P{row().priority}</> },
-  { name: 'Idle', help: 'Since its last GPU use', isNumber: true, cell: (row) => <Idle row={row()} /> },
-  {
-    name: 'Starvation',
-    help: '(demand − served) / demand since it was submitted',
-    isNumber: true,
-    cell: (row) => <>{percent(row().starvation_percent.total)}</>,
-  },
-  {
-    name: 'Reason',
-    cell: (row) => (
-      <span class="text" title={row().wait?.sentence}>
-        {reasonOf(row())}
-      </span>
-    ),
-  },
-]
+/** How long it has waited for a place. */
+function Waited(props: Cell): JSX.Element {
+  const { now } = useCluster()
+  return <>{seconds(secondsSince(props.row().pending_since, now()))}</>
+}
+
+/** Between its first start and its end. */
+function ranFor({ first_started_at: started, finished_at: ended }: TaskBody): string {
+  return started === null || ended === null ? UNKNOWN : seconds(Math.max(0, Date.parse(ended) - Date.parse(started)) / 1000)
+}
+
+const NAME: Column<TaskBody> = { name: 'Name', cell: (row) => <Name row={row} /> }
+const STATE: Column<TaskBody> = { name: 'State', cell: (row) => <>{row().held ? `${row().state}, held` : row().state}</> }
+const RESIDENCY: Column<TaskBody> = {
+  name: 'Residency',
+  help: 'Where its bytes are: — while it is on no GPU',
+  cell: (row) => <span class="nowrap">{residencyWords(row())}</span>,
+}
+const WHERE: Column<TaskBody> = { name: 'Node:GPU', cell: (row) => <Where task={row()} /> }
+const ASKED: Column<TaskBody> = { name: 'VRAM asked', help: 'On each GPU', isNumber: true, cell: (row) => <>{askedWords(row())}</> }
+const USED: Column<TaskBody> = {
+  name: 'VRAM used',
+  help: 'Held in VRAM on each GPU now',
+  isNumber: true,
+  cell: (row) => <>{mib(usedMib(row()))}</>,
+}
+const NOSWAP: Column<TaskBody> = {
+  name: 'noswap',
+  help: 'Whether it may never leave VRAM',
+  cell: (row) => <>{row().noswap === 1 ? 'yes' : 'no'}</>,
+}
+const PRIORITY: Column<TaskBody> = { name: 'Priority', isNumber: true, cell: (row) => <>P{row().priority}</> }
+const IDLE: Column<TaskBody> = {
+  name: 'Idle',
+  help: 'Since its last GPU use',
+  isNumber: true,
+  cell: (row) => (
+    <span class="nowrap">
+      <Idle row={row()} />
+    </span>
+  ),
+}
+const STARVATION: Column<TaskBody> = {
+  name: 'Starvation',
+  help: '(demand − served) / demand since it was submitted',
+  isNumber: true,
+  cell: (row) => <>{percent(row().starvation_percent.total)}</>,
+}
+const REASON: Column<TaskBody> = {
+  name: 'Reason',
+  help: 'Why it waits, or why it has ended',
+  isWide: true,
+  cell: (row) => (
+    <span class="text" title={row().wait?.sentence}>
+      {reasonOf(row())}
+    </span>
+  ),
+}
+const OWNER: Column<TaskBody> = {
+  name: 'Owner',
+  help: 'Who submitted it; — where nobody is asked',
+  cell: (row) => <span class="text">{row().owner ?? UNKNOWN}</span>,
+}
+
+const PLACED = [NAME, STATE, RESIDENCY, WHERE, ASKED, USED, NOSWAP, PRIORITY, IDLE, STARVATION, REASON]
+
+/** What one looks for in each list: a task that waits is nowhere, and one that has ended holds nothing. */
+export const TASK_COLUMNS: Readonly<Record<ListName, readonly Column<TaskBody>[]>> = {
+  running: PLACED,
+  pending: [
+    NAME,
+    { ...REASON, name: 'Waits because', help: 'The first reason that holds; its sentence as a title' },
+    { name: 'Waited', help: 'Since it came into the queue', isNumber: true, cell: (row) => <Waited row={row} /> },
+    { name: 'Place', help: 'In the queue', isNumber: true, cell: (row) => <>{whole(row().wait?.queue_position)}</> },
+    ASKED,
+    NOSWAP,
+    PRIORITY,
+    STARVATION,
+    OWNER,
+  ],
+  completed: [
+    NAME,
+    STATE,
+    { ...REASON, help: 'Why it has ended' },
+    { name: 'Ended', cell: (row) => <span class="nowrap">{clockTime(row().finished_at)}</span> },
+    { name: 'Ran for', help: 'From its first start to its end', isNumber: true, cell: (row) => <>{ranFor(row())}</> },
+    { name: 'Exit code', isNumber: true, cell: (row) => <>{row().exit_code ?? UNKNOWN}</> },
+    ASKED,
+    PRIORITY,
+    { name: 'Swap-outs', isNumber: true, cell: (row) => <>{whole(row().swap_outs)}</> },
+    STARVATION,
+    OWNER,
+  ],
+  all: PLACED,
+}

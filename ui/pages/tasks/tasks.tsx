@@ -28,7 +28,7 @@ export function Tasks(): JSX.Element {
     queryKey: ['tasks', 'list', of()],
     queryFn: async ({ signal }: { signal: AbortSignal }) => {
       const asked = query()
-      return { of: JSON.stringify(asked), page: await api.get<TaskPage>('/tasks', taskListRequest(asked), signal) }
+      return { of: JSON.stringify(asked), list: asked.state, page: await api.get<TaskPage>('/tasks', taskListRequest(asked), signal) }
     },
     staleTime: 2_000,
   }))
@@ -60,7 +60,13 @@ export function Tasks(): JSX.Element {
                 {whole(feed.summary()?.pending_by_reason.counted)}.
               </p>
             </Show>
-            <DataTable name="Tasks" columns={TASK_COLUMNS} rows={answer().page.items} idOf={({ id }) => id} of={answer().of} />
+            <DataTable
+              name="Tasks"
+              columns={TASK_COLUMNS[answer().list]}
+              rows={answer().page.items}
+              idOf={({ id }) => id}
+              of={answer().of}
+            />
             <Pager
               cursor={query().cursor}
               nextCursor={answer().page.next_cursor}

@@ -5,7 +5,7 @@ import type { EventBody, EventPage } from '../../../controller/api/schema/event.
 import { part } from '../../api/client.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime, UNKNOWN } from '../../format/figures.ts'
-import { factWords, kindWords } from '../../format/events.ts'
+import { eventWords, factWords } from '../../format/events.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { DecisionLink } from './swap-history.tsx'
 
@@ -41,7 +41,7 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
                   </tr>
                 </thead>
                 <tbody>
-                  <For each={page().items}>{(event) => <EventRow event={event} />}</For>
+                  <For each={page().items}>{(event) => <EventRow event={event} names={page().names} />}</For>
                 </tbody>
               </table>
             </div>
@@ -55,12 +55,12 @@ export function Timeline(props: { readonly taskId: string }): JSX.Element {
   )
 }
 
-function EventRow(props: { readonly event: EventBody }): JSX.Element {
+function EventRow(props: { readonly event: EventBody; readonly names: EventPage['names'] }): JSX.Element {
   return (
     <tr>
-      <td>{clockTime(props.event.at)}</td>
-      <td>{kindWords(props.event.kind)}</td>
-      <td class="text">{factWords(props.event.data)}</td>
+      <td class="nowrap">{clockTime(props.event.at)}</td>
+      <td>{eventWords(props.event.kind)}</td>
+      <td class="text">{factWords(props.event.data, props.names)}</td>
       <td class="text" title={props.event.by === null ? 'Nobody asked for it, or nobody is known by name.' : undefined}>
         {props.event.by ?? UNKNOWN}
       </td>

@@ -1,0 +1,160 @@
+/** What an operator asks, from the dashboard to the answer: which node is in trouble, how to empty it, who was swapped out and why, why a task waits. */
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import type { DecisionBody, DecisionPage } from '../../controller/api/schema/decision.ts'
+import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
+import type { TaskBody, TaskPage } from '../../controller/api/schema/task.ts'
+import { accessibilityFaults, CHROMIUM, faultsInEveryLook, type WatchedPage } from '../support/browser.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { servedPage } from '../support/served-page.ts'
+import { getJson, putJson } from '../support/served.ts'
+
+const ui = servedPage(`${temporaryFolder()}/data`)
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-/
+let api: string
+
+async function open(path: string): Promise<WatchedPage> {
+  const watchedPage = await ui.browser.page({ width: 1280 })
+  await watchedPage.page.goto(`${ui.url}${path}`)
+  return watchedPage
+}
+
+async function confirm(page: Page, name: string): Promise<void> {
+  const dialog = page.getByRole('alertdialog')
+  await dialog.getByRole('button', { name, exact: true }).press('Enter')
+  await dialog.waitFor({ state: 'detached' })
+}
+
+const swapsOf = () => getJson<DecisionPage>(`${api}/decisions?kind=swap_out&limit=5`)
+
+describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
+  beforeAll(async () => {
+    api = `${ui.served.url}/api/v1`
+    // Tasks of the past that the fleet begins with are idle: with overcommit others come in their place.
+    await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
+    await vi.waitFor(async () => expect((await swapsOf()).items.length).toBeGreaterThan(0), { timeout: 30_000 })
+  }, 60_000)
+
+  test('sees who was swapped out and why, with the names of all who might have been', async () => {
+    const { page, faults } = await open('/')
+    const latest = page.getByRole('region', { name: 'Latest swap-outs' })
+    const why = latest.getByRole('link', { name: /^Why/ }).first()
+    await why.waitFor()
+    const { items } = await swapsOf()
+    const sentence = await latest.getByRole('listitem').first().locator('span').nth(1).innerText()
+    const decision = items.find((each) => each.sentence === sentence)
+    expect(decision).toBeDefined()
+    await why.press('Enter')
+    const opened = page.locator(`#decision-${decision?.number}`)
+    const candidates = opened.getByRole('group', { name: 'Who might have left' })
+    await candidates.waitFor()
+    const names = await candidates.locator('tbody td:first-child').allInnerTexts()
+    expect(names.map((name) => name.split(' on GPU ')[0])).toEqual(decision?.candidates.map(({ task_name: name }) => name))
+    expect(names.join()).not.toMatch(UUID)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('reads events by names, and goes from a swap to its decision', async () => {
+    const { page, faults } = await open('/events?kind=swap_decided')
+    const row = page.locator('tbody tr').first()
+    await row.waitFor()
+    const number = (await row.getAttribute('id'))?.replace('event-', '')
+    const decision = await getJson<DecisionBody>(`${api}/decisions/${number}`)
+    const text = await row.innerText()
+    expect(text).toContain(decision.task_name)
+    expect(text).toMatch(/for a [\w ]+, .+ leaves GPU \d, .+ missing on GPU \d/)
+    expect(text).not.toMatch(UUID)
+    await row.getByRole('link', { name: /^why: decision \d+$/ }).press('Enter')
+    await page.getByRole('group', { name: 'Who might have left' }).waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('goes from an event to what led to it, on an older page or on this one', async () => {
+    const { page } = await open('/events?kind=swap_decided')
+    const cause = page.locator('tbody tr td:nth-child(5) a').first()
+    const seq = await cause.innerText()
+    await cause.press('Enter')
+    await page.waitForURL(new RegExp(`before=${Number(seq) + 1}`))
+    await expect.poll(() => page.locator('tbody tr').first().getAttribute('id')).toBe(`event-${seq}`)
+    // Nothing comes before what stands first: whoever led to it stands below, or further back.
+    const led = page.locator('tbody tr td:nth-child(5) a').filter({ hasText: /^\d+$/ })
+    const near = await led.evaluateAll((all) =>
+      all.findIndex((link) => link.ownerDocument.getElementById(`event-${link.textContent}`) !== null),
+    )
+    if (near >= 0) {
+      const to = await led.nth(near).innerText()
+      await led.nth(near).press('Enter')
+      expect(await page.evaluate('document.activeElement.id')).toBe(`event-${to}`)
+    }
+    await page.context().close()
+  })
+
+  test('finds the node that is in trouble, empties it by keyboard with its tasks moved, and takes it back', async () => {
+    const { items } = await getJson<NodePage>(`${api}/nodes`)
+    const id = items[0]?.node_id as string
+    const node = () => getJson<NodeBody>(`${api}/nodes/${id}`)
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ name: 'movable', vram_mib: 900, on_node_loss: 'requeue', command: ['headroom', 'work', 'busy=30d'] })
+    const { id: task } = (await (await fetch(`${api}/tasks`, { method: 'POST', headers, body })).json()) as TaskBody
+    const taskNow = () => getJson<TaskBody>(`${api}/tasks/${task}`)
+    await expect.poll(async () => (await taskNow()).state, { timeout: 20_000 }).toBe('running')
+    const home = (await taskNow()).placement?.node_id as string
+    const at = items.find(({ node_id }) => node_id === home) as NodeBody
+    await fetch(`${api}/nodes/${home}/cordon`, { method: 'POST' })
+    const { page, faults } = await open('/')
+    const trouble = page.getByRole('region', { name: 'Nodes in trouble' })
+    await trouble.getByText('cordoned').waitFor()
+    await trouble.getByRole('link', { name: at.name, exact: true }).press('Enter')
+    await page.getByRole('heading', { level: 1, name: at.name }).waitFor()
+
+    await page.getByRole('button', { name: 'Drain', exact: true }).press('Enter')
+    const dialog = page.getByRole('alertdialog')
+    await dialog.getByRole('checkbox').press('Space')
+    await dialog.getByLabel('after so many seconds').fill('-1')
+    await dialog.getByRole('button', { name: 'Drain', exact: true }).press('Enter')
+    await dialog.getByText('It must be a whole number from 0 to 604800.').waitFor()
+    expect((await getJson<NodeBody>(`${api}/nodes/${home}`)).drain).toBeNull()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await dialog.getByLabel('after so many seconds').fill('0')
+    await confirm(page, 'Drain')
+    await expect.poll(async () => (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.moves_at).toBeTruthy()
+    // What may move has moved, or waits for another node; the page says how many are left.
+    await expect.poll(async () => (await taskNow()).placement?.node_id, { timeout: 20_000 }).not.toBe(home)
+    const left = (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.tasks_left
+    await page.getByText(left === 0 ? 'up, drained' : new RegExp(`up, draining: \\d+ tasks left`)).waitFor()
+    await page
+      .getByRole('region', { name: 'Drain' })
+      .getByText(/stay until they end/)
+      .waitFor()
+    expect(await faultsInEveryLook(page)).toEqual([])
+    await page.getByRole('button', { name: 'Uncordon', exact: true }).press('Enter')
+    await confirm(page, 'Uncordon')
+    await expect.poll(async () => (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain).toBeNull()
+    await page.getByRole('button', { name: 'Cordon', exact: true }).waitFor()
+    expect((await node()).cordoned).toBe(false)
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
+  test('reads in the list of what waits why and for how long, and on its page what is expected', async () => {
+    const { page, faults } = await open('/tasks?tab=pending')
+    const rows = page.getByRole('group', { name: 'Tasks', exact: true })
+    await rows.locator('tbody tr').first().waitFor()
+    const heads = await rows.locator('th').allInnerTexts()
+    expect(heads.slice(0, 4)).toEqual(['Name', 'Waits because', 'Waited', 'Place'])
+    const pending = await getJson<TaskPage>(`${api}/tasks?state=pending&limit=1`)
+    const first = rows.locator('tbody tr').first()
+    expect(await first.locator('td').nth(2).innerText()).toMatch(/^\d+ (min|s|h)|^\d\.\d s/)
+    expect(pending.total).toBeGreaterThan(0)
+    await first.getByRole('link').press('Enter')
+    const expected = page.getByRole('group', { name: 'Expected start' })
+    await expected.waitFor()
+    expect(await expected.innerText()).not.toMatch(/[A-Z]{2,}_|forecast=/)
+    expect(await faultsInEveryLook(page)).toEqual([])
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+})

@@ -1,0 +1,55 @@
+/** Who was swapped out lately, for whom and why, each a link to the decision. */
+import { A } from '@solidjs/router'
+import { useQuery } from '@tanstack/solid-query'
+import { For, type JSX } from 'solid-js'
+import type { DecisionPage } from '../../../controller/api/schema/decision.ts'
+import { part } from '../../api/client.ts'
+import { usePath } from '../../api/world.ts'
+import { QueryState } from '../../components/query-state.tsx'
+import { clockTime } from '../../format/figures.ts'
+import { useCluster } from '../../state/cluster.tsx'
+import styles from './dashboard.module.css'
+
+const SHOWN = 5
+const AGAIN_MS = 10_000
+
+export function LatestSwaps(): JSX.Element {
+  const { api } = useCluster()
+  const path = usePath()
+  const decisions = useQuery(() => ({
+    // Not under `decisions`: every task that starts would ask anew.
+    queryKey: ['series', 'latest-swaps'],
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<DecisionPage>('/decisions', { kind: 'swap_out', limit: SHOWN }, signal),
+    refetchInterval: AGAIN_MS,
+  }))
+  return (
+    <section class="card" aria-label="Latest swap-outs">
+      <h2>Latest swap-outs</h2>
+      <QueryState
+        query={decisions}
+        isEmpty={(page) => page.items.length === 0}
+        whenEmpty={<p class="quiet">Nobody was swapped out, or that is no longer kept.</p>}
+      >
+        {(page) => (
+          <>
+            <ul class={styles['swaps']}>
+              <For each={page().items}>
+                {(decision) => (
+                  <li class="text">
+                    <span class="quiet">{clockTime(decision.at)}</span> <span>{decision.sentence}</span>{' '}
+                    <A href={path(`/tasks/${part(decision.task_id)}?decision=${decision.number}`)}>
+                      Why<span class="visually-hidden">: decision {decision.number}</span>
+                    </A>
+                  </li>
+                )}
+              </For>
+            </ul>
+            <p>
+              <A href={path('/events?kind=swap_decided,swap_in_decided,swap_failed,swap_ordered,task_residency')}>All swaps</A>
+            </p>
+          </>
+        )}
+      </QueryState>
+    </section>
+  )
+}
