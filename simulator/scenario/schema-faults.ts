@@ -96,7 +96,10 @@ const restart = record(
 const secondController = record(
   {
     at,
-    second_controller: required(boolean, 'A second controller begins with the same store while the first still runs.'),
+    second_controller: required(
+      boolean,
+      'true, and nothing else: a second controller begins with the same store while the first still runs.',
+    ),
     for: healing,
   },
   { otherNames, check: ({ second_controller: isOn }, refuse) => (isOn ? undefined : refuse('second_controller', 'must be true')) },

@@ -180,15 +180,35 @@ describe('settings', () => {
 })
 
 describe('.env.example', () => {
-  const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
-
-  test('lists every variable with meaning, range and default, and no other', () => {
-    const listed = [...text.matchAll(/^# (.+) \((.+)\)\n#([A-Z0-9_]+)=(.*)$/gm)].map(([, meaning, range, name, byDefault]) => ({
+  const file = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
+  const [text = '', ofClients = ''] = file.split('# What follows is read by the commands that ask a controller')
+  const variablesIn = (part: string) =>
+    [...part.matchAll(/^# (.+) \((.+)\)\n#([A-Z0-9_]+)=(.*)$/gm)].map(([, meaning, range, name, byDefault]) => ({
       name,
       meaning,
       range,
       byDefault,
     }))
+
+  test('lists every variable of the commands with meaning, range and the default that docs/cli.md gives', () => {
+    const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
+    const documented = [...page.matchAll(/^\| `([A-Z_]+)` \| (?:`(.+?)`|none) \|/gm)].map(([, name, byDefault = '']) => ({
+      name,
+      byDefault,
+    }))
+    expect(documented).toHaveLength(5)
+    const byName = (a: { readonly name?: string | undefined }, b: { readonly name?: string | undefined }) =>
+      String(a.name) < String(b.name) ? -1 : 1
+    expect(
+      variablesIn(ofClients)
+        .map(({ name, byDefault }) => ({ name, byDefault }))
+        .sort(byName),
+    ).toEqual(documented.sort(byName))
+    expect([...ofClients.matchAll(/[A-Z0-9_]{4,}=/g)]).toHaveLength(5)
+  })
+
+  test('lists every variable of the servers with meaning, range and default, and no other', () => {
+    const listed = variablesIn(text)
     const table = Object.values(ENVIRONMENT).map(({ name, meaning, range, byDefault }) => ({
       name,
       meaning,
