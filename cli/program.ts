@@ -73,7 +73,9 @@ function addGpuServer(program: Command): void {
       'what all copies of this host together move through its memory, as measured; for simulations of it',
       whole(1, 16_777_216),
     )
-    .option('--idle-after <time>', 'a task that is not seen to work for so long is idle', time, 5_000)
+    .addOption(
+      new Option('--idle-after <time>', 'a task that is not seen to work for so long is idle').argParser(time).default(5_000, '5s'),
+    )
     .option('--stop-tasks', 'when the server is stopped by a signal, its tasks end too')
     .action(async (options: GpuServerCommandOptions) => {
       const { gpuServer } = await import('./gpu-server.ts')
