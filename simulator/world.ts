@@ -235,7 +235,17 @@ export class World {
       swaps: this.swapTotals(),
       jain: this.controller.views.swapJain(),
       unheardMs: this.#unheardMs(),
+      fitNowhere: this.#fitNowhere(),
     })
+  }
+
+  /** Of those that wait, and are not held back. */
+  #fitNowhere(): number {
+    const { pendingCount, waiting, tasks } = this.controller.engine.cluster
+    if (pendingCount === waiting.tasks) return 0
+    let count = 0
+    for (const { placement, isHeld, isFeasible } of tasks.values()) if (placement === null && !isHeld && !isFeasible) count += 1
+    return count
   }
 
   /** Null where every server signals that a task wants the GPU. */

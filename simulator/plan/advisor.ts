@@ -51,6 +51,8 @@ export type Caveat =
   | { readonly kind: 'no_effect' }
   /** The percentage recommended is the highest that was tried. */
   | { readonly kind: 'highest_tried'; readonly overcommit_percent: Percent }
+  /** In some runs so many tasks fit on no node, at most, of so many: no objective counts their wait. */
+  | { readonly kind: 'fit_nowhere'; readonly tasks: number; readonly submitted: number }
   /** Some percentages were run with other seeds than others. */
   | { readonly kind: 'uneven_seeds' }
 
@@ -174,6 +176,8 @@ function caveatsOf(judged: Judged): Caveat[] {
   const { runs, candidates, best, ties } = judged
   const caveats: Caveat[] = []
   if (best === null) caveats.push(nearestOf(candidates))
+  const most = mostThatFitNowhere(runs)
+  if (most !== null) caveats.push(most)
   const hasNoEffect = candidates.length > 1 && isWithoutEffect(runs)
   if (hasNoEffect) caveats.push({ kind: 'no_effect' })
   const still = whyNothingIsSwapped(judged)
@@ -212,6 +216,15 @@ function worstOf(objectives: readonly JudgedObjective[]): JudgedObjective {
 function excessOf({ p95, max }: JudgedObjective): number {
   if (p95 === null) return Number.MAX_VALUE
   return max === 0 ? Math.min(p95 * 1e9, 1e300) : p95 / max
+}
+
+function mostThatFitNowhere(runs: readonly SweepRun[]): Caveat | null {
+  let most: Extract<Caveat, { readonly kind: 'fit_nowhere' }> | null = null
+  for (const { metrics } of runs) {
+    const { fit_nowhere = 0, submitted } = metrics.tasks
+    if (fit_nowhere > (most?.tasks ?? 0)) most = { kind: 'fit_nowhere', tasks: fit_nowhere, submitted }
+  }
+  return most
 }
 
 function whyNothingIsSwapped({ runs, idleness }: Judged): Caveat | null {

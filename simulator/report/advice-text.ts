@@ -90,6 +90,8 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
       return 'All percentages came to the same figures: nobody waits for VRAM, or every node has an overcommit percentage of its own.'
     case 'highest_tried':
       return `${caveat.overcommit_percent} % is the highest percentage that was tried: a higher one may be better.`
+    case 'fit_nowhere':
+      return `${caveat.tasks} of ${caveat.submitted} tasks fit on no node that is up, even when it is empty: no starvation and no wait counts them, and GPUs that are too small look good.`
     case 'uneven_seeds':
       return 'Some percentages were run with other seeds than others, so their means do not compare seed by seed.'
   }

@@ -18,7 +18,7 @@ const METRICS: Shape<Metrics> = {
   swaps_per_hour: true,
   swapped_gib_per_hour: true,
   swap_jain: true,
-  tasks: { submitted: true, completed: true, failed: true, unfinished: true },
+  tasks: { submitted: true, completed: true, failed: true, unfinished: true, fit_nowhere: true },
 }
 
 export const METRIC_PATHS: readonly string[] = pathsIn(METRICS, '')

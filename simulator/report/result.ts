@@ -25,7 +25,14 @@ export interface Metrics {
   readonly swapped_gib_per_hour: number
   /** Null when nothing was ever swapped out by decision. */
   readonly swap_jain: number | null
-  readonly tasks: { readonly submitted: number; readonly completed: number; readonly failed: number; readonly unfinished: number }
+  readonly tasks: {
+    readonly submitted: number
+    readonly completed: number
+    readonly failed: number
+    readonly unfinished: number
+    /** Of the unfinished, only where there are some: they wait, and no node takes them even when it is empty. No other figure counts them. */
+    readonly fit_nowhere?: number
+  }
 }
 
 export interface RunResult {
@@ -49,9 +56,10 @@ export interface MetricsInput {
   readonly jain: number | null
   /** GPU time; null where every server signals wants. */
   readonly unheardMs: DurationMs | null
+  readonly fitNowhere: number
 }
 
-export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain, unheardMs }: MetricsInput): Metrics {
+export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain, unheardMs, fitNowhere }: MetricsInput): Metrics {
   const hours = windowMs / 3_600_000
   const perHour = (amount: number) => (hours > 0 ? amount / hours : 0)
   const { firstSubmittedAt, lastFinishedAt, ended } = collector
@@ -71,6 +79,7 @@ export function metricsOf({ collector, counters, windowMs, gpus, swaps, jain, un
       completed: ended['completed'] ?? 0,
       failed: (ended['failed'] ?? 0) + (ended['lost'] ?? 0),
       unfinished: collector.unfinished,
+      ...(fitNowhere === 0 ? {} : { fit_nowhere: fitNowhere }),
     },
   }
 }

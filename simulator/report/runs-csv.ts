@@ -29,13 +29,16 @@ const COLUMNS: readonly Column[] = [
   ['virtual_s', (run) => run.virtual_s],
   ['digest', (run) => run.digest],
 ]
-/** Where a run has it; the last column, so that no other moves. */
-const UNHEARD: Column = ['unheard_percent', ({ metrics }) => metrics.unheard_percent]
+/** Each where a run has it; the last columns, so that no other moves. */
+const OPTIONAL: readonly Column[] = [
+  ['unheard_percent', ({ metrics }) => metrics.unheard_percent],
+  ['tasks_fit_nowhere', ({ metrics }) => metrics.tasks.fit_nowhere],
+]
 
 /** A figure that a run does not have is an empty cell. One column for each field that is swept beside the percentage, named by its path. */
 export function runsCsv(runs: readonly SweepRun[]): string {
   const fields = Object.keys(runs[0]?.settings ?? {})
-  const columns = runs.some(({ metrics }) => metrics.unheard_percent !== undefined) ? [...COLUMNS, UNHEARD] : COLUMNS
+  const columns = [...COLUMNS, ...OPTIONAL.filter(([, valueOf]) => runs.some((run) => valueOf(run) !== undefined))]
   return csvOf(
     ['overcommit_percent', ...fields, ...columns.map(([name]) => name)],
     runs.map((run): Cell[] => [

@@ -9,7 +9,10 @@ export function formatResult(title: string, { metrics, seed, virtual_s, digest }
   const makespan = metrics.makespan_s === null ? '–' : shownSeconds(metrics.makespan_s)
   return factsOf([
     [title, `seed ${seed}, ${shownSeconds(virtual_s)} of virtual time`],
-    ['tasks', `${tasks.submitted} submitted, ${tasks.completed} completed, ${tasks.failed} failed, ${tasks.unfinished} unfinished`],
+    [
+      'tasks',
+      `${tasks.submitted} submitted, ${tasks.completed} completed, ${tasks.failed} failed, ${tasks.unfinished} unfinished${tasks.fit_nowhere === undefined ? '' : `, ${tasks.fit_nowhere} of them fit on no node that is up and are in no figure below`}`,
+    ],
     ['utilization', shownPercent(metrics.utilization_percent)],
     [
       'starvation',

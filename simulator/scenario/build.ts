@@ -55,6 +55,8 @@ function sweepOf(document: NonNullable<ScenarioDocument['sweep']>, refuse: Refus
     field: key.slice('config.'.length) as keyof ConfigFields,
     values,
   }))
+  for (const [key, values] of Object.entries({ ...swept, ...(seeds === null ? {} : { seeds }) }))
+    if (new Set(values).size < values.length) refuse(['sweep', key], 'has a value twice')
   const runs = fields.reduce((product, { values }) => product * values.length, seeds?.length ?? 1)
   if (runs > MAX_SWEEP_RUNS) refuse(['sweep'], `makes ${runs} runs; allowed are ${MAX_SWEEP_RUNS}`)
   return { fields, seeds }

@@ -107,6 +107,8 @@ describe('values', () => {
     ['assert: { final: [{ metric: »X.y, min: 2 }] }', 'assert.final[0].metric: must be one of jct_s.mean, '],
     ['sweep: { seeds: »5..1 }', 'sweep.seeds: is "5..1"; must be whole numbers from 0 to 4294967295: a list or a range A..B or A..B:STEP'],
     ['sweep: { seeds: »1..20000 }', 'sweep.seeds: has 20000 values; allowed are at most 10000'],
+    ['sweep: { seeds: »[1, 2, 1] }', 'sweep.seeds: has a value twice'],
+    ['sweep: { config.idle_swap_out_seconds: »[60, 60] }', 'sweep["config.idle_swap_out_seconds"]: has a value twice'],
     ['sweep: { seeds: »[] }', 'sweep.seeds: has 0 items; allowed are 1 to 10000'],
     [
       'sweep: { »default_vram_overcommit_percent: [1] }',

@@ -175,6 +175,20 @@ describe('a sweep', () => {
     expect(sweepCsv(summarize(done)).split('\n')[1]).toMatch(/^0,'=cmd\|x,-1,1,/)
   })
 
+  it('has tasks that fit nowhere in the last column, where there are some', () => {
+    const tasks = { submitted: 3, completed: 0, failed: 0, unfinished: 3 }
+    const done = [{ ...tasks, fit_nowhere: 2 }, tasks].map((each, i) =>
+      sweepRunOf({ overcommitPercent: i, settings: {} }, result({ tasks: each })),
+    )
+    expect(
+      runsCsv(done)
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(',').at(-1)),
+    ).toEqual(['tasks_fit_nowhere', '2', ''])
+    expect(formatResult('x', done[0]!)).toContain('3 unfinished, 2 of them fit on no node that is up and are in no figure below\n')
+  })
+
   it('is a table for people and a CSV for others', () => {
     const summary = summarize(runs)
     expect(formatSweep(summary).split('\n')[1]).toMatch(/^0 % +1\.0 % .*–$/)

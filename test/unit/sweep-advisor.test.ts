@@ -160,6 +160,17 @@ describe('the advisor', () => {
     expect(adviceNotes(advice).at(-1)).toContain('All percentages came to the same figures')
   })
 
+  it('says that tasks fit nowhere, by the run with most of them', () => {
+    const swept = runs(CURVE).map((run, i) => ({
+      ...run,
+      metrics: { ...run.metrics, tasks: { ...run.metrics.tasks, submitted: 9, fit_nowhere: i % 4 } },
+    }))
+    expect(adviceOn(swept).caveats).toContainEqual({ kind: 'fit_nowhere', tasks: 3, submitted: 9 })
+    expect(adviceNotes(adviceOn(swept)).join('\n')).toContain(
+      '3 of 9 tasks fit on no node that is up, even when it is empty: no starvation',
+    )
+  })
+
   it('says when a higher percentage than any tried may be better, and when seeds are uneven', () => {
     const rising = runs(CURVE.slice(0, 3))
     expect(adviceOn(rising).caveats).toEqual([{ kind: 'highest_tried', overcommit_percent: 40 }])

@@ -31,7 +31,13 @@ export interface RunMetricsBody {
   readonly swaps_per_hour: number
   readonly swapped_gib_per_hour: number
   readonly swap_jain: number | null
-  readonly tasks: { readonly submitted: number; readonly completed: number; readonly failed: number; readonly unfinished: number }
+  readonly tasks: {
+    readonly submitted: number
+    readonly completed: number
+    readonly failed: number
+    readonly unfinished: number
+    readonly fit_nowhere?: number
+  }
 }
 
 export interface SweptRunBody {
