@@ -31,7 +31,7 @@ export interface SimulationsOptions {
 }
 
 export interface Simulations extends Simulation {
-  /** Finds what was there before. */
+  /** Finds what was there before. A folder that cannot be read is told in the log: the controller does not need it. */
   open(): Promise<void>
   /** Ends everything that runs. */
   close(): Promise<void>
@@ -66,7 +66,7 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
   }
 
   return {
-    open: () => book.load(),
+    open: () => book.load().catch((error: unknown) => log(`simulations of before are not known, the controller goes on: ${String(error)}`)),
     async close() {
       await sessions.close(STOPPED)
       await queue.close(STOPPED)

@@ -235,3 +235,22 @@ describe('a second controller on the same file', () => {
     await expect(store.load()).rejects.toThrow(/closed/)
   })
 })
+
+describe('a lock file that is none', () => {
+  it.each([
+    ['a text', () => writeFileSync(`${path}.lock`, 'a text of 20 letters'), /\.lock is no lock of ours \(20 bytes; it should be empty\)/],
+    ['a folder', () => mkdirSync(`${path}.lock`), /\.lock is no file/],
+  ])('%s: it is named, and not the store, which nobody has to restore', async (_what, spoil, says) => {
+    await makeStore()
+    rmSync(`${path}.lock`, { force: true })
+    spoil()
+    const told = await refusal()
+    expect(told).toMatch(says)
+    expect(told).toMatch(/the store is as it was; see that no controller runs, and remove .*headroom\.db\.lock$/)
+    expect(told).not.toContain('damaged')
+    rmSync(`${path}.lock`, { recursive: true })
+    const store = createSqliteStore({ path })
+    expect((await store.load()).openTasks).toHaveLength(1)
+    await store.close()
+  })
+})

@@ -2,8 +2,10 @@
  * One controller a file. The lock is an operating-system lock on `<file>.lock`, held for as long as the process lives: kill -9 frees
  * it, and nothing is left to clean up. SQLite takes it for us, because Node has no call for file locks.
  */
+import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
+import { faultOf } from './faults.ts'
 
 export interface HeldLock {
   release(): void
@@ -11,10 +13,10 @@ export interface HeldLock {
 
 /**
  * @param waitMs how long to wait for a controller that is just ending, milliseconds.
- * @throws StoreFault when another controller holds the file; SqliteError when the lock file cannot be made.
+ * @throws StoreFault when another controller holds the file, or the lock file cannot be used: that says nothing about the store itself.
  */
 export function holdLock(path: string, waitMs: number): HeldLock {
-  const lock = new Database(`${path}.lock`, { timeout: waitMs })
+  const lock = openLock(path, waitMs)
   try {
     // Without a journal nothing is ever written; the lock file stays empty.
     lock.pragma('journal_mode = off')
@@ -22,9 +24,29 @@ export function holdLock(path: string, waitMs: number): HeldLock {
   } catch (error) {
     lock.close()
     if (isBusy(error)) throw new StoreFault(`${path} is in use by another controller: stop that one first, or name another data directory`)
-    throw error
+    throw lockFault(error, path)
   }
   return { release: () => lock.close() }
+}
+
+function openLock(path: string, waitMs: number): Database.Database {
+  try {
+    return new Database(`${path}.lock`, { timeout: waitMs })
+  } catch (error) {
+    throw lockFault(error, path)
+  }
+}
+
+/** Something else stands in its place. The store is not to blame, and must not be moved away for it. */
+function lockFault(error: unknown, path: string): StoreFault {
+  const lockPath = `${path}.lock`
+  const fault = faultOf(error, lockPath)
+  const found = statSync(lockPath, { throwIfNoEntry: false })
+  if (found === undefined || (found.isFile() && found.size === 0)) return fault
+  const what = found.isFile() ? `is no lock of ours (${found.size} bytes; it should be empty)` : 'is no file'
+  return new StoreFault(`${lockPath} ${what}: the store is as it was; see that no controller runs, and remove ${lockPath}`, {
+    cause: error,
+  })
 }
 
 function isBusy(error: unknown): boolean {

@@ -1,0 +1,32 @@
+/** The folder of simulations is spoilt: the controller does not need it. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { openSimulations } from '../../cli/simulations/simulations.ts'
+import { headroom, temporaryFolder } from '../support/headroom-command.ts'
+import { getJson, serve } from '../support/served.ts'
+
+const folder = temporaryFolder()
+
+it('a controller starts beside a file in its place, and says so', { timeout: 60_000 }, async () => {
+  const data = join(folder, 'data')
+  mkdirSync(data)
+  writeFileSync(join(data, 'simulations'), '')
+  const served = await serve(data)
+  expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
+  expect(await getJson(`${served.url}/api/v1/simulations`)).toMatchObject({ items: [] })
+  const { code, stderr } = await headroom(['status', '--server', served.url])
+  expect([code, stderr]).toEqual([0, ''])
+  served.process.kill('SIGTERM')
+  expect(await served.ended).toBe(0)
+})
+
+it('tells the log what it could not read', async () => {
+  const dataDir = join(folder, 'other')
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'simulations'), '')
+  const lines: string[] = []
+  const simulations = await openSimulations({ dataDir, log: (line) => lines.push(line) })
+  await simulations.close()
+  expect(lines).toEqual([expect.stringMatching(/^simulations of before are not known, the controller goes on: Error: ENOTDIR/)])
+})
