@@ -1,4 +1,5 @@
 /** The controller of real GPU servers: over SQLite, NATS, real time and real randomness. The broker may be away, now or later. */
+import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { connectNatsBus } from '../controller/adapters/nats-bus.ts'
 import { createSystemClock } from '../controller/adapters/system-clock.ts'
@@ -35,6 +36,7 @@ export async function startLiveFleet(
     { clock, random: createSystemRandom(), bus, store },
     {
       ...options,
+      leaderId: randomUUID(),
       onRefused: (nodeId, reason) => {
         refusals.warn(reason, { node_id: nodeId, reason }, 'message refused')
         options.onRefused?.(nodeId, reason)

@@ -28,6 +28,7 @@ import { MessageTally } from './wire/message-counts.ts'
 import type { MessageCounts, RefusedReason } from './wire/message-counts.ts'
 import { Outbound } from './wire/outbound.ts'
 import type { OutboundDepth, OutboundMemory } from './wire/outbound.ts'
+import { publishLeader } from './wire/leader-news.ts'
 import { SilenceWatch, type SilenceMemory } from './wire/silence.ts'
 import { createTaskLogs } from './wire/task-logs.ts'
 
@@ -51,6 +52,8 @@ export interface ControllerOptions {
   readonly ownerLimits?: OwnerLimits
   /** Sees everything that enters: a recording, or what repeats one. Default: nobody. */
   readonly watch?: ControllerWatch
+  /** Of this process: told to all at the broker every 2 s, with the epoch. Left out: nothing is told. */
+  readonly leaderId?: string
   /** Every event, in order, once it is durable. */
   readonly onEvents?: (events: readonly Event[]) => void
   /** A message that was refused: which node or client it claimed to be from (null: nobody we know), and why. */
@@ -136,6 +139,9 @@ export function createController(given: ControllerPorts, options: ControllerOpti
       listenToClients({ commands, views, bus: given.bus, ownerLimits, envelope, onRefused }),
       () => silence.stop(),
       () => series.stop(),
+      ...(options.leaderId === undefined
+        ? []
+        : [publishLeader({ bus: given.bus, clock: given.clock, envelope, epoch: () => engine.epoch, id: options.leaderId })]),
     ]
   }
   return {

@@ -32,7 +32,7 @@ export interface ApiOperation {
   readonly channel: Reference
   readonly summary: string
   readonly messages: readonly Reference[]
-  readonly reply: { readonly channel: Reference; readonly messages: readonly Reference[] }
+  readonly reply?: { readonly channel: Reference; readonly messages: readonly Reference[] }
 }
 
 export interface Message {
@@ -91,6 +91,7 @@ function channelsOf(conversations: readonly Conversation[]): Named<Channel> {
       parameters: parametersOf(subject),
       messages: referencesTo(here.flatMap((each) => each.says)),
     }
+    if (here.every(({ answers }) => answers.length === 0)) continue
     channels[answerChannelName(subject)] = {
       address: null,
       description: `Answers to what is asked on ${name}, in the inbox of the one who asked.`,
@@ -117,6 +118,7 @@ const DIRECTIONS: Readonly<Record<Asker, string>> = {
 }
 
 function directionOf(conversations: readonly Conversation[]): string {
+  if (conversations.every(({ answers }) => answers.length === 0)) return 'Controller to all: publish.'
   const directions = new Set(conversations.map(({ asker }) => DIRECTIONS[asker]))
   return `${[...directions].join(', ')}: request.`
 }
@@ -140,7 +142,9 @@ function operationOf({ subject, asker, says, answers, meaning }: Conversation): 
     channel: { $ref: asked },
     summary: meaning,
     messages: says.map((op) => ({ $ref: `${asked}/messages/${op}` })),
-    reply: { channel: { $ref: answered }, messages: answers.map((op) => ({ $ref: `${answered}/messages/${op}` })) },
+    ...(answers.length === 0
+      ? {}
+      : { reply: { channel: { $ref: answered }, messages: answers.map((op) => ({ $ref: `${answered}/messages/${op}` })) } }),
   }
 }
 

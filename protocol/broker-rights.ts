@@ -2,7 +2,7 @@
  * What each identity at the broker may say and hear: the controller, one GPU server, one client. The broker refuses all else, so that a
  * server that is taken over speaks for no other, hears no other's commands, and reads no other's answers.
  */
-import { clientSubject, DEFAULT_PREFIX, nodeSubject } from './subjects.ts'
+import { clientSubject, leaderSubject, nodeSubject } from './subjects.ts'
 
 export type Identity =
   | { readonly kind: 'controller' }
@@ -18,7 +18,7 @@ export interface BrokerRights {
   readonly mayAnswer: boolean
 }
 
-export const LEADER_SUBJECT = `${DEFAULT_PREFIX}.controller.leader`
+const LEADER_SUBJECT = leaderSubject()
 
 /** `inbox`: where its answers come in; nobody else may hear there. */
 export function brokerRights(identity: Identity, inbox: string): BrokerRights {

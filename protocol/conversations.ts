@@ -3,7 +3,7 @@
  * an operation that stands nowhere in it does not compile.
  */
 import type { Body } from './messages.ts'
-import { clientSubject, nodeSubject } from './subjects.ts'
+import { clientSubject, leaderSubject, nodeSubject } from './subjects.ts'
 
 export type Operation = Body['op']
 
@@ -17,7 +17,7 @@ export interface Conversation {
   readonly asker: Asker
   /** One of these is the request. */
   readonly says: readonly Operation[]
-  /** One of these is the answer. */
+  /** One of these is the answer; none: it is published to whoever listens. */
   readonly answers: readonly Operation[]
   readonly meaning: string
 }
@@ -74,6 +74,14 @@ export const CONVERSATIONS = withEveryOperation([
     says: ['read_log'],
     answers: ['log', 'refused'],
     meaning: "A piece of a task's output. It changes nothing, so it may be asked at any time.",
+  },
+  {
+    name: 'leader',
+    subject: leaderSubject(),
+    asker: 'controller',
+    says: ['leader'],
+    answers: [],
+    meaning: 'Every 2 s: which epoch holds, and which process leads. Nothing rests on it.',
   },
   {
     name: 'submit',

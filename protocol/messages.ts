@@ -29,7 +29,7 @@ export interface Envelope<B extends Body = Body> {
 
 export type Body = NodeBody | ControllerBody | ClientBody
 export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | Refused
-export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | ReadLog | Refused | TaskAnswer
+export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | ReadLog | Leader | Refused | TaskAnswer
 
 // ── node → controller ────────────────────────────────────────────────────────
 
@@ -271,6 +271,15 @@ export interface GrantCommand extends CommandBase {
   readonly mib: Mib
   readonly noswap: NoSwap
   readonly reason: string | null
+}
+
+/** Who leads, published every 2 s to whoever listens. */
+export interface Leader {
+  readonly op: 'leader'
+  /** The fencing token that it has made durable. */
+  readonly epoch: number
+  /** Of its process: another one after each start. */
+  readonly id: string
 }
 
 /** What a task has written. It changes nothing, so that nothing of R3 applies to it; answered by `log`, or `refused` for an attempt unknown. */

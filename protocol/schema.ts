@@ -13,6 +13,7 @@ import type {
   GrantCommand,
   Heartbeat,
   Hello,
+  Leader,
   Lease,
   LogChunk,
   LogStream,
@@ -253,6 +254,7 @@ export const BODIES = tagged<Body, 'op'>('op', {
   events_ack: record<EventsAck>({ op: oneOf('events_ack'), up_to: count }),
   state_reset: record<StateReset>({ op: oneOf('state_reset'), counter_above: integer(0, MAX_COUNT - 1) }),
   refused: record<Refused>({ op: oneOf('refused'), reason: text(0, 200) }),
+  leader: record<Leader>({ op: oneOf('leader'), epoch: count, id: text(1, 200) }),
   ...commands,
   ...CLIENT_BODIES,
 })

@@ -23,6 +23,11 @@ export function clientIdOf(subject: string, prefix = DEFAULT_PREFIX): string | n
   return end > start ? subject.slice(start, end) : null
 }
 
+/** Where the controller says to all that it leads. */
+export function leaderSubject(prefix = DEFAULT_PREFIX): string {
+  return `${prefix}.controller.leader`
+}
+
 export function nodeSubject(nodeId: string, verb: NodeVerb, prefix = DEFAULT_PREFIX): string {
   return `${prefix}.node.${nodeId}.${verb}`
 }

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import { createController } from '../../controller/controller.ts'
+import type { Bus } from '../../controller/ports/bus.ts'
+import type { Envelope } from '../../protocol/messages.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+
+async function told(
+  leaderId: string | undefined,
+): Promise<{ readonly at: number; readonly subject: string; readonly message: Envelope }[]> {
+  const clock = new VirtualClock(1_000)
+  const published: { at: number; subject: string; message: Envelope }[] = []
+  const bus: Bus = {
+    publish: (subject, message) => published.push({ at: clock.now(), subject, message }),
+    request: () => {},
+    subscribe: () => () => {},
+    drain: () => Promise.resolve(),
+  }
+  const controller = createController(
+    { clock, random: createSeededRandom('news'), bus, store: createMemoryStore() },
+    leaderId === undefined ? {} : { leaderId },
+  )
+  await controller.start()
+  clock.run(6_000, () => false)
+  await controller.stop()
+  const before = published.length
+  clock.run(20_000, () => false)
+  expect(published).toHaveLength(before)
+  return published
+}
+
+test('who leads is told when its epoch is durable and every 2 s, until it stops', async () => {
+  const news = await told('this process')
+  expect(news.map(({ at, subject }) => [at, subject])).toEqual([1_000, 3_000, 5_000].map((at) => [at, 'gpu.v1.controller.leader']))
+  for (const { message } of news) expect(message).toMatchObject({ v: 1, epoch: 1, body: { op: 'leader', epoch: 1, id: 'this process' } })
+})
+
+test('a simulated controller tells nobody', async () => {
+  expect(await told(undefined)).toEqual([])
+})
