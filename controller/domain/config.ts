@@ -102,7 +102,7 @@ export function checkConfigChange(change: Readonly<Record<string, unknown>>): re
   })
 }
 
-/** A run lease lasts so many heartbeats at least: one that is lost and one that is late end nobody's tasks (R4; docs/decisions/0070). */
+/** A run lease lasts so many heartbeats at least: one that is lost and one that is late end nobody's tasks (R4; docs/decisions/0072). */
 export const HEARTBEATS_PER_LEASE = 3
 
 /** What spans fields of a whole configuration; an empty list means that it holds together. */
