@@ -8,7 +8,7 @@ export function addRecordingCommands(sim: Command, setExit: (code: number) => vo
   const redecide = sim
     .command('redecide')
     .description('the inputs that a live controller recorded, decided again: the same decisions, or the first that differs')
-    .argument('<recording>', 'a folder of a recording (recording/ in CONTROLLER_DATA_DIR), or one of its files to begin with')
+    .argument('<recording>', 'CONTROLLER_DATA_DIR, its recording/, or one file of that to begin with')
     .option('--json', 'as JSON on stdout')
     .action(async (path: string, options: SimRedecideOptions) => {
       const { simRedecide } = await import('./sim-redecide.ts')

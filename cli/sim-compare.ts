@@ -28,7 +28,7 @@ type Side = readonly [path: string, runs: readonly ComparableRun[]]
 function sides(...both: readonly [Side, Side]): string {
   const lines = both.map(([path, runs], i) => {
     const [first] = runs as readonly [ComparableRun]
-    const what = isSweep(runs) ? `a sweep of ${runs.length} runs` : `a run with seed ${first.seed}`
+    const what = isSweep(runs) ? `a sweep of ${runs.length} ${runs.length === 1 ? 'run' : 'runs'}` : `a run with seed ${first.seed}`
     return `${'AB'[i]}  ${path}: ${what}, scenario ${first.scenario_sha256?.slice(0, 12) ?? '–'}, version ${first.version}\n`
   })
   return lines.join('')

@@ -1,4 +1,7 @@
 /** `headroom sim redecide RECORDING`: the recorded inputs, decided again by this version. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { RECORDING_FOLDER } from '../controller/adapters/recording/format.ts'
 import { newReadNotes, readRecording, type ReadNotes } from '../controller/adapters/recording/read-recording.ts'
 import { redecide, type Difference, type Redecided } from '../simulator/recording/redecide.ts'
 import { decisionText } from './decision-text.ts'
@@ -10,7 +13,8 @@ export interface SimRedecideOptions {
 
 export async function simRedecide(path: string, { json }: SimRedecideOptions): Promise<number> {
   const notes = newReadNotes()
-  const again = await redecide(readRecording(path, notes))
+  const beside = join(path, RECORDING_FOLDER)
+  const again = await redecide(readRecording(existsSync(beside) ? beside : path, notes))
   for (const note of notes.notes) process.stderr.write(`note: ${note}\n`)
   process.stdout.write(json === true ? `${JSON.stringify({ ...again, ...notes }, null, 2)}\n` : textOf(again, notes))
   return again.difference === null ? EXIT_OK : EXIT_DIGEST_MISMATCH

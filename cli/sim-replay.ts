@@ -1,4 +1,5 @@
 /** `headroom sim replay TRACE`. */
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { replayPlan, uniformFleet } from '../simulator/replay.ts'
 import type { ReplayRequest } from '../simulator/replay.ts'
@@ -32,6 +33,9 @@ export interface SimReplayOptions extends OutputOptions {
 }
 
 export async function simReplay(file: string, options: SimReplayOptions): Promise<number> {
+  // Once for what identifies it, and once for the run.
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
+    throw new UsageError(`${file}: is no file that can be read twice; write it to one first`)
   const header = await headerOf(file)
   const { sha256, tasks } = await fingerprintTrace(file)
   const plan = replayPlan({

@@ -1,6 +1,8 @@
 /** `headroom sim run FILE`. */
 import type { RunOptions } from '../simulator/run.ts'
 import type { Override } from '../simulator/scenario/override.ts'
+import { PERCENTAGE } from '../simulator/sweep-grid.ts'
+import { UsageError } from './exit-codes.ts'
 import { readRunInput } from './run-input.ts'
 import { runAndReport } from './run-report.ts'
 import type { OutputOptions } from './run-report.ts'
@@ -15,6 +17,8 @@ export interface SimRunOptions extends OutputOptions {
 }
 
 export async function simRun(file: string, options: SimRunOptions): Promise<number> {
+  if (options.overcommit !== undefined && options.set?.some(({ field }) => field === `config.${PERCENTAGE}`) === true)
+    throw new UsageError(`--overcommit and --set config.${PERCENTAGE} say the same: leave out one`)
   const { scenario, identity, expectedTasks } = await readRunInput(file, options.set)
   const runOptions: RunOptions = {
     ...(options.seed === undefined ? {} : { seed: options.seed }),

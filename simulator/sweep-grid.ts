@@ -25,7 +25,8 @@ export type GridRefusal =
   | { readonly kind: 'no_percentages' }
   | { readonly kind: 'too_many_runs'; readonly runs: number; readonly max: number }
 
-const PERCENTAGE = 'default_vram_overcommit_percent'
+/** The field of the configuration that every sweep is about. */
+export const PERCENTAGE = 'default_vram_overcommit_percent'
 
 export function sweepGrid(
   scenario: Scenario,

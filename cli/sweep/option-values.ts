@@ -22,6 +22,7 @@ export function sweptAxes(text: string, before: readonly SweepAxis[] = []): read
 /** `config.idle_swap_out_seconds=60`, once or several times. */
 export function fieldValues(text: string, before: readonly Override[] = []): readonly Override[] {
   const { field, written } = fieldIn(text)
+  if (before.some((each) => each.field === field)) throw new InvalidArgumentError(`${field} is set twice.`)
   return [...before, { field, value: overrideValue(written) }]
 }
 

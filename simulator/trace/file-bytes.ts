@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
-import { pipeline, type Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { TraceError } from './trace-error.ts'
 
 const READ_BYTES = 1_048_576
-const GZIP_MAGIC = [0x1f, 0x8b] as const
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b])
 
 /** The content of a file, uncompressed when it begins with the gzip magic, and hashed as it goes by. */
 export interface FileBytes {
@@ -57,18 +57,36 @@ async function openStream(file: string): Promise<OpenStream> {
   let handle: FileHandle | undefined
   try {
     handle = await open(file)
-    const magic = Buffer.alloc(GZIP_MAGIC.length)
-    const { bytesRead } = await handle.read(magic, 0, magic.length, 0)
-    const stored = handle.createReadStream({ start: 0, highWaterMark: READ_BYTES })
-    const { size } = await handle.stat()
-    const readFraction = (): number => (size === 0 ? 0 : Math.min(1, stored.bytesRead / size))
-    if (bytesRead < magic.length || magic[0] !== GZIP_MAGIC[0] || magic[1] !== GZIP_MAGIC[1]) return { stream: stored, readFraction }
+    const found = await handle.stat()
+    const magic = await firstBytes(handle, GZIP_MAGIC.length)
+    const rest = handle.createReadStream({ ...(found.isFile() ? { start: 0 } : {}), highWaterMark: READ_BYTES })
+    const stored = found.isFile() ? rest : Readable.from(chunksOf(magic, rest), { objectMode: false })
+    const readFraction = (): number => (found.size === 0 ? 0 : Math.min(1, rest.bytesRead / found.size))
+    if (!magic.equals(GZIP_MAGIC)) return { stream: stored, readFraction }
     // Errors of either stream arrive at the reader of the last one.
     return { stream: pipeline(stored, createGunzip({ chunkSize: READ_BYTES }), () => {}), readFraction }
   } catch (error) {
     await handle?.close()
     throw unreadable(file, error)
   }
+}
+
+/** Fewer only at the end. Read where the file stands, because a pipe has no other place. */
+async function firstBytes(handle: FileHandle, count: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(count)
+  let filled = 0
+  while (filled < count) {
+    const { bytesRead } = await handle.read(bytes, filled, count - filled, null)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return bytes.subarray(0, filled)
+}
+
+/** What was read of a pipe already, and what comes. */
+async function* chunksOf(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  if (first.length > 0) yield first
+  yield* rest
 }
 
 function unreadable(file: string, error: unknown): Error {

@@ -75,7 +75,7 @@ export function formatSummary(summary: TraceSummary): string {
   const facts: Array<readonly [string, string]> = [
     ['trace', summary.trace],
     ['sha256', summary.sha256],
-    ['tasks', `${summary.tasks} of ${summary.rows} rows`],
+    ['tasks', summary.rows === 0 ? String(summary.tasks) : `${summary.tasks} of ${summary.rows} rows`],
     ['dropped', counts(summary.dropped)],
     ['adjusted', counts(summary.adjusted)],
     ['ignored', counts(summary.ignored)],

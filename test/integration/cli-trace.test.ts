@@ -1,5 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { ACTIVITY_MODELS, TIME_UNITS, TRACE_FORMATS } from '../../cli/trace.ts'
 import { ACTIVITY_MODEL_NAMES } from '../../simulator/fleet/activity.ts'
@@ -76,6 +79,19 @@ describe('headroom trace', () => {
     expect(code).toBe(0)
     expect(stdout).toContain('3 of 5 rows')
     expect(await headroomJson(['trace', 'inspect', out])).toMatchObject({ tasks: 3, rows: 5, gpus: { 1: 1, 2: 1, 8: 1 } })
+  })
+
+  it.each(['jobs.csv', 'jobs.csv.gz'])('reads %s from a pipe', async (name) => {
+    const pipe = join(folder, `${name}.pipe`)
+    execFileSync('mkfifo', [pipe])
+    const bytes = Buffer.from('job_id,num_gpu,submit_time,duration\na,1,0,60\nb,2,30,90\n')
+    const writing = writeFile(pipe, name.endsWith('.gz') ? gzipSync(bytes) : bytes)
+    const out = join(folder, `${name}.trace.jsonl`)
+    const { code, stdout } = await headroom(['trace', 'import', 'tiresias', pipe, '-o', out, '--vram-mib', '8000'])
+    await writing
+    expect([code, stdout.split('\n')[0]]).toEqual([0, `${out}: 2 tasks kept of 2 rows, 0 dropped`])
+    const { code: refused, stderr } = await headroom(['sim', 'replay', pipe, '--nodes', '1', '--gpus-per-node', '1', '--vram-mib', '9000'])
+    expect([refused, stderr]).toEqual([2, `error: ${pipe}: is no file that can be read twice; write it to one first\n`])
   })
 
   it('refuses a format, an option or a file that makes no sense, in one line', async () => {

@@ -50,6 +50,16 @@ const REFUSED: { readonly why: string; readonly args: readonly string[]; readonl
   { why: 'a negative seed', args: ['sim', 'run', scenario, '--seed', '-1'], says: /--seed.*integer from 0 to 4294967295/ },
   { why: 'a percentage above 1000', args: ['sim', 'run', scenario, '--overcommit', '1001'], says: /--overcommit.*from 0 to 1000/ },
   { why: 'half a percent', args: ['sim', 'run', scenario, '--overcommit', '1.5'], says: /--overcommit.*integer/ },
+  {
+    why: 'a field that is set twice',
+    args: ['sim', 'run', scenario, '--set', 'fleet.0.gpus=2', '--set', 'fleet.0.gpus=4'],
+    says: /--set.*fleet\.0\.gpus is set twice/,
+  },
+  {
+    why: 'a percentage in two ways',
+    args: ['sim', 'run', scenario, '--overcommit', '50', '--set', 'config.default_vram_overcommit_percent=20'],
+    says: /--overcommit and --set config\.default_vram_overcommit_percent say the same/,
+  },
   { why: 'a time without a unit', args: ['sim', 'run', scenario, '--until', '3'], says: /--until.*unit/ },
   { why: 'a falling range', args: ['sim', 'sweep', scenario, '--overcommit', '100..0'], says: /--overcommit.*A\.\.B:STEP/ },
   {

@@ -112,5 +112,6 @@ describe('the summary of a trace', () => {
       ].join('\n'),
     )
     expect(formatSummary(await summaryOf([], { ...HEADER, importer: null }))).toContain('idle        unknown')
+    expect(formatSummary({ ...(await summaryOf([])), tasks: 2, rows: 0 })).toContain('tasks       2\n')
   })
 })
