@@ -139,9 +139,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
       listenToClients({ commands, views, bus: given.bus, ownerLimits, envelope, onRefused }),
       () => silence.stop(),
       () => series.stop(),
-      ...(options.leaderId === undefined
-        ? []
-        : [publishLeader({ bus: given.bus, clock: given.clock, envelope, epoch: () => engine.epoch, id: options.leaderId })]),
+      tellLeader(options.leaderId, given, envelope, () => engine.epoch),
     ]
   }
   return {
@@ -163,6 +161,16 @@ export function createController(given: ControllerPorts, options: ControllerOpti
       await ports.store.close()
     },
   }
+}
+
+/** Tells all who leads, and gives what ends it. It is no input: who decides again tells nobody. */
+function tellLeader(
+  id: string | undefined,
+  { bus, clock }: ControllerPorts,
+  envelope: (body: ControllerBody) => Envelope,
+  epoch: () => number,
+): () => void {
+  return id === undefined ? () => {} : publishLeader({ bus, clock, envelope, epoch, id })
 }
 
 function counted(tally: MessageTally, onRefused: ControllerOptions['onRefused']): (senderId: string | null, reason: RefusedReason) => void {
