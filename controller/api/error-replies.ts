@@ -1,7 +1,7 @@
 /** How errors leave the server: always as a problem document, also those that no route has seen. */
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ApiProblem, presentProblem, problemOf } from './errors.ts'
+import { ApiProblem, isFileFault, presentProblem, problemOf } from './errors.ts'
 import type { KnownPaths } from './known-paths.ts'
 import { REQUEST_TIMEOUT_MS } from './limits.ts'
 
@@ -24,7 +24,8 @@ export function requireRoute(request: FastifyRequest, paths: KnownPaths): void {
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const problem = problemOf(error, request.routeOptions?.bodyLimit)
   request.problem = problem.code
-  if (problem.status === 500) request.log.error({ err: problem.cause ?? problem }, 'a request failed inside the controller')
+  if (problem.status === 500 || isFileFault(problem.cause))
+    request.log.error({ err: problem.cause ?? problem }, 'a request failed inside the controller')
   void reply.code(problem.status).headers(problem.headers).type(PROBLEM_TYPE).send(presentProblem(problem, request.id))
 }
 

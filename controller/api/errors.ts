@@ -127,6 +127,8 @@ export function problemOf(error: unknown, bodyLimit: number = BODY_LIMIT_BYTES):
   if (error instanceof ApiProblem) return error
   if (error instanceof StoreFault) return tryLater('store_failed', error.message, error)
   if (isSchemaFailure(error)) return invalidFields(schemaFaults(error))
+  if (isFileFault(error))
+    return tryLater('store_failed', `A file in the data folder cannot be used: ${error.code} on ${error.syscall}.`, error)
   return (
     frameworkProblem(error, bodyLimit) ??
     new ApiProblem('internal_error', 'The log of the controller has more under this request_id.', { cause: error })
@@ -140,6 +142,13 @@ export function pointerTo(...path: readonly string[]): string {
 
 function tryLater(code: keyof typeof RETRY_AFTER_SECONDS, detail: string, cause?: unknown): ApiProblem {
   return new ApiProblem(code, detail, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS[code]) }, cause })
+}
+
+const FILE_FAULTS: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM', 'ENOTDIR', 'EIO', 'EMFILE', 'ENFILE'])
+
+/** What the file system says, and somebody can put right: a full disk, a folder that may not be written. Scenarios, traces and simulations are files. */
+export function isFileFault(error: unknown): error is Error & { readonly code: string; readonly syscall: string } {
+  return error instanceof Error && 'syscall' in error && !('address' in error) && 'code' in error && FILE_FAULTS.has(error.code)
 }
 
 function isSchemaFailure(error: unknown): error is SchemaFailure {

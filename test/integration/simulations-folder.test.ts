@@ -15,6 +15,10 @@ it('a controller starts beside a file in its place, and says so', { timeout: 60_
   const served = await serve(data)
   expect(await getJson(`${served.url}/readyz`)).toMatchObject({ status: 'ready' })
   expect(await getJson(`${served.url}/api/v1/simulations`)).toMatchObject({ items: [] })
+  for (const path of ['scenarios', 'traces']) {
+    const answer = await fetch(`${served.url}/api/v1/${path}`)
+    expect([answer.status, ((await answer.json()) as { detail: string }).detail]).toEqual([503, expect.stringContaining('ENOTDIR')])
+  }
   const { code, stderr } = await headroom(['status', '--server', served.url])
   expect([code, stderr]).toEqual([0, ''])
   served.process.kill('SIGTERM')

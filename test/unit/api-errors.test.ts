@@ -191,6 +191,22 @@ describe('faults', () => {
     expect(answer.headers['retry-after']).toBe('10')
   })
 
+  test('a file that cannot be used is 503 with the reason, and without its path', async () => {
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write /secret/place'), {
+      code: 'ENOSPC',
+      syscall: 'write',
+    })
+    world.views.config = () => {
+      throw full
+    }
+    const answer = await api.send('GET', '/config')
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { code: 'store_failed', detail: expect.stringContaining('ENOSPC on write') as string },
+    })
+    expect(JSON.stringify(answer.body)).not.toContain('secret')
+  })
+
   test('a broken invariant is 500, and the answer says nothing of the inside', async () => {
     world.views.config = () => {
       throw new Error('secret of the inside')

@@ -48,7 +48,7 @@ const startExercise = operation(
     params: ExercisePathSchema,
     response: { 202: SimulationRef },
   },
-  ['not_found', 'conflict', 'too_many_simulations'],
+  ['not_found', 'conflict', 'too_many_simulations', 'store_failed'],
 )
 
 const getExerciseUnderWay = operation(

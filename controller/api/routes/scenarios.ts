@@ -23,7 +23,7 @@ const listScenarios = operation(
     tags: ['simulations'],
     response: { 200: ScenarioEntryPageSchema },
   },
-  ['conflict'],
+  ['conflict', 'store_failed'],
 )
 
 const getScenario = operation(
@@ -35,7 +35,7 @@ const getScenario = operation(
     params: ScenarioPathSchema,
     response: { 200: ScenarioSchema },
   },
-  ['not_found', 'conflict'],
+  ['not_found', 'conflict', 'store_failed'],
 )
 
 const storeScenario = operation(
@@ -48,7 +48,7 @@ const storeScenario = operation(
     body: NewScenarioSchema,
     response: { 201: ScenarioFactsSchema },
   },
-  ['conflict', 'too_many_simulations'],
+  ['conflict', 'too_many_simulations', 'store_failed'],
 )
 
 const deleteScenario = operation(
@@ -60,7 +60,7 @@ const deleteScenario = operation(
     params: ScenarioPathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },
   },
-  ['not_found', 'conflict'],
+  ['not_found', 'conflict', 'store_failed'],
 )
 
 const validateScenario = operation(
@@ -73,7 +73,7 @@ const validateScenario = operation(
     body: ScenarioCandidateSchema,
     response: { 200: ValidationSchema },
   },
-  ['not_found', 'conflict', 'too_many_simulations'],
+  ['not_found', 'conflict', 'too_many_simulations', 'store_failed'],
 )
 
 /** GET and POST /scenarios; GET and DELETE /scenarios/{scenario}; POST /scenarios/validate. */

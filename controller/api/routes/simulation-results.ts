@@ -29,7 +29,7 @@ const getReport = operation(
     querystring: ReportQuerySchema,
     response: { 200: SimulationReportSchema },
   },
-  ['not_found', 'conflict', 'too_many_simulations'],
+  ['not_found', 'conflict', 'too_many_simulations', 'store_failed'],
 )
 
 const getSeries = operation(
@@ -44,7 +44,7 @@ const getSeries = operation(
     querystring: SweptRunQuerySchema,
     response: { 200: SimulationSeriesSchema },
   },
-  ['not_found', 'conflict'],
+  ['not_found', 'conflict', 'store_failed'],
 )
 
 const getResidency = operation(
@@ -59,7 +59,7 @@ const getResidency = operation(
     querystring: SweptRunQuerySchema,
     response: { 200: RunResidencySchema },
   },
-  ['not_found', 'conflict'],
+  ['not_found', 'conflict', 'store_failed'],
 )
 
 /** GET /simulations/{simulation_id}/report, /series and /residency. */

@@ -35,7 +35,7 @@ const startSimulation = operation(
     body: NewSimulationSchema,
     response: { 202: SimulationRef },
   },
-  ['not_found', 'conflict', 'too_many_simulations'],
+  ['not_found', 'conflict', 'too_many_simulations', 'store_failed'],
 )
 
 const startSweep = operation(
@@ -49,7 +49,7 @@ const startSweep = operation(
     body: NewSweepSchema,
     response: { 202: SimulationRef },
   },
-  ['not_found', 'conflict', 'too_many_simulations'],
+  ['not_found', 'conflict', 'too_many_simulations', 'store_failed'],
 )
 
 const listSimulations = operation(
@@ -60,7 +60,7 @@ const listSimulations = operation(
     tags: ['simulations'],
     response: { 200: SimulationPageSchema },
   },
-  ['conflict'],
+  ['conflict', 'store_failed'],
 )
 
 const getSimulation = operation(
@@ -72,7 +72,7 @@ const getSimulation = operation(
     params: SimulationPathSchema,
     response: { 200: SimulationRef },
   },
-  ['not_found', 'conflict'],
+  ['not_found', 'conflict', 'store_failed'],
 )
 
 const streamSimulation = operation(
@@ -84,7 +84,7 @@ const streamSimulation = operation(
     params: SimulationPathSchema,
     response: { 200: SimulationStreamSchema },
   },
-  ['not_found', 'conflict', 'too_many_streams'],
+  ['not_found', 'conflict', 'too_many_streams', 'store_failed'],
 )
 
 const removeSimulation = operation(
@@ -98,7 +98,7 @@ const removeSimulation = operation(
     params: SimulationPathSchema,
     response: { 202: SimulationRef, 204: Type.Null({ description: 'Deleted' }) },
   },
-  ['not_found', 'conflict'],
+  ['not_found', 'conflict', 'store_failed'],
 )
 
 /** POST and GET /simulations; GET and DELETE /simulations/{simulation_id}; its /events. */

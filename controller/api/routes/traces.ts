@@ -33,7 +33,7 @@ const listTraces = operation(
     tags: ['simulations'],
     response: { 200: TracePageSchema },
   },
-  ['conflict'],
+  ['conflict', 'store_failed'],
 )
 
 const deleteTrace = operation(
@@ -45,7 +45,7 @@ const deleteTrace = operation(
     params: TracePathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },
   },
-  ['not_found', 'conflict'],
+  ['not_found', 'conflict', 'store_failed'],
 )
 
 /** POST and GET /traces, DELETE /traces/{trace}. */
