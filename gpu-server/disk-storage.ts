@@ -5,8 +5,8 @@
  * It stays bounded because what it holds is: tasks seen (`MAX_SEEN_TASKS`, oldest forgotten first), attempts that live here, and ends that
  * are not acknowledged (together at most a snapshot's worth); the rest is history, and goes with the next snapshot.
  */
-import { closeSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, existsSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { FinishedEvent } from '../protocol/messages.ts'
 import { ReplayedState } from './core/replayed-state.ts'
@@ -220,6 +220,10 @@ function writeAll(fd: number, bytes: Buffer): void {
 
 function makeFolder(folder: string): void {
   try {
+    // The first by itself: told to make parents too, mkdir goes on for ever where a folder is there and none can be made in it (/proc).
+    let missing: string | null = null
+    for (let each = folder; !existsSync(each); each = dirname(each)) missing = each
+    if (missing !== null) mkdirSync(missing, { mode: 0o711 })
     // Tasks of another user reach their sockets through it, and read nothing in it.
     mkdirSync(folder, { recursive: true, mode: 0o711 })
   } catch (error) {

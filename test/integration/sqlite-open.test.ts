@@ -99,6 +99,10 @@ describe('a place that cannot hold the store is refused in one line that names i
     expect(await refusal()).toBe(`${path} is a directory and should be the store's file: move it away`)
   })
 
+  it.skipIf(!existsSync('/proc/self'))('when no directory can be made where it should be', async () => {
+    expect(await refusal({ dataDir: '/proc/none/below' })).toMatch(/the directory of \/proc\/none\/below\/headroom\.db cannot be made/)
+  })
+
   it('when a part of the path is a file', async () => {
     writeFileSync(join(directory, 'file'), '')
     expect(await refusal({ dataDir: join(directory, 'file') })).toMatch(

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -171,5 +171,7 @@ describe('the state of a GPU server on disk', () => {
   it('that cannot be made says where and why', () => {
     writeFileSync(join(folder, 'file'), '')
     expect(() => openDiskStorage({ folder: join(folder, 'file', 'state'), onFault: () => {} })).toThrow(/^\S+file\/state: ENOTDIR[^\n]*$/)
+    if (existsSync('/proc/self'))
+      expect(() => openDiskStorage({ folder: '/proc/none/state', onFault: () => {} })).toThrow(/^\/proc\/none\/state: ENOENT[^\n]*$/)
   })
 })

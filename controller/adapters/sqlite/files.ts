@@ -1,12 +1,26 @@
 /** File-system steps that survive a power failure once they have returned. */
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** A directory that was just made survives a power failure only when its parent is on disk too. */
 export function makeDirectory(directory: string): void {
-  const firstMade = mkdirSync(directory, { recursive: true, mode: 0o700 })
-  if (firstMade === undefined) return
-  for (let made = directory; made.length >= firstMade.length; made = dirname(made)) syncDirectory(dirname(made))
+  const first = firstMissing(directory)
+  if (first === null) return
+  try {
+    // By itself: told to make parents too, mkdir goes on for ever where a folder is there and none can be made in it (/proc).
+    mkdirSync(first, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  for (let made = directory; made.length >= first.length; made = dirname(made)) syncDirectory(dirname(made))
+}
+
+/** The highest of the directories that are not there; null: all are. */
+function firstMissing(directory: string): string | null {
+  let first: string | null = null
+  for (let each = directory; !existsSync(each); each = dirname(each)) first = each
+  return first
 }
 
 export function syncDirectory(directory: string): void {
