@@ -134,7 +134,8 @@ class Run {
     for (;;) {
       const next = await following.next()
       if (next.done === true) {
-        if (next.value.why === 'unavailable') this.#line.say(`the rest of ${stream} is lost with its GPU server`)
+        if (next.value.why === 'unavailable' && (await this.#hasRun(id)))
+          this.#line.say(`the rest of ${stream} is lost with its GPU server`)
         return
       }
       this.#isAway = false
@@ -142,6 +143,11 @@ class Run {
       reached = next.value.offset + next.value.bytes.length
       if (!this.#isPipeBroken && !to.write(next.value.bytes)) await drained(to)
     }
+  }
+
+  /** What was never started, a program that is not there, has written nothing that could be lost. */
+  async #hasRun(id: string): Promise<boolean> {
+    return (await this.#look(id)).first_started_at !== null
   }
 
   async #look(id: string): Promise<Task> {

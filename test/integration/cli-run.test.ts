@@ -99,6 +99,23 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(await run.ended).toMatchObject({ code, stderr: says })
   })
 
+  it.each([
+    { startedAt: null, says: 'headroom: the task is failed: command x: No such file or directory\n' },
+    { startedAt: 1, says: /^(headroom: the rest of std(out|err) is lost with its GPU server\n){2}headroom: the task is failed/ },
+  ])('output that cannot be had is lost where the task ran, and only there: $startedAt', async ({ startedAt, says }) => {
+    output.trouble = 'unknown_attempt'
+    const run = start(['--vram', '1Gi', 'x'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    const task = api.world.open.get(id)
+    if (task !== undefined) task.firstStartedAt = startedAt
+    finish(api.world, id, null, 'command x: No such file or directory')
+    const { code, stderr } = await run.ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(says)
+    if (startedAt === null) expect(stderr).toBe(says)
+  })
+
   it('asks for what its flags and the environment say; flags win', async () => {
     const env = { VENDOR_SWAP_FROM_VRAM: '0', CONTROLLER_NODE_GROUP_IDS: 'a, b' }
     const submitted = async (args: readonly string[], variables = env) => {
