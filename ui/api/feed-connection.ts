@@ -36,7 +36,7 @@ export class FeedConnection {
         // Said below, whatever it was.
       }
       if (this.#stop.signal.aborted) return
-      if (failures === 0 || !this.#isRefused) this.#tell({ kind: 'status', status: this.#isRefused ? 'refused' : 'reconnecting' })
+      this.#tell({ kind: 'status', status: this.#isRefused ? 'refused' : 'reconnecting' })
       failures += 1
       await pause(Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures))
     }
@@ -45,6 +45,7 @@ export class FeedConnection {
   #isRefused = false
 
   async #follow(onLive: () => void): Promise<void> {
+    this.#isRefused = false
     const silence = new AbortController()
     let timer = setTimeout(() => silence.abort(), SILENCE_MS)
     const heard = (): void => {

@@ -28,6 +28,8 @@ export function createSession(world: World): Session {
   const ask = async (): Promise<void> => {
     const answer = await api.get<SessionBody>('/auth/session')
     rememberKnown(answer.caller !== null)
+    // One that the controller does not know, or not any more, is of no use.
+    if (answer.caller === null) storeToken(null)
     setWho(answer)
   }
   void ask()
@@ -47,7 +49,6 @@ export function createSession(world: World): Session {
         location.reload()
         return true
       }
-      storeToken(null)
       return false
     },
     async signOut() {

@@ -1,0 +1,108 @@
+/** Before a controller with tokens: what a role may not do says so, what is done bears a name, and a token that is revoked ends at the sign-in. */
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { NodePage } from '../../controller/api/schema/node.ts'
+import type { TaskBody } from '../../controller/api/schema/task.ts'
+import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import { headroom, temporaryFolder } from '../support/headroom-command.ts'
+import { serve, type Served } from '../support/served.ts'
+
+const TOKEN = /headroom_[a-z2-7]{12}_[\w-]{43}/
+const data = `${temporaryFolder()}/closed`
+const tokens = new Map<string, string>()
+let served: Served
+let browser: TestBrowser
+
+async function ask<T>(method: string, path: string, body?: object): Promise<T> {
+  const headers = { authorization: `Bearer ${tokens.get('admin')}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${served.url}/api/v1${path}`, { method, headers, body: body === undefined ? null : JSON.stringify(body) })
+  expect(answer.ok, `${method} ${path}: ${answer.status}`).toBe(true)
+  return (answer.status === 204 ? null : await answer.json()) as T
+}
+
+const submitted = (name: string) => ask<TaskBody>('POST', '/tasks', { name, vram_mib: 900_000, command: ['x'] })
+
+/** By keyboard alone. */
+async function signedIn(role: string, path: string): Promise<Page> {
+  const { page } = await browser.page()
+  await page.goto(`${served.url.replace('127.0.0.1', MAPPED_HOST)}${path}`)
+  const field = page.getByLabel(/A token of this controller/)
+  await field.waitFor()
+  expect(await accessibilityFaults(page)).toEqual([])
+  await field.focus()
+  await page.keyboard.insertText(tokens.get(role) as string)
+  await page.keyboard.press('Enter')
+  await page.getByText(`${role}-name · ${role}`).waitFor()
+  return page
+}
+
+describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout: 60_000 }, () => {
+  beforeAll(async () => {
+    for (const role of ['admin', 'operator', 'submitter', 'viewer']) {
+      const { stdout } = await headroom(['token', 'create', `${role}-name`, '--role', role, '--data-dir', data])
+      tokens.set(role, TOKEN.exec(stdout)?.[0] ?? '')
+    }
+    served = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
+    browser = await TestBrowser.start()
+  }, 60_000)
+  afterAll(async () => {
+    await browser?.end()
+    served?.process.kill('SIGTERM')
+    await served?.ended
+  })
+
+  test('a viewer finds every action disabled with the reason, and nothing is sent', async () => {
+    const task = await submitted('seen')
+    const node = (await ask<NodePage>('GET', '/nodes')).items[0]?.node_id
+    const page = await signedIn('viewer', `/tasks/${task.id}`)
+    const sent: string[] = []
+    page.on('request', (request) => request.method() !== 'GET' && sent.push(request.url()))
+    const expectRefused = async (names: readonly string[]): Promise<void> => {
+      for (const name of names) {
+        const button = page.getByRole('button', { name, exact: true })
+        await button.waitFor()
+        expect([name, await button.getAttribute('aria-disabled')]).toEqual([name, 'true'])
+        expect(await button.getAttribute('title'), name).toMatch(/takes the role (operator|submitter)/)
+        await button.press('Enter')
+      }
+    }
+    await expectRefused(['Set noswap 1', 'Priority…', 'Hold', 'Release', 'Swap out', 'Swap in', 'Cancel task'])
+    await page.goto(`${new URL(page.url()).origin}/nodes/${node}`)
+    await expectRefused(['Cordon', 'Drain'])
+    expect(await page.getByRole('alertdialog').count()).toBe(0)
+    expect(sent).toEqual([])
+    await page.context().close()
+  })
+
+  test('what an operator does bears his name; signing out forgets the token', async () => {
+    const task = await submitted('cancelled-by-name')
+    const page = await signedIn('operator', `/tasks/${task.id}`)
+    await page.getByRole('button', { name: 'Cancel task' }).press('Enter')
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel task' }).press('Enter')
+    await expect.poll(async () => (await ask<TaskBody>('GET', `/tasks/${task.id}`)).state).toBe('cancelled')
+    await page.goto(`${new URL(page.url()).origin}/events?task=${task.id}&kind=task_finished`)
+    const row = page.locator('tbody tr').first()
+    await row.waitFor()
+    expect(await row.innerText()).toMatch(/cancelled-by-name[\s\S]*operator-name/)
+    await page.getByRole('button', { name: 'Sign out' }).press('Enter')
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    expect(await page.evaluate('JSON.stringify(localStorage)')).not.toMatch(TOKEN)
+    await page.goto(`${new URL(page.url()).origin}/tasks`)
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await page.context().close()
+  })
+
+  test('a token that is revoked while the page stands open leads to the sign-in, and is forgotten', async () => {
+    const made = await ask<{ readonly id: string; readonly secret: string }>('POST', '/tokens', { name: 'short-name', role: 'viewer' })
+    const { page } = await browser.page()
+    await page.goto(`${served.url.replace('127.0.0.1', MAPPED_HOST)}/`)
+    await page.getByLabel(/A token of this controller/).fill(made.secret)
+    await page.getByRole('button', { name: 'Sign in' }).press('Enter')
+    await page.locator('#freshness[data-status=live]').waitFor()
+    await ask('DELETE', `/tokens/${made.id}`)
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 15_000 })
+    expect(await page.evaluate('JSON.stringify(localStorage)')).not.toMatch(TOKEN)
+    expect(await page.locator('#freshness').innerText()).toBe('Signed out')
+    await page.context().close()
+  })
+})
