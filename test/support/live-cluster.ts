@@ -177,11 +177,17 @@ export class LiveCluster {
     return server
   }
 
+  /** All of them: a page ends by its bytes, wherever that is. */
   async nodes(): Promise<readonly NodeStatus[]> {
-    const { items } = await this.get<{
-      readonly items: readonly NodeStatus[]
-    }>('/nodes?limit=1000')
-    return items
+    const nodes: NodeStatus[] = []
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page: { readonly items: readonly NodeStatus[]; readonly next_cursor: string | null } = await this.get(
+        `/nodes?limit=1000${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
+      )
+      nodes.push(...page.items)
+      cursor = page.next_cursor
+    }
+    return nodes
   }
 
   async get<T>(path: string): Promise<T> {

@@ -1,6 +1,7 @@
 /** Groups and events in a browser. */
 import { describe, expect, test } from 'vitest'
 import type { EventPage } from '../../controller/api/schema/event.ts'
+import type { NodePage } from '../../controller/api/schema/node.ts'
 import type { GroupBody } from '../../controller/api/schema/group.ts'
 import { CHROMIUM } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
@@ -26,6 +27,25 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     await editor.getByRole('button', { name: 'Apply' }).click()
     await page.getByRole('button', { name: 'Edit night-shift' }).waitFor()
     expect((await groups()).find(({ id }) => id === 'night-shift')?.node_ids).toHaveLength(1)
+    const { items: nodes } = await getJson<NodePage>(`${ui.served.url}/api/v1/nodes`)
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'night-shift' })
+      .getByRole('link', { name: nodes[0]?.name ?? '', exact: true })
+      .waitFor()
+    // Another member, by keyboard: planned first, and thrown away once before it is applied.
+    await page.getByRole('button', { name: 'Edit night-shift' }).press('Enter')
+    const edited = page.getByRole('form').filter({ has: page.getByRole('group', { name: 'Members' }) })
+    const members = edited.getByRole('checkbox')
+    await expect.poll(() => members.evaluateAll((all) => all.filter((each) => (each as { checked?: boolean }).checked).length)).toBe(1)
+    await members.nth(1).press('Space')
+    await edited.getByRole('button', { name: 'Plan' }).press('Enter')
+    await edited.getByText('1 node joins').waitFor()
+    await edited.getByRole('button', { name: 'Back' }).press('Enter')
+    expect((await groups()).find(({ id }) => id === 'night-shift')?.node_ids).toHaveLength(1)
+    await edited.getByRole('button', { name: 'Plan' }).press('Enter')
+    await edited.getByRole('button', { name: 'Apply' }).press('Enter')
+    await expect.poll(async () => (await groups()).find(({ id }) => id === 'night-shift')?.node_ids.length).toBe(2)
     await page.getByRole('button', { name: 'Edit night-shift' }).click()
     await page.getByRole('button', { name: 'Delete…' }).click()
     await page.getByRole('button', { name: 'Delete the group' }).click()

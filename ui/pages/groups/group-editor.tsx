@@ -170,7 +170,8 @@ function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
       <h3>What it would do</h3>
       <ul>
         <li>
-          {whole(p().joining.nodes)} nodes join ({whole(p().joining.gpus)} GPUs), {whole(p().leaving.nodes)} leave.
+          {nodesWords(p().joining.nodes, 'joins', 'join')} ({whole(p().joining.gpus)} GPUs),{' '}
+          {nodesWords(p().leaving.nodes, 'leaves', 'leave')}.
         </li>
         <li>
           The common pool loses {whole(p().leaves_common_pool.nodes)} nodes with {whole(p().leaves_common_pool.gpus)} GPUs and{' '}
@@ -184,4 +185,9 @@ function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {
       </ul>
     </section>
   )
+}
+
+/** `1 node joins`, `2 nodes join`. */
+function nodesWords(count: number, one: string, several: string): string {
+  return count === 1 ? `1 node ${one}` : `${whole(count)} nodes ${several}`
 }

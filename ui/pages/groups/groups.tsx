@@ -17,6 +17,8 @@ export interface GroupPage {
   readonly items: readonly GroupBody[]
 }
 
+const SHOWN_MEMBERS = 8
+
 export default function Groups(): JSX.Element {
   const { api, session } = useCluster()
   const path = usePath()
@@ -85,6 +87,7 @@ export default function Groups(): JSX.Element {
                       <td class="text">
                         <strong>{group.id}</strong> <A href={path(`/tasks?tab=all&group=${part(group.id)}`)}>tasks</A>
                         <div class="quiet">{group.description}</div>
+                        <MemberLinks nodes={known().filter(({ node_id }) => group.node_ids.includes(node_id))} />
                       </td>
                       <Figures nodes={known().filter(({ node_id }) => group.node_ids.includes(node_id))} members={group.node_ids.length} />
                       <td>
@@ -107,6 +110,26 @@ export default function Groups(): JSX.Element {
           </div>
         )}
       </QueryState>
+    </div>
+  )
+}
+
+/** Who they are; of many the first. */
+function MemberLinks(props: { readonly nodes: readonly NodeBody[] }): JSX.Element {
+  const path = usePath()
+  return (
+    <div>
+      <For each={props.nodes.slice(0, SHOWN_MEMBERS)}>
+        {(node, index) => (
+          <>
+            {index() > 0 ? ', ' : ''}
+            <A href={path(`/nodes/${part(node.node_id)}`)}>{node.name}</A>
+          </>
+        )}
+      </For>
+      <Show when={props.nodes.length > SHOWN_MEMBERS}>
+        <span class="quiet"> and {whole(props.nodes.length - SHOWN_MEMBERS)} more</span>
+      </Show>
     </div>
   )
 }

@@ -31,9 +31,25 @@ function LastSeen(props: { readonly at: NodeBody['last_seen_at'] }): JSX.Element
   return <>{seconds(secondsSince(props.at, now()))} ago</>
 }
 
+/** With when it was last heard from, once it does not answer. */
+function Status(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
+  const isUp = (): boolean => props.row().status === 'up'
+  return (
+    <>
+      <span class={isUp() ? '' : 'bad'}>{statusWords(props.row())}</span>
+      <Show when={!isUp()}>
+        <span class="quiet">
+          , last seen <LastSeen at={props.row().last_seen_at} />
+        </span>
+      </Show>
+    </>
+  )
+}
+
 const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'Name', cell: (row) => <Name row={row} /> },
-  { name: 'Status', cell: (row) => <span class={row().status === 'up' ? '' : 'bad'}>{statusWords(row())}</span> },
+  { name: 'Status', cell: (row) => <Status row={row} /> },
+  { name: 'Actions', cell: (row) => <NodeActions node={row()} /> },
   { name: 'GPUs', cell: (row) => <span class="text nowrap">{gpuModels(row())}</span> },
   {
     name: 'VRAM',
@@ -53,9 +69,7 @@ const COLUMNS: readonly Column<NodeBody>[] = [
     name: 'Overcommit',
     cell: (row) => <>{overcommitWords(row().overcommit.override_percent, row().overcommit.effective_percent)}</>,
   },
-  { name: 'Groups', cell: (row) => <span class="text">{groupWords(row().groups)}</span> },
-  { name: 'Last seen', isNumber: true, cell: (row) => <LastSeen at={row().last_seen_at} /> },
-  { name: 'Actions', cell: (row) => <NodeActions node={row()} /> },
+  { name: 'Groups', cell: (row) => <span class={row().groups.length === 0 ? 'nowrap' : 'text'}>{groupWords(row().groups)}</span> },
 ]
 
 export default function Nodes(): JSX.Element {
