@@ -26,6 +26,11 @@ export const SCREENS: readonly Screen[] = [
   { name: 'groups', pathOf: () => '/groups' },
   { name: 'planner', pathOf: () => '/planner' },
   { name: 'comparison', pathOf: comparison, part: (page) => page.getByRole('region', { name: 'Who was where' }) },
+  {
+    name: 'before-after',
+    pathOf: async (ask) => `/planner/${await swept(ask)}`,
+    part: (page) => page.getByRole('region', { name: 'Before and after' }),
+  },
   { name: 'simulator', pathOf: () => '/simulator' },
   {
     name: 'editor',
@@ -39,9 +44,14 @@ export const SCREENS: readonly Screen[] = [
 
 /** Two runs of a sweep, one below the other. */
 async function comparison(ask: Ask): Promise<string> {
+  return `/planner/${await swept(ask)}?compare=0-1,100-1`
+}
+
+/** The id of a sweep that is done. */
+async function swept(ask: Ask): Promise<string> {
   const { id } = await ask<SimulationBody>('POST', '/simulations/sweep', SWEPT)
   while ((await ask<SimulationBody>('GET', `/simulations/${id}`)).state !== 'done') await new Promise((resolve) => setTimeout(resolve, 200))
-  return `/planner/${id}?compare=0-1,100-1`
+  return id
 }
 
 async function beginWithSmall(page: Page): Promise<void> {
