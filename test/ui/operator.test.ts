@@ -157,4 +157,11 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     expect(faults).toEqual([])
     await page.context().close()
   })
+
+  test('asks what if: the planner tries what is set now beside the usual percentages', async () => {
+    await putJson(`${api}/config`, { default_vram_overcommit_percent: 40 })
+    const { page } = await open('/planner')
+    await expect.poll(() => page.getByLabel('Overcommit percentages').inputValue()).toBe('0..100:25, 40')
+    await page.context().close()
+  })
 })

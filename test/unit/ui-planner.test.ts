@@ -5,7 +5,7 @@ import { OBJECTIVE_FIGURES, valueOfObjective } from '../../simulator/plan/object
 import { curvesOf, marksOf, paretoOf } from '../../ui/pages/planner/curves.ts'
 import { bestOf, combinationsOf } from '../../ui/pages/planner/combinations.ts'
 import { differencesOf, figuresOfReport, figuresOfRun, flatten, objectiveFigure, objectiveWords } from '../../ui/pages/planner/figures.ts'
-import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany } from '../../ui/pages/planner/grid.ts'
+import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, usualPercents } from '../../ui/pages/planner/grid.ts'
 import { secondsLeft } from '../../ui/pages/planner/time-left.ts'
 import { traceName, tracedScenario } from '../../ui/pages/planner/traced-scenario.ts'
 import { readValues, variedFields } from '../../ui/pages/planner/varied-fields.ts'
@@ -84,6 +84,15 @@ describe('a grid', () => {
   ])('refuses %j', (text, why) => {
     const read = readNumbers(text, PERCENTS)
     expect(read.ok ? '' : read.why).toContain(why)
+  })
+
+  it('has what is set now beside the usual percentages', () => {
+    expect([usualPercents(null), usualPercents(0), usualPercents(75), usualPercents(40)]).toEqual([
+      '0..100:25',
+      '0..100:25',
+      '0..100:25',
+      '0..100:25, 40',
+    ])
   })
 
   it('knows the largest seed, and how many runs a sweep may have', () => {

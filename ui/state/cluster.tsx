@@ -1,6 +1,6 @@
 /** What all pages of one cluster share: client, feed, cache of answers, and who asks. */
 import { QueryClient, QueryClientProvider } from '@tanstack/solid-query'
-import { createContext, createEffect, on, useContext, type Accessor, type JSX } from 'solid-js'
+import { createContext, createEffect, on, untrack, useContext, type Accessor, type JSX } from 'solid-js'
 import { ApiClient, isFinal } from '../api/client.ts'
 import { createFeed, type Feed } from '../api/feed.ts'
 import { useWorld } from '../api/world.ts'
@@ -47,7 +47,8 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
   // A token was revoked, or has expired, while the page stood open: who sits here has to sign in again.
   createEffect(
     on(feed.status, (status) => {
-      if (status === 'refused') void session.ask().catch(() => {})
+      const wasKnown = (untrack(session.who)?.caller ?? null) !== null
+      if (status === 'refused' && wasKnown) void session.ask().catch(() => {})
     }),
   )
   const clock = (): number => {

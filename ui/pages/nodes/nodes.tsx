@@ -50,6 +50,10 @@ const COLUMNS: readonly Column<NodeBody>[] = [
   { name: 'Name', cell: (row) => <Name row={row} /> },
   { name: 'Status', cell: (row) => <Status row={row} /> },
   { name: 'Actions', cell: (row) => <NodeActions node={row()} /> },
+  {
+    name: 'Overcommit',
+    cell: (row) => <span class="nowrap">{overcommitWords(row().overcommit.override_percent, row().overcommit.effective_percent)}</span>,
+  },
   { name: 'GPUs', cell: (row) => <span class="text nowrap">{gpuModels(row())}</span> },
   {
     name: 'VRAM',
@@ -65,10 +69,6 @@ const COLUMNS: readonly Column<NodeBody>[] = [
     cell: (row) => <>{mib(row().vram.effective_schedulable_mib)}</>,
   },
   { name: 'physical', isNumber: true, cell: (row) => <>{mib(row().vram.physical_mib)}</> },
-  {
-    name: 'Overcommit',
-    cell: (row) => <>{overcommitWords(row().overcommit.override_percent, row().overcommit.effective_percent)}</>,
-  },
   { name: 'Groups', cell: (row) => <span class={row().groups.length === 0 ? 'nowrap' : 'text'}>{groupWords(row().groups)}</span> },
 ]
 

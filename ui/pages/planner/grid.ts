@@ -69,3 +69,11 @@ function runsOf({ percents, seeds, others }: GridCounts): number {
 function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
+
+/** What is tried unless somebody writes something else: with what is set now, so that it can be held against the others. */
+export function usualPercents(current: number | null): string {
+  const read = readNumbers(USUAL, PERCENTS)
+  return current === null || (read.ok && read.values.includes(current)) ? USUAL : `${USUAL}, ${current}`
+}
+
+const USUAL = '0..100:25'

@@ -18,7 +18,7 @@ import { useVariedFields } from './use-varied-fields.ts'
 import styles from './planner.module.css'
 
 export function SweepForm(): JSX.Element {
-  const { api, session } = useCluster()
+  const { api, session, feed } = useCluster()
   const path = usePath()
   const navigate = useNavigate()
   const [search, setSearch] = useSearchParams<{
@@ -40,7 +40,11 @@ export function SweepForm(): JSX.Element {
     setProblem(null)
     setSearch(values, { replace: true })
   }
-  const wish = createSweepWish(search, () => choice().swept)
+  const wish = createSweepWish(
+    search,
+    () => choice().swept,
+    () => feed.summary()?.overcommit.default_percent ?? null,
+  )
   const fields = useVariedFields(() => choice().part)
   const whyNot = (): string | null =>
     session.whyNot('submitter') ?? wish.whyNot() ?? choice().whyNot ?? (isBusy() ? 'It is being asked for.' : null)

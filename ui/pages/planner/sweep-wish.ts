@@ -1,7 +1,7 @@
 /** What the form of a sweep says beside the workload, as it stands in the address: read, counted, and as the request has it. */
 import { createMemo } from 'solid-js'
 import type { SweptFieldBody } from '../../../controller/api/schema/scenario.ts'
-import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany } from './grid.ts'
+import { PERCENTS, readNumbers, readObjectives, runsText, SEEDS, tooMany, usualPercents } from './grid.ts'
 import { readValues, type Values } from './varied-fields.ts'
 
 export interface WishText {
@@ -13,10 +13,13 @@ export interface WishText {
   readonly values?: string | undefined
 }
 
-/** @param swept by the scenario itself: a field that is chosen here takes its place */
-export function createSweepWish(search: WishText, swept: () => readonly SweptFieldBody[]) {
+/**
+ * @param swept by the scenario itself: a field that is chosen here takes its place
+ * @param current percentage of the live cluster; null: not known
+ */
+export function createSweepWish(search: WishText, swept: () => readonly SweptFieldBody[], current: () => number | null) {
   const texts = () => ({
-    percents: search.percents ?? '0..100:25',
+    percents: search.percents ?? usualPercents(current()),
     seeds: search.seeds ?? '1..3',
     keep: search.keep ?? 'starvation.total<=20',
   })
