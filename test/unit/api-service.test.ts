@@ -31,7 +31,11 @@ describe('health and version', () => {
   test('readyz is 503 while a check fails, and says which', async () => {
     const checks = [{ name: 'store', ok: false, detail: 'not open yet' }]
     const api = await apiClient(new FakeController(), { readiness: () => checks })
-    expect(await api.send('GET', '/readyz')).toMatchObject({ status: 503, body: { status: 'not_ready', checks } })
+    expect(await api.send('GET', '/readyz')).toMatchObject({
+      status: 503,
+      body: { status: 'not_ready', checks },
+      headers: { 'retry-after': '5' },
+    })
     await api.app.close()
   })
 })

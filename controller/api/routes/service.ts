@@ -5,6 +5,9 @@ import { operation } from '../operation.ts'
 import { PAGE_HEADERS } from '../security-headers.ts'
 import { DocsPageSchema, DocsStyleSchema, LivezSchema, OpenApiSchema, ReadyzSchema, VersionSchema } from '../schema/service.ts'
 
+/** When to look again at what was not ready. */
+const READY_AGAIN_SECONDS = '5'
+
 /** /livez, /readyz and /version, which stand at the root and under /api/v1; `suffix` tells their operation ids apart. */
 export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: ApiContext, suffix: string): void {
   const livez = operation({
@@ -33,6 +36,7 @@ export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: 
   app.get('/readyz', { schema: readyz }, (_request, reply) => {
     const checks = readiness()
     const isReady = checks.every((check) => check.ok)
+    if (!isReady) reply.header('retry-after', READY_AGAIN_SECONDS)
     reply.code(isReady ? 200 : 503)
     return { status: isReady ? ('ready' as const) : ('not_ready' as const), checks }
   })
