@@ -58,7 +58,7 @@ describe('before a simulated fleet', { timeout: 120_000 }, () => {
       (JSON.parse(ran.stdout) as { readonly metrics: { readonly tasks: { readonly submitted: number } } }).metrics.tasks.submitted,
     ).toBeGreaterThan(5)
     expect((await headroom('snapshot')).stdout.slice(0, 2)).toBe('{\n')
-    expect(await headroom('snapshot', '--out', join(folder, 'no/such/file'))).toMatchObject({ code: 1 })
+    expect(await headroom('snapshot', '--out', join(folder, 'no/such/file'))).toMatchObject({ code: 2 })
     const explained = await headroom('task', 'explain', task.id)
     expect(explained.stdout).toMatch(/forecast +It is not expected to start within .*: in 100 % of \d+ runs it did not\.\n/)
     const tried = await headroom('config', 'set', 'default_vram_overcommit_percent=60', '--dry-run')
