@@ -39,7 +39,14 @@ const PAGES: readonly Looked[] = [
   ['/simulator/:exercise/settings', 'Settings'],
   ['/simulator/:exercise/instructor', 'Faults'],
   ['/simulator/:exercise/exercise', /lost node/i],
-  ['/simulator/:finished', 'Exercise', (page) => page.getByTestId('score').waitFor()],
+  [
+    '/simulator/:finished',
+    'Exercise',
+    async (page) => {
+      await page.getByTestId('score').waitFor()
+      expect(await page.locator('#mode').innerText()).toBe('REPLAY')
+    },
+  ],
 ]
 
 async function compareTwo(page: Page): Promise<void> {

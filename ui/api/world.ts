@@ -7,7 +7,7 @@ export interface World {
   readonly apiBase: string
   /** Where the pages begin: empty, or `/simulator/<id>`. */
   readonly pathBase: string
-  readonly mode: 'live' | 'sim' | 'replay'
+  readonly mode: 'live' | 'sim'
   /** Who has opened the session, and has at least the role operator in it; null for the live cluster, and where nobody has a name. */
   readonly owner: string | null
 }

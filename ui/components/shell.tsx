@@ -1,11 +1,12 @@
 /** What stands around every page: navigation on the left, never reordered; on top what this is, how fresh it is, and help. */
-import { A, useNavigate } from '@solidjs/router'
+import { A, useMatch, useNavigate } from '@solidjs/router'
 import { createSignal, For, onCleanup, onMount, Show, type JSX } from 'solid-js'
 import { usePath, useWorld } from '../api/world.ts'
 import { seconds } from '../format/figures.ts'
 import { useCluster } from '../state/cluster.tsx'
 import { now } from '../state/now.ts'
 import { nextTheme, theme } from '../state/theme.ts'
+import { RangePicker } from './range-picker.tsx'
 import { SearchField } from './search-field.tsx'
 import styles from './shell.module.css'
 import { SignIn } from './sign-in.tsx'
@@ -42,6 +43,8 @@ export interface ShellProps {
   readonly own?: readonly Place[]
   /** Above every page. */
   readonly banner?: JSX.Element
+  /** What is looked at has happened, in a session that is over. */
+  readonly isReplay?: boolean | undefined
 }
 
 export function Shell(props: ShellProps): JSX.Element {
@@ -55,11 +58,11 @@ export function Shell(props: ShellProps): JSX.Element {
   const [isOpen, setOpen] = createSignal(false)
   useKeys(() => places().flat())
   return (
-    <div class={styles['shell']} data-mode={mode}>
+    <div class={styles['shell']} data-mode={props.isReplay === true ? 'replay' : mode}>
       <a class={styles['skip']} href="#main">
         Skip to the page
       </a>
-      <TopBar onMenu={() => setOpen(!isOpen())} isOpen={isOpen()} />
+      <TopBar onMenu={() => setOpen(!isOpen())} isOpen={isOpen()} isReplay={props.isReplay === true} />
       <nav id="navigation" aria-label="Pages" class={styles['nav']} classList={{ [styles['open'] as string]: isOpen() }}>
         <For each={places()}>
           {(group) => (
@@ -96,20 +99,29 @@ export function Shell(props: ShellProps): JSX.Element {
   )
 }
 
-function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }): JSX.Element {
+interface TopBarProps {
+  readonly onMenu: () => void
+  readonly isOpen: boolean
+  readonly isReplay: boolean
+}
+
+function TopBar(props: TopBarProps): JSX.Element {
   const { mode } = useWorld()
   const path = usePath()
   const { feed, session } = useCluster()
+  const chip = (): 'live' | 'sim' | 'replay' =>
+    props.isReplay ? 'replay' : mode === 'live' && feed.summary()?.fleet !== 'simulated' ? 'live' : 'sim'
   return (
     <header class={styles['top']}>
       <button class={styles['menu']} aria-expanded={props.isOpen} aria-controls="navigation" onClick={() => props.onMenu()}>
         Menu
       </button>
       <strong class={styles['brand']}>Headroom</strong>
-      <span class={styles['mode']} data-mode={mode === 'live' ? (feed.summary()?.fleet === 'simulated' ? 'sim' : 'live') : mode}>
-        {mode === 'live' ? (feed.summary()?.fleet === 'simulated' ? 'SIM' : 'LIVE') : mode.toUpperCase()}
+      <span class={styles['mode']} data-mode={chip()} id="mode">
+        {chip().toUpperCase()}
       </span>
-      <Freshness />
+      <Freshness isReplay={props.isReplay} />
+      <Range />
       <span class={styles['spring']} />
       <Show when={session.who()?.caller?.name}>
         {(name) => (
@@ -122,7 +134,7 @@ function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }
         )}
       </Show>
       <SearchField />
-      <A href={path('/glossary')} title="What the words and keys mean">
+      <A href={path('/glossary')} title="What the words and keys mean (?)">
         Help
       </A>
       <button onClick={nextTheme} title="Theme: as the system has it, light, dark">
@@ -132,10 +144,23 @@ function TopBar(props: { readonly onMenu: () => void; readonly isOpen: boolean }
   )
 }
 
+/** Of the charts of the page, where it has any. */
+function Range(): JSX.Element {
+  const path = usePath()
+  const { session } = useCluster()
+  const dashboard = useMatch(() => path('/'))
+  const node = useMatch(() => path('/nodes/:id'))
+  return (
+    <Show when={(dashboard() ?? node()) !== undefined && !session.isSignInNeeded()}>
+      <RangePicker />
+    </Show>
+  )
+}
+
 /** Beyond this what is shown is called stale. */
 const STALE_S = 10
 
-function Freshness(): JSX.Element {
+function Freshness(props: { readonly isReplay: boolean }): JSX.Element {
   const { feed } = useCluster()
   const { mode } = useWorld()
   const age = (): number | null => {
@@ -147,8 +172,9 @@ function Freshness(): JSX.Element {
     if (feed.status() === 'refused') return 'Signed out'
     if (since === null || feed.status() === 'connecting') return feed.status() === 'reconnecting' ? 'Reconnecting' : 'Connecting…'
     if (feed.status() === 'reconnecting') return `Reconnecting · from ${seconds(since)} ago`
-    return since > STALE_S ? `Stale ${seconds(since)}` : `${mode === 'live' ? 'Live' : 'Simulated'} · ${seconds(since)} ago`
+    return since > STALE_S ? `Stale ${seconds(since)}` : `${kind()} · ${seconds(since)} ago`
   }
+  const kind = (): string => (props.isReplay ? 'Connected' : mode === 'live' ? 'Live' : 'Simulated')
   return (
     <span class={styles['fresh']} data-status={feed.status()} role="status" aria-live="off" id="freshness">
       {words()}
@@ -156,7 +182,7 @@ function Freshness(): JSX.Element {
   )
 }
 
-/** `g t` opens Tasks, and so on; `/` goes to the search field on top; `?` lists the keys. */
+/** `g t` opens Tasks, and so on; `/` goes to the search field on top; `?` opens the help, which lists the keys. */
 function useKeys(places: () => readonly Place[]): void {
   const navigate = useNavigate()
   const path = usePath()
@@ -170,6 +196,7 @@ function useKeys(places: () => readonly Place[]): void {
       const place = places().find(({ key }) => key === event.key)
       if (place !== undefined) navigate(path(place.path))
     } else if (event.key === 'g') isAfterG = true
+    else if (event.key === '?') navigate(path('/glossary'))
     else if (event.key === '/') {
       const search = document.querySelector<HTMLInputElement>('input[type=search]')
       if (search !== null) {

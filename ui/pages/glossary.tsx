@@ -1,4 +1,4 @@
-/** The words of the pages, each in a sentence. The formulas stand in docs/glossary.md. */
+/** The keys, and the words of the pages, each in a sentence. The formulas stand in docs/glossary.md. */
 import { For, type JSX } from 'solid-js'
 
 const WORDS: readonly (readonly [word: string, meaning: string])[] = [
@@ -27,10 +27,40 @@ const WORDS: readonly (readonly [word: string, meaning: string])[] = [
   ['Reservation', 'Room that is kept for the first of the queue, so that small tasks do not starve a large one.'],
 ]
 
+const KEYS: readonly (readonly [keys: string, what: string])[] = [
+  ['g d', 'Dashboard'],
+  ['g t', 'Tasks'],
+  ['g n', 'Nodes'],
+  ['g g', 'Groups'],
+  ['g p', 'Planner'],
+  ['g m', 'Simulator'],
+  ['g e', 'Events'],
+  ['g s', 'Settings'],
+  ['g x, g f', 'In a session of the simulator: the exercise, the faults.'],
+  ['/', 'The search on top'],
+  ['?', 'This page'],
+  ['← →', 'In a chart that has the focus: the point before, the next one'],
+]
+
 export default function Glossary(): JSX.Element {
   return (
     <div class="stack">
       <h1>Glossary</h1>
+      <section class="card" aria-label="Keys">
+        <h2>Keys</h2>
+        <dl>
+          <For each={KEYS}>
+            {([keys, what]) => (
+              <>
+                <dt>
+                  <kbd>{keys}</kbd>
+                </dt>
+                <dd>{what}</dd>
+              </>
+            )}
+          </For>
+        </dl>
+      </section>
       <dl class="card">
         <For each={WORDS}>
           {([word, meaning]) => (

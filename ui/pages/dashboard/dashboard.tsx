@@ -1,6 +1,5 @@
 /** The cluster on one page: what it does now, why tasks wait, who suffers most, and how it got there. */
 import { Show, type JSX } from 'solid-js'
-import { RangePicker } from '../../components/range-picker.tsx'
 import { FirstSteps } from './first-steps.tsx'
 import { Charts } from './charts.tsx'
 import { HotNodes } from './hot-nodes.tsx'
@@ -16,10 +15,7 @@ export function Dashboard(): JSX.Element {
   const { feed } = useCluster()
   return (
     <div class="stack">
-      <div class="row">
-        <h1>Dashboard</h1>
-        <RangePicker />
-      </div>
+      <h1>Dashboard</h1>
       <Tour />
       <Show when={feed.summary()?.nodes.total === 0}>
         <FirstSteps />

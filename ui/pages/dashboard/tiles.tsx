@@ -28,7 +28,8 @@ export function Tiles(): JSX.Element {
         >
           <Show when={down() > 0}>
             <p>
-              <A class="bad" href={path('/nodes?status=unreachable')}>
+              {/* Silent or out of reach: no list of one status has them all. */}
+              <A class="bad" href={`${path('/')}#trouble`}>
                 {down() === 1 ? '1 node is' : `${whole(down())} nodes are`} not up
               </A>
             </p>

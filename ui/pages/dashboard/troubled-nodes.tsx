@@ -38,7 +38,7 @@ export function TroubledNodes(): JSX.Element {
   }))
   const found = createMemo((): readonly NodeBody[] => troubled([...(down() > 0 ? (silent.data ?? []).flat() : []), ...(first.data ?? [])]))
   return (
-    <section class="card" aria-label="Nodes in trouble">
+    <section class="card" aria-label="Nodes in trouble" id="trouble">
       <h2>Nodes in trouble</h2>
       <Show
         when={found().length > 0}

@@ -3,14 +3,12 @@ import type { JSX } from 'solid-js'
 import { useSeries } from '../../charts/use-series.ts'
 import { SwapChart, UtilizationChart, VITAL_SERIES, VramChart, type VitalChartProps } from '../../charts/vital-charts.tsx'
 import { QueryState } from '../../components/query-state.tsx'
-import { RangePicker } from '../../components/range-picker.tsx'
 
 export function NodeCharts(props: { readonly nodeId: string }): JSX.Element {
   const scope = (): string => `node:${props.nodeId}`
   const series = useSeries(VITAL_SERIES, scope)
   return (
     <section class="stack" aria-label="Charts of the node">
-      <RangePicker />
       <QueryState
         query={series}
         isEmpty={(body) => body.x.length === 0}

@@ -8,6 +8,7 @@ import { usePath } from '../../api/world.ts'
 import { DataTable, type Column } from '../../components/data-table.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
+import { ServerLine } from '../../components/server-line.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
 import { mib, overcommitWords, seconds, secondsSince } from '../../format/figures.ts'
 import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
@@ -152,10 +153,8 @@ function Nothing(): JSX.Element {
   return (
     <div class="card">
       <p>No GPU server has registered.</p>
-      <p class="quiet">
-        Start one on each GPU machine, with the address of the broker:{' '}
-        <code>CONTROLLER_NATS_URL=nats://broker:4222 NODE_NAME=gpu-1 headroom gpu-server</code>
-      </p>
+      <p>Start one on each GPU host, with the address of the broker and a name of its own:</p>
+      <ServerLine />
     </div>
   )
 }

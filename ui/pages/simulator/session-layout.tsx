@@ -73,8 +73,12 @@ function ReadAgain(): JSX.Element {
 /** It is over, or is no session, or is not there. */
 function NotOpen(): JSX.Element {
   const drive = useDrive()
+  const isDebriefed = (): boolean => {
+    const record = drive.record()
+    return record?.kind === 'session' && record.exercise !== null && record.state === 'done'
+  }
   return (
-    <LiveLayout>
+    <LiveLayout isReplay={isDebriefed()}>
       <div class="stack">
         <h1>{drive.record()?.exercise === null || drive.record() === null ? 'Session' : 'Exercise'}</h1>
         <Show when={drive.record()} fallback={<Waiting problem={drive.problem()} />}>
@@ -83,7 +87,7 @@ function NotOpen(): JSX.Element {
               <p class="text">
                 The session is over. {record().reason} <A href="/simulator">To the simulator</A>
               </p>
-              <Show when={record().exercise !== null && record().state === 'done'}>
+              <Show when={isDebriefed()}>
                 <Debrief />
               </Show>
             </Show>

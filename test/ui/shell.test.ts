@@ -1,0 +1,102 @@
+/** What stands around every page, and what a cluster shows that no server answers: another page than that of a fleet that is well. */
+import { createServer, type AddressInfo } from 'node:net'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CHROMIUM, faultsInEveryLook, MAPPED_HOST, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { temporaryFolder } from '../support/headroom-command.ts'
+import { serve, type Served } from '../support/served.ts'
+
+const folder = temporaryFolder()
+const SUSPECT_WITHIN = { timeout: 40_000 }
+let browser: TestBrowser
+
+/** A broker's address at which nobody is. */
+async function nobody(): Promise<string> {
+  const port = await new Promise<number>((done) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port: free } = server.address() as AddressInfo
+      server.close(() => done(free))
+    })
+  })
+  return `nats://127.0.0.1:${port}`
+}
+
+async function served(data: string, env: Readonly<Record<string, string>> = {}): Promise<Served> {
+  return serve(`${folder}/${data}`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, ...env })
+}
+
+async function end(controller: Served): Promise<void> {
+  controller.process.kill('SIGTERM')
+  await controller.ended
+}
+
+async function open(controller: Served, path: string): Promise<WatchedPage> {
+  const opened = await browser.page()
+  await opened.page.goto(`${controller.url.replace('127.0.0.1', MAPPED_HOST)}${path}`)
+  await opened.page.locator('#freshness[data-status=live]').waitFor()
+  return opened
+}
+
+const range = (page: Page) => page.getByRole('banner').getByLabel('Time range')
+
+describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () => {
+  beforeAll(async () => {
+    browser = await TestBrowser.start()
+  })
+  afterAll(() => browser?.end())
+
+  test('the mode, the time range where there are charts, and the help behind ?', async () => {
+    const controller = await served('simulated')
+    const { page, faults } = await open(controller, '/')
+    const chip = page.locator('#mode')
+    await expect.poll(() => chip.innerText()).toBe('SIM')
+    expect(await page.evaluate<string>(`getComputedStyle(document.querySelector('#mode')).backgroundImage`)).toContain('repeating-linear')
+
+    await range(page).selectOption('-6h')
+    await expect.poll(() => page.url()).toMatch(/\?range=-6h$/)
+    await page.goto(page.url().replace(/\?.*/, 'nodes'))
+    await page.locator('tbody a').first().press('Enter')
+    await page.getByRole('region', { name: 'Charts of the node' }).waitFor()
+    await range(page).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('t')
+    await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor()
+    expect(await range(page).count()).toBe(0)
+
+    await page.keyboard.press('?')
+    const keys = page.getByRole('region', { name: 'Keys' })
+    await keys.waitFor()
+    expect(await keys.innerText()).toContain('g t')
+    expect(faults).toEqual([])
+    await end(controller)
+  })
+
+  test('a cluster without servers says how to put one into it, in a line that can be copied', async () => {
+    const controller = await served('empty', { CONTROLLER_NATS_URL: await nobody() })
+    const { page, faults } = await open(controller, '/')
+    for (const place of ['/', '/nodes']) {
+      await page.goto(`${controller.url.replace('127.0.0.1', MAPPED_HOST)}${place}`)
+      await page.getByRole('button', { name: 'Copy the line' }).press('Enter')
+      await page.getByText('Copied.').waitFor()
+      expect(await page.evaluate<string>('getSelection().toString().trim()')).toBe(
+        `CONTROLLER_NATS_URL=nats://${MAPPED_HOST}:4222 NODE_NAME=gpu-1 headroom gpu-server --allow-exec`,
+      )
+    }
+    expect(await faultsInEveryLook(page)).toEqual([])
+    expect(faults).toEqual([])
+    await end(controller)
+  })
+
+  test('nodes that are silent, and not out of reach yet, are found behind the count of those that are not up', async () => {
+    // The nodes of the simulated fleet, to which nobody speaks any more.
+    await end(await served('silent'))
+    const controller = await served('silent', { CONTROLLER_NATS_URL: await nobody() })
+    const { page } = await open(controller, '/')
+    const count = page.getByRole('link', { name: /not up$/ })
+    await count.waitFor(SUSPECT_WITHIN)
+    await count.press('Enter')
+    await expect.poll(() => page.url()).toMatch(/#trouble$/)
+    await page.getByRole('region', { name: 'Nodes in trouble' }).getByText('last seen').first().waitFor()
+    await end(controller)
+  })
+})
