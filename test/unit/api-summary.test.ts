@@ -89,6 +89,20 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
+  test('with GPUs that were not up all the time it does not say that none is', async () => {
+    const world = await oneNode()
+    const api = await apiClient(world)
+    await api.send('GET', '/summary')
+    const node = world.nodes.get(NODE_ID)
+    if (node !== undefined) node.status = 'suspect'
+    world.now += 5_000
+    const { body } = await api.send('GET', '/summary')
+    // The world counts every node as up: of the sampler's reading the node is not.
+    expect(body).toMatchObject({ gpus: { up: 2 }, utilization_percent: null })
+    expect(body.utilization_unknown_because).toBe('No GPU was up all the time between the two readings.')
+    await api.app.close()
+  })
+
   test('looks at a bounded number of pending tasks, and once a second', async () => {
     const world = await oneNode()
     const api = await apiClient(world)

@@ -26,7 +26,7 @@ export function presentSummary({ views, fleet, window, pendingByReason }: Summar
     vram: presentVram(views),
     overcommit: presentOvercommit(views),
     swaps: { outs: totals.swapOuts, ins: totals.swapIns, out_mib: totals.swappedOutMibTotal, in_mib: totals.swappedInMibTotal },
-    ...presentPercentages(window),
+    ...presentPercentages(window, totals.gpusUp),
     starvation_compute_is_estimate: fleet === 'live',
   }
 }
@@ -67,7 +67,11 @@ type Percentages = Pick<
 
 const NO_WINDOW = 'The first reading was just taken; the percentages are about the time between two.'
 
-function presentPercentages(window: SeriesWindow | null): Percentages {
+const NONE_UP = 'No GPU is up.'
+/** After a start, or when servers come and go: an interval counts for a node that was heard at both ends of it. */
+const NONE_KNOWN = 'No GPU was up all the time between the two readings.'
+
+function presentPercentages(window: SeriesWindow | null, gpusUp: number): Percentages {
   if (window === null) {
     return {
       window: null,
@@ -81,7 +85,7 @@ function presentPercentages(window: SeriesWindow | null): Percentages {
   return {
     window: { from: presentInstant(window.from), to: presentInstant(window.to), seconds: (window.to - window.from) / 1000 },
     utilization_percent: utilization,
-    utilization_unknown_because: utilization === null ? 'No GPU is up.' : null,
+    utilization_unknown_because: utilization !== null ? null : gpusUp === 0 ? NONE_UP : NONE_KNOWN,
     starvation_percent: starvationPercent(window.counters),
     starvation_unknown_because: null,
   }
