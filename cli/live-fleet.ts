@@ -28,7 +28,8 @@ export async function startLiveFleet(
       brokerState = state === 'connected' ? 'ok' : `${state}: ${detail}`
       log.info({ state, detail }, 'broker')
     },
-    onBadMessage: (subject, why) => refusals.warn('bad_message', { subject: subject.slice(0, MAX_SHOWN), why }, 'message not understood'),
+    onBadMessage: (subject, why, reason) =>
+      refusals.warn(reason, { subject: subject.slice(0, MAX_SHOWN), why, reason }, 'message not understood'),
     onSlowConsumer: (pattern) => refusals.warn('slow_consumer', { pattern }, 'messages were dropped because too many wait'),
     onDenied: (operation, subject) => log.error({ operation, subject }, 'the broker forbids this: check its permissions for this user'),
   })

@@ -35,8 +35,8 @@ export interface NatsBusOptions {
   readonly tls: NatsTls | null
   /** `connected` once the subscriptions hold. `detail`: one line for people. */
   readonly onState: (state: 'connected' | 'disconnected' | 'closed', detail: string) => void
-  /** Something came in that is no message, or a message of ours cannot be sent; `why` names the field. */
-  readonly onBadMessage: (subject: string, why: string) => void
+  /** Something came in that is no message, or (`unsendable`) a message of ours cannot be sent; `why` names the field. */
+  readonly onBadMessage: (subject: string, why: string, reason: MalformedReason | 'unsendable') => void
   /** Messages for this pattern were dropped because too many wait; told again after they have been caught up with. */
   readonly onSlowConsumer?: (pattern: string) => void
   /** The broker's permissions forbid this. */
@@ -216,7 +216,7 @@ class TransportBus implements NatsBus {
     } catch (error) {
       // Too large for the protocol or for this broker, or a subject that is none.
       const why = error instanceof Error ? error.message : String(error)
-      call(() => this.#o.onBadMessage(subject, why))
+      call(() => this.#o.onBadMessage(subject, why, 'unsendable'))
       return false
     }
   }
@@ -290,7 +290,7 @@ class TransportBus implements NatsBus {
 
   #refuse(subject: string, reason: MalformedReason, why: string): void {
     this.counts.malformed[reason] += 1
-    call(() => this.#o.onBadMessage(subject, why))
+    call(() => this.#o.onBadMessage(subject, why, reason))
   }
 }
 

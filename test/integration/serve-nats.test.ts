@@ -1,4 +1,5 @@
 /** `headroom serve` with CONTROLLER_NATS_URL: a real process, a real broker, and a server's production core. */
+import { connect } from '@nats-io/transport-node'
 import { afterAll, describe, expect, it } from 'vitest'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
@@ -67,6 +68,29 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
       clock.stop()
     })
   }
+
+  it('counts what is no message of this protocol by reason, and answers none of it', async () => {
+    const broker = await startNatsServer()
+    ends.push(() => void broker.kill())
+    const { url, process: controller } = await serve(`${folder}/hostile`, { CONTROLLER_NATS_URL: broker.url })
+    await expect.poll(() => ready(url).then(({ status }) => status), WITHIN).toBe(200)
+    const raw = await connect({ servers: broker.url })
+    let answers = 0
+    for (const payload of ['no JSON', JSON.stringify({ v: 2 }), JSON.stringify({ v: 1 }), 'x'.repeat(262_145)]) {
+      const subject = `gpu.v1.node.${nodeIdFromName('hostile')}.hello`
+      await raw.request(subject, payload, { timeout: 200 }).then(
+        () => (answers += 1),
+        () => {},
+      )
+    }
+    await raw.close()
+    expect(answers).toBe(0)
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    for (const reason of ['not_json', 'wrong_version', 'bad_field', 'too_large']) {
+      expect(metrics).toContain(`headroom_messages_refused_total{reason="${reason}"} 1\n`)
+    }
+    controller.kill('SIGTERM')
+  })
 
   it('answers while the broker is away, says so, and goes on when it is there, again and again', async () => {
     const broker = await startNatsServer()

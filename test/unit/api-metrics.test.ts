@@ -33,7 +33,7 @@ async function exposition(world = new FakeController(), fleet: 'live' | 'simulat
   const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
   const controller = createController({ clock, bus, store: createMemoryStore(), random: createSeededRandom('metrics') })
   const recording = { isOpen: true, entries: 7, writtenBytes: 70 }
-  served.watch({ controller, dropped: new Map([['bad_message', 3]]), commitQueueDepth: () => 2, diskFreeBytes: () => 5e9, recording })
+  served.watch({ controller, dropped: new Map([['wrong_version', 3]]), commitQueueDepth: () => 2, diskFreeBytes: () => 5e9, recording })
   const api = await apiClient(world, { metrics: served.metrics, inVirtualTime: false, fleet })
   const read = async (): Promise<ReadonlyMap<string, ParsedFamily>> => parseExposition((await api.send('GET', '//metrics')).body)
   return { api, read, served }
@@ -116,7 +116,7 @@ describe('GET /metrics', () => {
     expect(valuesOf(families.get('headroom_tasks_pending'))).toEqual({ WAITING_VRAM: 1 })
     expect(Object.values(valuesOf(families.get('headroom_overcommit_percent')))).toEqual([30])
     expect(Object.values(valuesOf(families.get('headroom_node_heartbeat_age_seconds')))).toEqual([7.5])
-    expect(valuesOf(families.get('headroom_messages_refused_total'))).toMatchObject({ bad_message: 3, wrong_sender: 0 })
+    expect(valuesOf(families.get('headroom_messages_refused_total'))).toMatchObject({ wrong_version: 3, wrong_sender: 0 })
     expect(valuesOf(families.get('headroom_store_queue_batches'))).toEqual({ '': 2 })
     const requests = families.get('headroom_http_request_duration_seconds')?.samples.filter(({ name }) => name.endsWith('_count'))
     expect(requests?.map(({ labels, value }) => [labels.get('method'), labels.get('route'), labels.get('status'), value])).toEqual([
