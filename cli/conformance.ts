@@ -4,8 +4,9 @@ import { examineServer, RULES, type RuleReport } from '../simulator/conformance/
 import { Examiner } from '../simulator/conformance/examiner.ts'
 import { PacedClock } from '../simulator/paced-clock.ts'
 import { createSeededRandom } from '../simulator/seeded-random.ts'
+import type { NatsBus } from '../controller/adapters/nats-bus.ts'
 import { connectBroker, type BrokerOptions } from './broker-connection.ts'
-import { EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_NO_CONNECTION, EXIT_OK, UsageError } from './exit-codes.ts'
 import { REAL_TIME } from './real-time.ts'
 
 export interface ConformanceOptions extends BrokerOptions {
@@ -18,11 +19,13 @@ export interface ConformanceOptions extends BrokerOptions {
   readonly json?: boolean
 }
 
+const CONNECT_WITHIN_MS = 10_000
+
 export async function conformance(options: ConformanceOptions): Promise<number> {
   const rules = RULES.filter(({ rule }) => options.only === undefined || rule === options.only)
   if (rules.length === 0)
     throw new UsageError(`--only ${options.only}: there are ${[...new Set(RULES.map(({ rule }) => rule))].join(', ')}`)
-  const bus = connectBroker(options, 'headroom conformance')
+  const bus = await connectedBroker(options)
   const clock = new PacedClock(REAL_TIME.now(), REAL_TIME)
   clock.begin()
   const seed = options.seed ?? randomUUID()
@@ -48,6 +51,19 @@ export async function conformance(options: ConformanceOptions): Promise<number> 
   if (options.json === true) process.stdout.write(`${JSON.stringify({ node_id: options.node, seed, reports }, null, 2)}\n`)
   else process.stdout.write(`${reports.length - broken} of ${reports.length} kept or not tested, ${broken} broken (seed ${seed})\n`)
   return broken === 0 ? EXIT_OK : EXIT_FAILED
+}
+
+/** A broker that is away is no fault of the server. */
+async function connectedBroker(options: ConformanceOptions): Promise<NatsBus> {
+  const { promise: isThere, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => resolve(false), CONNECT_WITHIN_MS)
+  const bus = connectBroker(options, 'headroom conformance', () => resolve(true))
+  if (!(await isThere)) {
+    await bus.close()
+    throw new CommandFailure(`no broker answers within ${CONNECT_WITHIN_MS / 1000} s: nothing was examined`, EXIT_NO_CONNECTION)
+  }
+  clearTimeout(timer)
+  return bus
 }
 
 function lineOf({ verdict, rule, claim, detail }: RuleReport): string {

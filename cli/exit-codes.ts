@@ -4,7 +4,7 @@ export const EXIT_OK = 0
 export const EXIT_FAILED = 1
 /** The command line or a file it names cannot be used; the message names option, field or line. Nothing was done. */
 export const EXIT_USAGE = 2
-/** No controller answers at that address. */
+/** No controller (`conformance`: no broker) answers at that address. */
 export const EXIT_NO_CONNECTION = 3
 /** There is no such task, node or group. */
 export const EXIT_NOT_FOUND = 4

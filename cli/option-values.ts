@@ -27,6 +27,12 @@ export function whole(least: number, most: number): (text: string) => number {
   }
 }
 
+/** As nodes are named on the wire. */
+export function nodeUuid(text: string): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)) return text
+  throw new InvalidArgumentError('It must be a UUID in lower case, as the server says it when it starts.')
+}
+
 /** Of a folder. An empty one would be the one where the command was called: `--data-dir "$DATA"`, and nothing in it. */
 export function folder(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('It names no folder.')

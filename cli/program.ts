@@ -5,7 +5,7 @@ import type { ConformanceOptions } from './conformance.ts'
 import type { GpuServerCommandOptions } from './gpu-server.ts'
 import { addOperatorVerbs } from './operator.ts'
 import type { LiveOptions } from './live.ts'
-import { mib, time, whole } from './option-values.ts'
+import { mib, nodeUuid, time, whole } from './option-values.ts'
 import { packageVersion } from './package-info.ts'
 import { addNatsCommands } from './nats.ts'
 import { addProtocolCommands } from './protocol.ts'
@@ -102,7 +102,7 @@ function addConformance(program: Command, setExit: SetExit): void {
   program
     .command('conformance')
     .description('which rules of the protocol a GPU server keeps; it must be empty, and no controller at its broker')
-    .requiredOption('--node <id>', 'UUID of the server')
+    .requiredOption('--node <id>', 'UUID of the server', nodeUuid)
     .option('--nats <url>', 'the broker; else CONTROLLER_NATS_URL')
     .option('--heartbeat <ms>', 'how often it is told to speak', whole(100, 60_000), 500)
     .option('--lease <ms>', 'the run lease it is given', whole(500, 86_400_000), 4_000)

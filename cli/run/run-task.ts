@@ -135,7 +135,7 @@ class Run {
       const next = await following.next()
       if (next.done === true) {
         if (next.value.why === 'unavailable' && (await this.#hasRun(id)))
-          this.#line.say(`the rest of ${stream} is lost with its GPU server`)
+          this.#line.say(`the rest of ${stream} cannot be read: its GPU server does not have it any more`)
         return
       }
       this.#isAway = false

@@ -11,6 +11,8 @@ fleet:
   - { count: 1, name: "sim-{i}", gpus: 1, gpu: { model: A100-40, vram_mib: 40960, swap: stock-driver } }
 `
 
+const NODE = '689e58b2-6690-543b-8052-df1cfbe5b04e'
+
 it.skipIf(whyNoNatsServer() !== null)('a simulated server over a real broker is examined, rule by rule', async () => {
   const broker = await startNatsServer()
   const file = write(temporaryFolder(), 'one.scenario.yaml', FLEET)
@@ -26,14 +28,30 @@ it.skipIf(whyNoNatsServer() !== null)('a simulated server over a real broker is 
 
 it('says which broker is missing, which rules there are, and what a phase is', async () => {
   const unset = { CONTROLLER_NATS_URL: '' }
-  expect(await headroom(['conformance', '--node', 'x'], { env: unset })).toMatchObject({
+  expect(await headroom(['conformance', '--node', NODE], { env: unset })).toMatchObject({
     code: 2,
     stderr: /which broker\? Set CONTROLLER_NATS_URL/,
   })
-  expect(await headroom(['conformance', '--node', 'x', '--only', 'R99'])).toMatchObject({ code: 2, stderr: /--only R99: there are R6, R3/ })
+  expect(await headroom(['conformance', '--node', NODE, '--only', 'R99'])).toMatchObject({
+    code: 2,
+    stderr: /--only R99: there are R6, R3/,
+  })
   expect(await headroom(['work', 'busy=soon'])).toMatchObject({ code: 2, stderr: /'busy=soon' is no phase/ })
   expect(await headroom(['work', 'busy=1ms', 'idle=1ms'], { env: { HEADROOM_SOCKET: '' } })).toMatchObject({
     code: 0,
     stdout: 'busy 1ms\nidle 1ms\n',
+  })
+})
+
+it('says of a broker that is away that nothing was examined, and of an id that is none that it is none', { timeout: 40_000 }, async () => {
+  // Port 9 is nobody's.
+  expect(await headroom(['conformance', '--node', NODE, '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
+    code: 3,
+    stdout: '',
+    stderr: /no broker answers within 10 s: nothing was examined/,
+  })
+  expect(await headroom(['conformance', '--node', 'gpu-1', '--nats', 'nats://127.0.0.1:9'])).toMatchObject({
+    code: 2,
+    stderr: /'gpu-1' is invalid. It must be a UUID in lower case/,
   })
 })

@@ -101,7 +101,10 @@ describe('headroom run', { timeout: 60_000 }, () => {
 
   it.each([
     { startedAt: null, says: 'headroom: the task is failed: command x: No such file or directory\n' },
-    { startedAt: 1, says: /^(headroom: the rest of std(out|err) is lost with its GPU server\n){2}headroom: the task is failed/ },
+    {
+      startedAt: 1,
+      says: /^(headroom: the rest of std(out|err) cannot be read: its GPU server does not have it any more\n){2}headroom: the task is failed/,
+    },
   ])('output that cannot be had is lost where the task ran, and only there: $startedAt', async ({ startedAt, says }) => {
     output.trouble = 'unknown_attempt'
     const run = start(['--vram', '1Gi', 'x'])
