@@ -124,7 +124,7 @@ describe('when a run ends', () => {
     const { virtual_s, metrics } = await headroomJson<Printed>(['sim', 'run', file])
     expect({ virtual_s, tasks: metrics.tasks }).toEqual({
       virtual_s: 1800,
-      tasks: { submitted: 2, completed: 1, failed: 0, unfinished: 1 },
+      tasks: { submitted: 2, completed: 1, failed: 0, unfinished: 1, fit_nowhere: 1 },
     })
     const enacted = await headroomJson<Printed>(['sim', 'run', file, '--enact-heartbeats'])
     expect({ virtual_s: enacted.virtual_s, digest: enacted.digest }).toEqual({
@@ -186,7 +186,7 @@ operator:
     })
     expect({ at: cut.virtual_s, tasks: cut.metrics.tasks }).toEqual({
       at: 3600,
-      tasks: { submitted: 2, completed: 1, failed: 0, unfinished: 1 },
+      tasks: { submitted: 2, completed: 1, failed: 0, unfinished: 1, fit_nowhere: 1 },
     })
   })
 
