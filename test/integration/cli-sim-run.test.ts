@@ -186,7 +186,7 @@ operator:
     })
     expect({ at: cut.virtual_s, tasks: cut.metrics.tasks }).toEqual({
       at: 3600,
-      tasks: { submitted: 2, completed: 1, failed: 0, unfinished: 1, fit_nowhere: 1 },
+      tasks: { submitted: 2, completed: 1, failed: 0, unfinished: 1 },
     })
   })
 
