@@ -71,13 +71,17 @@ export class TaskSockets {
     return path
   }
 
-  /** Granted up to `mib`; refused is everything that waits. */
+  /**
+   * Granted up to `mib`; refused is everything that waits. A server asks for one allocation of a task at a time, the one that came last: what still
+   * waits once that is granted is asked for again, the smallest first.
+   */
   answer(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
     const waiting = this.#open.get(this.pathOf(taskId, attempt))?.waiting ?? []
     for (const each of waiting.splice(0)) {
       if (isGranted && each.mib > mib) waiting.push(each)
       else each.answer(isGranted)
     }
+    if (waiting.length > 0) this.#listener.allocationWanted(taskId, attempt, Math.min(...waiting.map((each) => each.mib)))
   }
 
   close(taskId: string, attempt: number): void {
