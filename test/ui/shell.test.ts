@@ -87,6 +87,23 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
     await end(controller)
   })
 
+  test('a page that was opened while the controller was away is there when it is back, without a click', async () => {
+    const controller = await served('away')
+    const { page } = await open(controller, '/tasks')
+    // The other pages have been fetched by then.
+    const fetched = () => page.evaluate<string>(`performance.getEntriesByType('resource').map(({ name }) => name).join(' ')`)
+    await expect.poll(fetched, { timeout: 20_000 }).toMatch(/\/settings-.*\/search-/)
+    controller.process.kill('SIGKILL')
+    await controller.ended
+    await page.locator('#freshness[data-status=reconnecting]').waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('s')
+    await page.getByText('The controller does not answer.').waitFor()
+    const again = await served('away', { CONTROLLER_HTTP_PORT: new URL(controller.url).port })
+    await page.getByRole('textbox', { name: /^Overcommit of VRAM/ }).waitFor()
+    await end(again)
+  })
+
   test('nodes that are silent, and not out of reach yet, are found behind the count of those that are not up', async () => {
     // The nodes of the simulated fleet, to which nobody speaks any more.
     await end(await served('silent'))

@@ -51,6 +51,12 @@ export function ClusterProvider(props: { readonly children: JSX.Element }): JSX.
       if (status === 'refused' && wasKnown) void session.ask().catch(() => {})
     }),
   )
+  // What failed while the controller was away is asked for once it is back, also what no event tells of.
+  createEffect(
+    on(feed.status, (status) => {
+      if (status === 'live') void queries.refetchQueries({ type: 'active', predicate: ({ state }) => state.status === 'error' })
+    }),
+  )
   const clock = (): number => {
     const at = feed.summary()?.at
     return world.mode === 'live' || at === undefined ? now() : Date.parse(at)
