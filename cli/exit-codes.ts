@@ -65,6 +65,7 @@ export function exitCodeOf(error: Error): number | null {
       return CODES_OF_PROBLEMS[(error as Error & { readonly code: string }).code] ?? EXIT_FAILED
     case 'StoreFault':
     case 'StartFault':
+    case 'SubmissionRefused':
       return EXIT_FAILED
     default:
       return null

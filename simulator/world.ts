@@ -43,6 +43,7 @@ import { groupsOf, SIMULATED_COMMAND, worldStart } from './start-world.ts'
 import type { WorldStart } from './start-world.ts'
 import { aloneMsOf } from './trace/work.ts'
 import { VirtualClock } from './virtual-clock.ts'
+import { SubmissionRefused } from './submission-refused.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -274,7 +275,7 @@ export class World {
     const request = task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
     if (this.faults === null) {
       this.controller.commands.submitTask(request, (answer) => {
-        if (!answer.ok) throw new Error(`the controller refused task ${id}: ${JSON.stringify(answer.refusal)}`)
+        if (!answer.ok) throw new SubmissionRefused(id, answer.refusal)
       })
     } else this.faults.submit(request)
     if (task.cancelAt !== null) this.#planCancel(id, task.cancelAt)

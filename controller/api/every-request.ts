@@ -7,6 +7,7 @@ import { invalidField } from './errors.ts'
 import { requireBody, requireNoBody } from './json-body.ts'
 import { isConditional, isForwarded } from './operation.ts'
 import { refuseConditions } from './preconditions.ts'
+import { mayBeLeftOut } from './optional-body.ts'
 import { queryReader } from './query-values.ts'
 import type { RequestRecorder } from './request-log.ts'
 import type { DryRunQuery } from './schema/impact.ts'
@@ -64,7 +65,7 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
   if (isForwarded(schema)) return null
   const read = queryReader(schema?.querystring ?? {})
   const hasBody = schema?.body !== undefined
-  const isBodyOptional = method === 'POST' && hasNothingRequired(schema?.body)
+  const isBodyOptional = mayBeLeftOut(schema?.body)
   const changesNothing = [method].flat().every(isBodyless)
   const readsConditions = changesNothing || isConditional(schema)
   // What comes with a GET is never read.
@@ -78,11 +79,6 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
     else requireNoBody(request.body)
     done()
   }
-}
-
-/** What is asked to be done may be asked without saying how; a PUT or PATCH without a body would say nothing. */
-function hasNothingRequired(body: unknown): boolean {
-  return typeof body === 'object' && body !== null && 'properties' in body && !('required' in body) && !('minProperties' in body)
 }
 
 /** How a dry run is to be answered says nothing about a change: who has forgotten the other half would have changed the cluster by it. */

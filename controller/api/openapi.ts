@@ -3,6 +3,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifySchema } from 'fastify'
 import { PROBLEMS, type ProblemCode } from './errors.ts'
 import { PROBLEMS_OF, roleOf } from './operation.ts'
+import { markOptionalBodies } from './optional-body.ts'
 import { ProblemRef } from './schema/problem.ts'
 import { MEDIA_TYPE, OTHER_MEDIA_TYPES } from './schema/service.ts'
 
@@ -42,6 +43,11 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
     },
     convertConstToEnum: false,
     transform: ({ schema, url }) => ({ schema: documented(schema), url }),
+    transformObject: (document) => {
+      if (!('openapiObject' in document)) return document.swaggerObject
+      markOptionalBodies(document.openapiObject)
+      return document.openapiObject
+    },
     refResolver: {
       buildLocalReference: (json, _baseUri, _fragment, index) => (typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`),
     },

@@ -3,6 +3,7 @@ import type { Controller, TaskRequest } from '../../controller/controller.ts'
 import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { DurationMs } from '../../protocol/units.ts'
+import { SubmissionRefused } from '../submission-refused.ts'
 
 type Commands = Controller['commands']
 
@@ -38,7 +39,7 @@ export class PatientClient {
         if (answer.ok) {
           if (done()) this.#o.onAcknowledged(request.id)
         } else if (answer.refusal.code !== 'store_failed')
-          throw new Error(`the controller refused task ${request.id}: ${JSON.stringify(answer.refusal)}`)
+          throw new SubmissionRefused(request.id, answer.refusal)
       }),
     )
   }

@@ -14,16 +14,7 @@ const CAUGHT_FILE = join(import.meta.dirname, 'caught.json')
 const VAIN_FILE = join(import.meta.dirname, 'vain.json')
 const ROOT = join(import.meta.dirname, '../..')
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: '10000' },
-    minutes: { type: 'string', default: '3' },
-    jobs: { type: 'string', default: '2' },
-    only: { type: 'string', default: '' },
-    rule: { type: 'string', default: '' },
-    anew: { type: 'boolean', default: false },
-  },
-})
+const values = readArguments()
 
 const caught = numbersIn(CAUGHT_FILE)
 const vain = numbersIn(VAIN_FILE)
@@ -33,6 +24,24 @@ const results = new Map<string, Catch>()
 await Promise.all(Array.from({ length: Number(values.jobs) }, work))
 report()
 if ([...results.values()].some(({ by }) => by === null)) process.exitCode = 1
+
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        seeds: { type: 'string', default: '10000' },
+        minutes: { type: 'string', default: '3' },
+        jobs: { type: 'string', default: '2' },
+        only: { type: 'string', default: '' },
+        rule: { type: 'string', default: '' },
+        anew: { type: 'boolean', default: false },
+      },
+    }).values
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    process.exit(2)
+  }
+}
 
 async function work(): Promise<void> {
   for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {

@@ -11,7 +11,7 @@ interface Operation {
   readonly responses: Readonly<
     Record<string, { readonly description: string; readonly content?: Readonly<Record<string, { readonly schema?: object }>> }>
   >
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> }
+  readonly requestBody?: { readonly required?: boolean; readonly content: Readonly<Record<string, { readonly schema: object }>> }
 }
 interface Document {
   readonly openapi: string
@@ -93,6 +93,20 @@ describe('the OpenAPI document', () => {
     expect(references.length).toBeGreaterThan(20)
     for (const reference of new Set(references)) {
       expect(document.components.schemas).toHaveProperty((reference ?? '').replace('#/components/schemas/', ''))
+    }
+  })
+
+  test('a body may be left out where nothing has to be said', () => {
+    const optional = operations().filter(({ operation }) => operation.requestBody?.required === false)
+    expect(optional.map(({ name }) => name.replace('/api/v1', ''))).toEqual([
+      'POST /tasks/{task_id}/requeue',
+      'POST /simulations/{simulation_id}/step',
+      'POST /simulations/{simulation_id}/snapshot',
+      'POST /simulations/{simulation_id}/fork',
+    ])
+    for (const { name, operation } of operations()) {
+      if (operation.requestBody !== undefined)
+        expect(operation.requestBody.required, name).toBe(!optional.some((each) => each.name === name))
     }
   })
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { MAY_BE_LEFT_OUT } from '../optional-body.ts'
 import { closed, count, instantOrNull } from './fields.ts'
 
 export const RequeueFreezeSchema = Type.Object({
@@ -13,5 +14,5 @@ export const RequeueBodySchema = closed(
       Type.Boolean({ default: false, description: 'You have seen to it that nothing of it runs any more on its unreachable node' }),
     ),
   },
-  { examples: [{ confirm_fenced: false }] },
+  { ...MAY_BE_LEFT_OUT, examples: [{ confirm_fenced: false }] },
 )

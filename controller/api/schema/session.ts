@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { closed, count, instant, integer, list, numberOrNull, oneOf, textOrNull } from './fields.ts'
+import { MAY_BE_LEFT_OUT } from '../optional-body.ts'
 
 const MAX_STEPS = 10_000
 const MAX_SECONDS = 315_360_000
@@ -46,7 +47,7 @@ export const SESSION_SPEED = {
 
 export const StepBodySchema = closed(
   { count: Type.Optional(integer(1, MAX_STEPS, { default: 1, description: 'Entries of the event queue' })) },
-  { examples: [{ count: 1 }] },
+  { ...MAY_BE_LEFT_OUT, examples: [{ count: 1 }] },
 )
 export const SpeedBodySchema = closed(SESSION_SPEED, { examples: [{ speed: 60 }, { speed: null }] })
 export const SeekBodySchema = closed(
@@ -67,11 +68,11 @@ export const SeekBodySchema = closed(
 )
 export const SnapshotBodySchema = closed(
   { name: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_NAME })) },
-  { examples: [{ name: 'before the change' }] },
+  { ...MAY_BE_LEFT_OUT, examples: [{ name: 'before the change' }] },
 )
 export const ForkBodySchema = closed(
   { snapshot: Type.Optional(Type.String({ maxLength: MAX_NAME, description: 'Id of one of its snapshots; left out: where it is' })) },
-  { examples: [{}] },
+  { ...MAY_BE_LEFT_OUT, examples: [{}] },
 )
 
 export const ForwardedSchema = Type.Unsafe<unknown>({ description: 'As the same route of the production interface' })
