@@ -66,6 +66,46 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     await page.context().close()
   })
 
+  test(
+    'events are followed, but for while the focus is among them, and each leads to the charts around it',
+    { timeout: 60_000 },
+    async () => {
+      const { page, faults } = await ui.browser.page()
+      await page.goto(`${ui.url}/events?kind=task_submitted`)
+      const first = page.locator('tbody tr').first()
+      await first.waitFor()
+      const submit = async (name: string): Promise<void> => {
+        const body = JSON.stringify({ name, vram_mib: 900_000, command: ['x'] })
+        await fetch(`${ui.served.url}/api/v1/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+      }
+      await page.getByLabel('Follow').press('Space')
+      await submit('followed')
+      await page.getByRole('link', { name: 'followed', exact: true }).waitFor()
+      await first.getByRole('link').first().focus()
+      await submit('held')
+      await page.getByRole('button', { name: /new$/ }).waitFor()
+      expect(await page.getByRole('link', { name: 'held', exact: true }).count()).toBe(0)
+      await page.getByLabel('Follow').focus()
+      await page.getByRole('link', { name: 'held', exact: true }).waitFor()
+
+      const asked = page.waitForRequest((request) => request.url().includes('/series?'))
+      await page.locator('tbody tr').last().getByRole('link').first().press('Enter')
+      await page.waitForURL(/[?&]at=/)
+    const at = Date.parse(new URL(page.url()).searchParams.get('at') ?? '')
+      const { searchParams } = new URL((await asked).url())
+      expect([searchParams.get('from'), searchParams.get('to')].map((instant) => Date.parse(instant ?? '') - at)).toEqual([
+        -1_800_000, 1_800_000,
+      ])
+      await page.getByRole('figure', { name: 'Utilization' }).waitFor()
+      const range = page.getByLabel('Time range')
+      expect(await range.locator('option:checked').innerText()).toMatch(/^around \d{4}-/)
+      await range.selectOption('-1h')
+      await expect.poll(() => page.url()).not.toContain('at=')
+      expect(faults).toEqual([])
+      await page.context().close()
+    },
+  )
+
   test('events stand newest first, are filtered by the address, and do not move by themselves', async () => {
     const { page } = await ui.browser.page()
     await page.goto(`${ui.url}/events?kind=task_submitted`)

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/solid-query'
 import type { SeriesBody } from '../../controller/api/schema/series.ts'
 import { useCluster } from '../state/cluster.tsx'
-import { useRange } from '../state/range.ts'
+import { useAround, useRange } from '../state/range.ts'
 
 const MAX_POINTS = 360
 /** Readings are taken every ten seconds. */
@@ -11,10 +11,24 @@ const AGAIN_MS = 10_000
 export function useSeries(names: readonly string[], scope: () => string = () => 'cluster') {
   const { api } = useCluster()
   const [range] = useRange()
+  const around = useAround()
   return useQuery(() => ({
-    queryKey: ['series', scope(), names.join(','), range()],
-    queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<SeriesBody>('/series', { names: names.join(','), scope: scope(), from: range(), max_points: MAX_POINTS }, signal),
+    queryKey: ['series', scope(), names.join(','), around()?.at ?? range()],
+    queryFn: async ({ signal }: { signal: AbortSignal }) => {
+      const { at, from, to } = around() ?? { at: null, from: range(), to: '' }
+      const body = await api.get<SeriesBody>(
+        '/series',
+        { names: names.join(','), scope: scope(), from, to, max_points: MAX_POINTS },
+        signal,
+      )
+      return at === null ? body : { ...body, marks: [...body.marks, markAt(at)] }
+    },
     refetchInterval: AGAIN_MS,
   }))
+}
+
+/** What somebody came from. */
+function markAt(at: string): SeriesBody['marks'][number] {
+  const seconds = Date.parse(at) / 1000
+  return { from: seconds, to: seconds, kind: 'config_changed', text: 'What you came from' }
 }

@@ -1,12 +1,15 @@
-import { For, type JSX } from 'solid-js'
-import { RANGES, useRange } from '../state/range.ts'
+import { For, Show, type JSX } from 'solid-js'
+import { clockTime } from '../format/figures.ts'
+import { RANGES, useAround, useRange } from '../state/range.ts'
 
 export function RangePicker(): JSX.Element {
   const [range, setRange] = useRange()
+  const around = useAround()
   return (
     <label>
       Time range{' '}
-      <select value={range()} onChange={(event) => setRange(event.currentTarget.value)}>
+      <select value={around() === null ? range() : ''} onChange={(event) => setRange(event.currentTarget.value)}>
+        <Show when={around()}>{(each) => <option value="">around {clockTime(each().at)}</option>}</Show>
         <For each={RANGES}>{({ value, name }) => <option value={value}>{name}</option>}</For>
       </select>
     </label>

@@ -12,8 +12,28 @@ export const RANGES = [
 
 export const DEFAULT_RANGE = '-1h'
 
+/** So much before and after an instant that somebody came to see. */
+const AROUND_MS = 30 * 60_000
+
+/** `?at=`: the range around that instant, in place of one that ends now. */
+export interface Around {
+  readonly at: string
+  readonly from: string
+  readonly to: string
+}
+
+export function useAround(): Accessor<Around | null> {
+  const [search] = useSearchParams()
+  return () => {
+    const at = typeof search['at'] === 'string' ? Date.parse(search['at']) : NaN
+    if (Number.isNaN(at)) return null
+    const instant = (ms: number): string => new Date(ms).toISOString()
+    return { at: instant(at), from: instant(at - AROUND_MS), to: instant(at + AROUND_MS) }
+  }
+}
+
 export function useRange(): readonly [range: Accessor<string>, setRange: (range: string) => void] {
   const [search, setSearch] = useSearchParams()
   const range = (): string => RANGES.find(({ value }) => value === search['range'])?.value ?? DEFAULT_RANGE
-  return [range, (value) => setSearch({ range: value === DEFAULT_RANGE ? null : value }, { replace: true })]
+  return [range, (value) => setSearch({ range: value === DEFAULT_RANGE ? null : value, at: null }, { replace: true })]
 }

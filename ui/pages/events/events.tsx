@@ -1,7 +1,7 @@
-/** What happened, newest first: who, what, why. New ones wait behind a button, so that no row moves under the pointer. */
+/** What happened, newest first: who, what, why. New ones wait behind a button, or are followed, and no row moves under the pointer. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createEffect, createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
@@ -34,6 +34,12 @@ export default function Events(): JSX.Element {
     if (text('before') === '') void events.refetch()
     else setSearch({ before: null })
   }
+  // Followed, new ones are shown as they come, but for while the pointer or the focus is among the rows.
+  const [isHeld, setHeld] = createSignal(false)
+  const isFollowed = (): boolean => text('follow') !== ''
+  createEffect(() => {
+    if (isFollowed() && !isHeld() && news() > 0 && text('before') === '' && !events.isFetching) showNews()
+  })
   const filter = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, before: null })
   return (
     <div class="stack">
@@ -56,6 +62,14 @@ export default function Events(): JSX.Element {
         <button type="button" onClick={showNews} disabled={news() === 0 && text('before') === ''}>
           {news() === 0 ? 'Up to date' : `${news()} new`}
         </button>
+        <label>
+          <input
+            type="checkbox"
+            checked={isFollowed()}
+            onChange={(event) => setSearch({ follow: event.currentTarget.checked ? 'yes' : null, before: null })}
+          />{' '}
+          Follow
+        </label>
       </form>
       <QueryState
         query={events}
@@ -69,7 +83,16 @@ export default function Events(): JSX.Element {
       >
         {(page) => (
           <>
-            <div class="scroll" tabindex="0" role="group" aria-label="Events, newest first">
+            <div
+              class="scroll"
+              tabindex="0"
+              role="group"
+              aria-label="Events, newest first"
+              onPointerEnter={() => setHeld(true)}
+              onPointerLeave={() => setHeld(false)}
+              onFocusIn={() => setHeld(true)}
+              onFocusOut={() => setHeld(false)}
+            >
               <table>
                 <thead>
                   <tr>
@@ -108,7 +131,11 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
   return (
     <tr id={`event-${props.event.seq}`} tabindex="-1">
       <td class="number">{props.event.seq}</td>
-      <td class="nowrap">{clockTime(props.event.at)}</td>
+      <td class="nowrap">
+        <A href={path(`/?at=${encodeURIComponent(props.event.at)}`)} title="The charts around this instant">
+          {clockTime(props.event.at)}
+        </A>
+      </td>
       <td>{eventWords(props.event.kind)}</td>
       <td class="text">
         <Show when={props.event.task_id}>
