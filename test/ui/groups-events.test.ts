@@ -91,7 +91,7 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
       const asked = page.waitForRequest((request) => request.url().includes('/series?'))
       await page.locator('tbody tr').last().getByRole('link').first().press('Enter')
       await page.waitForURL(/[?&]at=/)
-    const at = Date.parse(new URL(page.url()).searchParams.get('at') ?? '')
+      const at = Date.parse(new URL(page.url()).searchParams.get('at') ?? '')
       const { searchParams } = new URL((await asked).url())
       expect([searchParams.get('from'), searchParams.get('to')].map((instant) => Date.parse(instant ?? '') - at)).toEqual([
         -1_800_000, 1_800_000,
