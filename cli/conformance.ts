@@ -5,9 +5,9 @@ import { Examiner } from '../simulator/conformance/examiner.ts'
 import { PacedClock } from '../simulator/paced-clock.ts'
 import { createSeededRandom } from '../simulator/seeded-random.ts'
 import type { NatsBus } from '../controller/adapters/nats-bus.ts'
-import { connectBroker, type BrokerOptions } from './broker-connection.ts'
+import { connectBroker, type BrokerOptions } from './nats/broker-connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_NO_CONNECTION, EXIT_OK, UsageError } from './exit-codes.ts'
-import { REAL_TIME } from './real-time.ts'
+import { REAL_TIME } from './serve/real-time.ts'
 
 export interface ConformanceOptions extends BrokerOptions {
   readonly node: string

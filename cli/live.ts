@@ -8,9 +8,9 @@ import { createConnection, createServer, type AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Mib } from '../protocol/units.ts'
-import { ENVIRONMENT } from './env-table.ts'
+import { ENVIRONMENT } from './environment/env-table.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
-import { readSettings } from './settings.ts'
+import { readSettings } from './environment/settings.ts'
 import { untilSignal } from './until-signal.ts'
 
 export interface LiveOptions {

@@ -1,6 +1,6 @@
 /** The log of a process: JSON lines on stderr, in which no secret stands. */
 import { pino, type DestinationStream, type Logger } from 'pino'
-import type { LogLevel } from './env-table.ts'
+import type { LogLevel } from './environment/env-table.ts'
 
 const HIDDEN = (): string => '…'
 

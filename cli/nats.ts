@@ -1,7 +1,7 @@
 /** The `nats` commands: their options. What they do is loaded when one is called. */
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
-import type { NatsConfigOptions } from './nats-config.ts'
+import type { NatsConfigOptions } from './nats/nats-config.ts'
 
 export function addNatsCommands(program: Command): void {
   const nats = program.command('nats').description('the message broker')
@@ -26,7 +26,7 @@ export function addNatsCommands(program: Command): void {
     .option('--tls-key <file>', 'the private key of that')
     .option('--tls-ca <file>', 'authority from which whoever connects must show a certificate')
     .action(async (options: NatsConfigOptions) => {
-      const { natsConfig } = await import('./nats-config.ts')
+      const { natsConfig } = await import('./nats/nats-config.ts')
       natsConfig(options)
     })
 }

@@ -1,20 +1,20 @@
 /** The `sim` commands: their options. What they do is loaded when one is called. */
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import { addRecordingCommands } from './recording-commands.ts'
-import { addScenarioCommands } from './scenario-commands.ts'
+import { addRecordingCommands } from './sim/recording-commands.ts'
+import { addScenarioCommands } from './sim/scenario-commands.ts'
 import { withExamples } from './command-shape.ts'
 import { decimal, integers, MAX_SEED, mib, time, timeWithin, whole } from './option-values.ts'
 import { fieldValues, objectives, sweptAxes } from './sweep/option-values.ts'
-import type { CounterfactualOptions } from './sim-counterfactual.ts'
-import type { SimCheckOptions } from './sim-check.ts'
-import type { SimCompareOptions } from './sim-compare.ts'
-import type { SimFuzzOptions } from './sim-fuzz.ts'
-import type { SimReplayOptions } from './sim-replay.ts'
-import type { SimServeOptions } from './sim-serve.ts'
-import type { SimRunOptions } from './sim-run.ts'
-import type { SimSweepOptions } from './sim-sweep.ts'
-import type { SimWorkerOptions } from './sim-worker.ts'
+import type { CounterfactualOptions } from './sim/sim-counterfactual.ts'
+import type { SimCheckOptions } from './sim/sim-check.ts'
+import type { SimCompareOptions } from './sim/sim-compare.ts'
+import type { SimFuzzOptions } from './sim/sim-fuzz.ts'
+import type { SimReplayOptions } from './sim/sim-replay.ts'
+import type { SimServeOptions } from './sim/sim-serve.ts'
+import type { SimRunOptions } from './sim/sim-run.ts'
+import type { SimSweepOptions } from './sim/sim-sweep.ts'
+import type { SimWorkerOptions } from './sim/sim-worker.ts'
 
 const MAX_PERCENT = 1000
 const MAX_JOBS = 1024
@@ -62,7 +62,7 @@ function addRun(sim: Command, setExit: (code: number) => void): void {
     .option('--out <folder>', 'result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
     .option('--json', 'the result as JSON on stdout')
     .action(async (file: string, options: SimRunOptions) => {
-      const { simRun } = await import('./sim-run.ts')
+      const { simRun } = await import('./sim/sim-run.ts')
       setExit(await simRun(file, options))
     })
 }
@@ -96,7 +96,7 @@ function addSweep(sim: Command, setExit: (code: number) => void): void {
     'headroom sim sweep plan.scenario.yaml --overcommit 0..200:20 --seeds 1..50 --workers nats://broker:4222 --out plan',
     'headroom sim sweep plan.scenario.yaml --overcommit 40 --set config.idle_swap_out_seconds=60,300 --set fleet.0.count=2..4',
   ).action(async (file: string, options: SimSweepOptions) => {
-    const { simSweep } = await import('./sim-sweep.ts')
+    const { simSweep } = await import('./sim/sim-sweep.ts')
     setExit(await simSweep(file, options))
   })
 }
@@ -108,7 +108,7 @@ function addWorker(sim: Command, setExit: (code: number) => void): void {
     .option('--nats <url>', 'the broker; else CONTROLLER_NATS_URL')
     .option('--jobs <n>', 'runs at a time; else one for each core', whole(1, MAX_JOBS))
     .action(async (options: SimWorkerOptions) => {
-      const { simWorker } = await import('./sim-worker.ts')
+      const { simWorker } = await import('./sim/sim-worker.ts')
       setExit(await simWorker(options))
     })
 }
@@ -121,7 +121,7 @@ function addCompare(sim: Command, setExit: (code: number) => void): void {
     .argument('<b>', 'another one')
     .option('--json', 'as JSON on stdout')
   withExamples(compare, 'headroom sim compare before after').action(async (a: string, b: string, options: SimCompareOptions) => {
-    const { simCompare } = await import('./sim-compare.ts')
+    const { simCompare } = await import('./sim/sim-compare.ts')
     setExit(simCompare(a, b, options))
   })
 }
@@ -150,7 +150,7 @@ function addReplay(sim: Command, setExit: (code: number) => void): void {
     .option('--out <folder>', 'result.json, timing.json, tasks.csv, series.csv, journal.jsonl')
     .option('--json', 'the result as JSON on stdout')
     .action(async (file: string, options: SimReplayOptions) => {
-      const { simReplay } = await import('./sim-replay.ts')
+      const { simReplay } = await import('./sim/sim-replay.ts')
       setExit(await simReplay(file, options))
     })
 }
@@ -164,7 +164,7 @@ function addCheck(sim: Command, setExit: (code: number) => void): void {
     .option('--jobs <n>', 'scenarios at a time', whole(1, MAX_JOBS), 2)
     .option('--json', 'as JSON on stdout')
     .action(async (files: string[], options: SimCheckOptions) => {
-      const { simCheck } = await import('./sim-check.ts')
+      const { simCheck } = await import('./sim/sim-check.ts')
       setExit(await simCheck(files, options))
     })
 }
@@ -181,7 +181,7 @@ function addFuzz(sim: Command, setExit: (code: number) => void): void {
     .option('--coverage', 'how often each path of the rules was taken; from 1,000 seeds on, a usual one that never was is a failure')
     .option('--json', 'as JSON on stdout')
     .action(async (file: string | undefined, options: SimFuzzOptions) => {
-      const { simFuzz } = await import('./sim-fuzz.ts')
+      const { simFuzz } = await import('./sim/sim-fuzz.ts')
       setExit(await simFuzz(file, options))
     })
 }
@@ -198,7 +198,7 @@ function addCounterfactual(sim: Command, setExit: (code: number) => void): void 
     .option('--seed <n>', "in place of the scenario's", whole(0, MAX_SEED))
     .option('--json', 'as JSON on stdout')
     .action(async (file: string, options: CounterfactualOptions) => {
-      const { simCounterfactual } = await import('./sim-counterfactual.ts')
+      const { simCounterfactual } = await import('./sim/sim-counterfactual.ts')
       setExit(await simCounterfactual(file, options))
     })
 }
@@ -217,7 +217,7 @@ function addServe(sim: Command, setExit: (code: number) => void): void {
     )
     .option('--no-faults', 'serve the servers of a scenario with faults, without them')
     .action(async (file: string, options: SimServeOptions) => {
-      const { simServe } = await import('./sim-serve.ts')
+      const { simServe } = await import('./sim/sim-serve.ts')
       setExit(await simServe(file, options))
     })
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { STORE_FILE } from '../controller/adapters/sqlite/store.ts'
 import { verifyEvents, type NotedLink, type Verification } from '../controller/adapters/sqlite/verify-events.ts'
 import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
-import { readSettings } from './settings.ts'
+import { readSettings } from './environment/settings.ts'
 
 export interface VerifyEventsOptions {
   readonly noted?: readonly NotedLink[]

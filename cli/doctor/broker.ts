@@ -1,7 +1,7 @@
 /** Is there a broker where CONTROLLER_NATS_URL says? By the first line that it sends on its own (INFO), so no login is needed. */
 import { connect } from 'node:net'
-import { SettingsError } from '../settings.ts'
-import { ENVIRONMENT } from '../env-table.ts'
+import { SettingsError } from '../environment/settings.ts'
+import { ENVIRONMENT } from '../environment/env-table.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
 const ANSWER_WITHIN_MS = 3_000

@@ -1,11 +1,11 @@
 /** Tokens in the store of a controller that does not run: for the first one, and for whoever has locked himself out. */
-import { AccessBook } from '../../controller/engine/access-book.ts'
+import { AccessBook } from '../../controller/engine/commands/access-book.ts'
 import { Authenticator } from '../../controller/api/access/authenticator.ts'
 import { newSecret } from '../../controller/api/access/token-secrets.ts'
 import { presentToken } from '../../controller/api/present/token.ts'
 import { TOKEN_NAME_PATTERN, TOKEN_NAME_RANGE, type NewTokenBody } from '../../controller/api/schema/token.ts'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
-import type { Answer, AnswerTo, Refusal } from '../../controller/engine/commands.ts'
+import type { Answer, AnswerTo, Refusal } from '../../controller/engine/commands/commands.ts'
 import { Turn } from '../../controller/engine/turn.ts'
 import { NO_CHANGE, StoreFault, type Store, type StoredState, type TokenRecord } from '../../controller/ports/store.ts'
 import type { MadeToken, Token } from '../client/client.ts'

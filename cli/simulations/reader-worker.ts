@@ -1,5 +1,5 @@
 /** The process that reads scenarios. */
-import { serveJobs } from '../serve-jobs.ts'
+import { serveJobs } from '../workers/serve-jobs.ts'
 import { givesWay, NICE_ASKED } from './low-priority.ts'
 import { read } from './reading.ts'
 

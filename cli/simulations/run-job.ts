@@ -7,8 +7,8 @@ import type { Idleness } from '../../simulator/plan/idleness.ts'
 import { planOf, runScenario } from '../../simulator/run.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import type { Override } from '../../simulator/scenario/override.ts'
-import { readRunInput } from '../run-input.ts'
-import { createStopwatch, startTiming, type Timing } from '../stopwatch.ts'
+import { readRunInput } from '../sim/run-input.ts'
+import { createStopwatch, startTiming, type Timing } from '../sim/stopwatch.ts'
 import { idlenessOfScenario } from '../sweep/idleness-of-scenario.ts'
 import { LIMITS } from './limits.ts'
 import { whyTooLarge } from './scenario-facts.ts'
@@ -72,7 +72,7 @@ export async function runJob(job: RunJob, onProgress: (fraction: number) => void
       if (beats * STEPS_PER_BEAT > LIMITS.steps) throw new LimitReached(`It took more than ${LIMITS.steps} events.`)
       onProgress(fraction)
     },
-    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../operator-desk.ts')).openDesk }),
+    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
   })
   const timing = takeTiming()
   const residency = (recorder as ResidencyRecorder | null)?.finish()

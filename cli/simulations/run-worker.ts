@@ -1,5 +1,5 @@
 /** The process of one run. */
-import { serveJobs } from '../serve-jobs.ts'
+import { serveJobs } from '../workers/serve-jobs.ts'
 import { givesWay, NICE_RUN } from './low-priority.ts'
 import { runJob } from './run-job.ts'
 

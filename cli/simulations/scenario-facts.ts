@@ -2,7 +2,7 @@
 import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
 import type { LoadedScenario } from '../../simulator/scenario/load.ts'
 import { ownAxes } from '../../simulator/sweep-grid.ts'
-import { expectedOf } from '../run-input.ts'
+import { expectedOf } from '../sim/run-input.ts'
 import { LIMITS } from './limits.ts'
 
 export function factsOf({ scenario, sha256 }: LoadedScenario): ScenarioFacts {

@@ -2,7 +2,7 @@
 import type { Outcome, ScenarioFacts, ScenarioReference, SimulationRefusal } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import type { SweepGrid, SweepWish } from '../../simulator/sweep-grid.ts'
-import { WorkerFault } from '../worker-process.ts'
+import { WorkerFault } from '../workers/worker-process.ts'
 import type { ScenarioLibrary } from './library.ts'
 import type { ReadAnswer, ReadJob } from './reading.ts'
 import type { ScenarioReader } from './scenario-reader.ts'

@@ -1,8 +1,8 @@
 /** Reads scenarios in a process of its own, within a time: whatever a text does to its reader, the controller goes on. */
 import type { DurationMs } from '../../protocol/units.ts'
-import { JobProcess } from '../job-process.ts'
-import { WorkerFault } from '../worker-process.ts'
-import { workerUrl } from '../worker-url.ts'
+import { JobProcess } from '../workers/job-process.ts'
+import { WorkerFault } from '../workers/worker-process.ts'
+import { workerUrl } from '../workers/worker-url.ts'
 import { LIMITS } from './limits.ts'
 import type { ReadAnswer, ReadJob } from './reading.ts'
 

@@ -9,11 +9,11 @@ import type {
   SessionFault,
   SessionView,
 } from '../../controller/ports/simulation.ts'
-import { workerUrl } from '../worker-url.ts'
+import { workerUrl } from '../workers/worker-url.ts'
 import { LIMITS } from './limits.ts'
 import type { Branch } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
-import { WorkerFault, WorkerProcess } from '../worker-process.ts'
+import { WorkerFault, WorkerProcess } from '../workers/worker-process.ts'
 
 type Heard = (message: FromSession) => void
 type Unnumbered<T> = T extends unknown ? Omit<T, 'n'> : never

@@ -11,7 +11,7 @@ import { startTasksOf, workloadOf } from '../../simulator/scenario/generate.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import type { Position, SessionStage } from '../../simulator/session/stage.ts'
 import { World } from '../../simulator/world.ts'
-import { RestDesk } from '../operator-desk.ts'
+import { RestDesk } from '../serve/operator-desk.ts'
 import type { Input, RequestInput, Unplaced } from './session-input.ts'
 import { sessionAccess, signed } from './session-access.ts'
 

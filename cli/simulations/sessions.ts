@@ -13,7 +13,7 @@ import type {
   SessionView,
   SimulationRecord,
 } from '../../controller/ports/simulation.ts'
-import { WorkerFault } from '../worker-process.ts'
+import { WorkerFault } from '../workers/worker-process.ts'
 import type { SimulationBook } from './book.ts'
 import { LIMITS } from './limits.ts'
 import { REPORT, type RecordStore } from './records.ts'

@@ -1,5 +1,5 @@
 /** The process that checks a trace that somebody sent. */
-import { serveJobs } from '../serve-jobs.ts'
+import { serveJobs } from '../workers/serve-jobs.ts'
 import { givesWay, NICE_RUN } from './low-priority.ts'
 import { traceJob } from './trace-job.ts'
 

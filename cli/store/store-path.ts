@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { UsageError } from '../exit-codes.ts'
-import { readSettings } from '../settings.ts'
+import { readSettings } from '../environment/settings.ts'
 import type { StoreOptions } from '../store-commands.ts'
 
 /** How long a file that another program has locked is waited for. */

@@ -12,8 +12,8 @@ import { settingsText } from '../../simulator/sweep.ts'
 import type { SweepJob } from '../../simulator/sweep.ts'
 import { UsageError } from '../exit-codes.ts'
 import { cannotBeWritten, makeFolder } from '../output-file.ts'
-import { jsonText } from '../run-folder.ts'
-import type { Timing } from '../stopwatch.ts'
+import { jsonText } from '../sim/run-folder.ts'
+import type { Timing } from '../sim/stopwatch.ts'
 
 export interface StoredRun {
   readonly result: RunResult

@@ -4,8 +4,8 @@ import type { Settings, SweepJob } from '../../simulator/sweep.ts'
 import { sweepGrid } from '../../simulator/sweep-grid.ts'
 import type { GridRefusal, SweepWish } from '../../simulator/sweep-grid.ts'
 import { UsageError } from '../exit-codes.ts'
-import { readRunInput } from '../run-input.ts'
-import type { Fingerprints, RunInput } from '../run-input.ts'
+import { readRunInput } from '../sim/run-input.ts'
+import type { Fingerprints, RunInput } from '../sim/run-input.ts'
 
 /** All runs of one setting of the fields beside the percentage. */
 export interface SweepPoint {

@@ -1,4 +1,4 @@
-import type { Answer, AnswerTo } from '../engine/commands.ts'
+import type { Answer, AnswerTo } from '../engine/commands/commands.ts'
 import { problemOfRefusal } from './errors.ts'
 
 /**

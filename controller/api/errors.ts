@@ -2,7 +2,7 @@
  * Every error this API answers, in one catalogue (RFC 9457, `application/problem+json`). A client switches on `code`; `detail` and
  * `errors` are for people. `docs/rest.md` lists the same codes.
  */
-import type { Refusal } from '../engine/commands.ts'
+import type { Refusal } from '../engine/commands/commands.ts'
 import { StoreFault } from '../ports/store.ts'
 import { BODY_LIMIT_BYTES, URI_PARAMETER_LIMIT } from './limits.ts'
 import type { Problem, ProblemError } from './schema/problem.ts'

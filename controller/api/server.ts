@@ -8,7 +8,7 @@ import fastify, {
   type FastifyInstance,
   type RawServerDefault,
 } from 'fastify'
-import type { Commands } from '../engine/commands.ts'
+import type { Commands } from '../engine/commands/commands.ts'
 import type { EventSource } from '../engine/durable-events.ts'
 import type { Views } from '../engine/views.ts'
 import type { Simulation } from '../ports/simulation.ts'

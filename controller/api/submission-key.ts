@@ -1,6 +1,6 @@
 /** `Idempotency-Key`: digests of the key and of the body, so that neither a secret nor a long text is kept. */
 import { createHash } from 'node:crypto'
-import type { SubmissionKey } from '../engine/submission-keys.ts'
+import type { SubmissionKey } from '../engine/commands/submission-keys.ts'
 import { invalidField } from './errors.ts'
 
 const KEY = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/

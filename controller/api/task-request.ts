@@ -1,6 +1,6 @@
 /** From the body of a request to what the engine is asked for. */
 import type { Task } from '../domain/task.ts'
-import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../engine/commands.ts'
+import { TASK_DEFAULTS, type TaskChange, type TaskRequest } from '../engine/commands/commands.ts'
 import { invalidField } from './errors.ts'
 import { TASK_LIMITS, type TaskPatchBody, type TaskRequestBody } from './schema/task.ts'
 

@@ -80,7 +80,7 @@ export interface Placement {
   /** The later of its last GPU use and its last start or swap-in. */
   readonly idleSince: Instant
   readonly residentSince: Instant
-  /** Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by `engine/ripening.ts`. */
+  /** Idle for the idle period, not backing off: counted in its GPUs' eligible bytes. Kept by `engine/node/ripening.ts`. */
   readonly isRipe: boolean
   /** Its server has ended it, and the event that says how is under way: it is no victim, and asks for nothing. */
   readonly isOver: boolean

@@ -12,12 +12,12 @@ import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'
 import type { GpuRounds } from '../swap/rounds.ts'
 import { newGpuRounds } from '../swap/rounds.ts'
-import type { NodeWord, SentWord } from './node-word.ts'
-import type { Figures } from './near-figures.ts'
-import { newFigures } from './near-figures.ts'
-import type { PendingQueue } from './pending-queue.ts'
-import type { Pool } from './pool.ts'
-import type { Seat } from './seats.ts'
+import type { NodeWord, SentWord } from './node/node-word.ts'
+import type { Figures } from './pool/near-figures.ts'
+import { newFigures } from './pool/near-figures.ts'
+import type { PendingQueue } from './pool/pending-queue.ts'
+import type { Pool } from './pool/pool.ts'
+import type { Seat } from './pool/seats.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 

@@ -4,7 +4,7 @@ import type { Residency, TaskSpec } from '../domain/task.ts'
 import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 import { markOf } from '../swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './live.ts'
-import { newNodeWord } from './node-word.ts'
+import { newNodeWord } from './node/node-word.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './live.ts'
 
 export function recordOfTask(task: LiveTask): TaskRecord {

@@ -8,11 +8,11 @@ import type { Counters } from '../metrics/counters.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
 import type { ActivityRuns, ClusterImage } from '../ports/twin.ts'
-import type { Answer, NodeConfigChange, TaskRequest } from './commands.ts'
-import type { GroupPreview } from './group-preview.ts'
-import type { FullExplanation } from './explain-fully.ts'
-import type { Over, Planned } from './impact.ts'
-import type { Prediction } from './prediction.ts'
+import type { Answer, NodeConfigChange, TaskRequest } from './commands/commands.ts'
+import type { GroupPreview } from './what-if/group-preview.ts'
+import type { FullExplanation } from './explain/explain-fully.ts'
+import type { Over, Planned } from './what-if/impact.ts'
+import type { Prediction } from './what-if/prediction.ts'
 
 export interface TaskCounts {
   readonly pending: number

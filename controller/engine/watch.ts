@@ -1,6 +1,6 @@
 /** Who watches an engine sees what comes to it other than through its commands and ports: a recording notes it, a repetition decides when. */
 import type { StoredState } from '../ports/store.ts'
-import type { AccessTurn } from './access-book.ts'
+import type { AccessTurn } from './commands/access-book.ts'
 
 /** `n` counts the commits of one engine from 1. */
 export type StoreAnswer =

@@ -42,7 +42,7 @@ export type InputEntry =
   | (Taken & { readonly k: 'message'; readonly pattern: string; readonly subject: string; readonly message: Envelope })
   /** Of request `n` to a node, counted from 1. */
   | (Taken & { readonly k: 'outcome'; readonly n: number; readonly outcome: RequestOutcome })
-  /** A call of engine/commands.ts, without its answer. */
+  /** A call of engine/commands/commands.ts, without its answer. */
   | (Taken & { readonly k: 'command'; readonly name: string; readonly args: readonly unknown[] })
   /** Tokens or audit: something to store with the turn, an answer that waits for it, a wish to store it now. What it says is not recorded. */
   | (Taken & { readonly k: 'access'; readonly what: 'touch' | 'answer' | 'write' })

@@ -3,8 +3,8 @@
  * the same order, same decisions; so while one is taken time stands still.
  */
 import type { Instant } from '../../protocol/units.ts'
-import type { AccessTurn } from '../engine/access-book.ts'
-import type { Commands } from '../engine/commands.ts'
+import type { AccessTurn } from '../engine/commands/access-book.ts'
+import type { Commands } from '../engine/commands/commands.ts'
 import type { EngineWatch, StoreAnswer } from '../engine/watch.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Draw, InputEntry, RecordingLog, StartEntry } from '../ports/recording-log.ts'

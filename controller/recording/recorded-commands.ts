@@ -1,4 +1,4 @@
-import type { Commands } from '../engine/commands.ts'
+import type { Commands } from '../engine/commands/commands.ts'
 import type { InputRecorder } from './input-recorder.ts'
 import { withoutCommandLine } from './without-secrets.ts'
 

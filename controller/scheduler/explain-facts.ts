@@ -1,4 +1,4 @@
-/** What an explanation is made from; the engine gathers it (`engine/explain-task.ts`). */
+/** What an explanation is made from; the engine gathers it (`engine/explain/explain-task.ts`). */
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { Gpu, Node } from '../domain/node.ts'

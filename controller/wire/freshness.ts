@@ -1,7 +1,7 @@
 /** How fresh each node's word is: what a command may rely on, because it dies on the node's own clock (R3). */
 import type { Boot } from '../../protocol/messages.ts'
 import type { DurationMs, Instant } from '../../protocol/units.ts'
-import type { SentWord } from '../engine/node-word.ts'
+import type { SentWord } from '../engine/node/node-word.ts'
 
 /** A command is valid for so long after the heartbeat it leans on was sent, and never longer than the run lease. */
 export const COMMAND_TTL_MS: DurationMs = 15_000

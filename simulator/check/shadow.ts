@@ -37,7 +37,7 @@ export interface ShadowNode extends ObservedNode {
   readonly tasks: readonly Set<ShadowTask>[]
 }
 
-/** Semantics section 5 names a back-off after a failed swap; the controller's is this long (engine/node-events.ts). */
+/** Semantics section 5 names a back-off after a failed swap; the controller's is this long (engine/node/node-events.ts). */
 const SWAP_BACK_OFF_MS = 30_000
 
 export class Shadow {

@@ -1,5 +1,5 @@
 /**
- * A submission, as the simulator makes it. Field for field what the controller's `engine/commands.ts` takes: the simulator's parts may not import
+ * A submission, as the simulator makes it. Field for field what the controller's `engine/commands/commands.ts` takes: the simulator's parts may not import
  * the engine (import rules), so a test holds the two equal.
  */
 import type { GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'

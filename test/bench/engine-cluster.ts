@@ -2,7 +2,7 @@
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Effect } from '../../controller/domain/effect.ts'
-import type { TaskRequest } from '../../controller/engine/commands.ts'
+import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
 import { Engine } from '../../controller/engine/engine.ts'
 import type { LiveNode } from '../../controller/engine/live.ts'
 import type { Store } from '../../controller/ports/store.ts'

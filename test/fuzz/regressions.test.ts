@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/shared-desks.ts'
+import { createDesks } from '../../cli/serve/shared-desks.ts'
 import { judge } from '../../simulator/fuzz/judge.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { natsSettings } from '../../cli/nats-settings.ts'
+import { natsSettings } from '../../cli/environment/nats-settings.ts'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'

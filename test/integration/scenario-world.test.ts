@@ -1,6 +1,6 @@
 /** What the language says of the world, in runs of it: memory of others, a shared host link, owners' limits, and tasks that an operator submits. */
 import { describe, expect, it } from 'vitest'
-import { openDesk } from '../../cli/operator-desk.ts'
+import { openDesk } from '../../cli/serve/operator-desk.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { runScenario } from '../../simulator/run.ts'

@@ -185,7 +185,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'a node of a group takes tasks of the common pool',
     edits: [
       edit(
-        `${ENGINE}/membership.ts`,
+        `${ENGINE}/pool/membership.ts`,
         '  if (poolKey === COMMON_POOL) return groups.length === 0\n',
         '  if (poolKey === COMMON_POOL) return true\n',
       ),
@@ -198,7 +198,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'a task that targets groups is placed on a node of another, or of none',
     edits: [
       edit(
-        `${ENGINE}/membership.ts`,
+        `${ENGINE}/pool/membership.ts`,
         "  return poolKey.split('\\n').some((group) => groups.includes(group))\n",
         "  return poolKey.split('\\n').some((group) => groups.includes(group) || groups.length >= 0)\n",
       ),
@@ -233,8 +233,12 @@ const ADMISSION: readonly Mutant[] = [
         '  return chosen.length > 0 && hasHostRoom',
       ),
       // The index offers only nodes with enough of them, so that the first alone changes nothing.
-      edit(`${ENGINE}/facet.ts`, '    if (seats.length < this.#gpuCount) return NOTHING\n', '    if (seats.length === 0) return NOTHING\n'),
-      edit(`${ENGINE}/facet.ts`, '    return best[this.#gpuCount - 1] as Mib\n', '    return best[0] as Mib\n'),
+      edit(
+        `${ENGINE}/pool/facet.ts`,
+        '    if (seats.length < this.#gpuCount) return NOTHING\n',
+        '    if (seats.length === 0) return NOTHING\n',
+      ),
+      edit(`${ENGINE}/pool/facet.ts`, '    return best[this.#gpuCount - 1] as Mib\n', '    return best[0] as Mib\n'),
     ],
     likes: ['multi_gpu'],
   },
@@ -265,7 +269,7 @@ const ADMISSION: readonly Mutant[] = [
     says: 'the growth of a noswap task is not refused after its wait',
     edits: [
       edit(
-        `${ENGINE}/node-queue.ts`,
+        `${ENGINE}/node/node-queue.ts`,
         "    if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)\n    else if",
         '    if',
       ),
@@ -277,7 +281,7 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-becomes-noswap-unasked',
     rule: 'admission',
     says: 'noswap 0 → 1 is no admission',
-    edits: [edit(`${ENGINE}/task-commands.ts`, '    if (refusal !== null) return conflict(refusal)\n', '    void refusal\n')],
+    edits: [edit(`${ENGINE}/commands/task-commands.ts`, '    if (refusal !== null) return conflict(refusal)\n', '    void refusal\n')],
     likes: ['updates'],
   },
   {
@@ -325,7 +329,7 @@ const QUEUE: readonly Mutant[] = [
     edits: [
       edit(`${SCHEDULER}/queue.ts`, 'a.task.spec.seq - b.task.spec.seq', 'b.task.spec.seq - a.task.spec.seq'),
       edit(
-        `${ENGINE}/pending-queue.ts`,
+        `${ENGINE}/pool/pending-queue.ts`,
         'task.queueClass, task.spec.seq, -searchDemandMib',
         'task.queueClass, -task.spec.seq, -searchDemandMib',
       ),
@@ -348,7 +352,7 @@ const QUEUE: readonly Mutant[] = [
     name: 'q-held-is-placed',
     rule: 'queue',
     says: 'a held task is placed',
-    edits: [edit(`${ENGINE}/holding.ts`, '  c.dequeue(task)\n  c.waiting.end(task, now)\n', '  c.waiting.end(task, now)\n')],
+    edits: [edit(`${ENGINE}/commands/holding.ts`, '  c.dequeue(task)\n  c.waiting.end(task, now)\n', '  c.waiting.end(task, now)\n')],
     likes: ['hands'],
   },
   {
@@ -357,7 +361,7 @@ const QUEUE: readonly Mutant[] = [
     says: 'a head that has waited long reserves nothing',
     edits: [
       edit(
-        `${ENGINE}/holds.ts`,
+        `${ENGINE}/pool/holds.ts`,
         '  if (holders !== null) for (const [pool, holder] of holders) renew(c, pool, holder)\n',
         '  void renew\n',
       ),

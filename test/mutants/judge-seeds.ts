@@ -3,7 +3,7 @@
  * does, a line each: `seed 7`, then `ok` or `caught RULE`; ends with the first that is caught.
  */
 import { createInterface } from 'node:readline'
-import { createDesks } from '../../cli/shared-desks.ts'
+import { createDesks } from '../../cli/serve/shared-desks.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'
 import { judge } from '../../simulator/fuzz/judge.ts'

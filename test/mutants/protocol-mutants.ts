@@ -132,7 +132,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a node that refused a task is a choice for it at once',
     edits: [
       edit(
-        `${ENGINE}/node-events.ts`,
+        `${ENGINE}/node/node-events.ts`,
         '    task.refusedBy = refusedBy.set(node.id, Math.max(seq, node.snapshotSeq))\n',
         '    void refusedBy\n',
       ),
@@ -203,7 +203,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a silent node is given up before its lease is over',
     edits: [
       edit(
-        `${ENGINE}/node-word.ts`,
+        `${ENGINE}/node/node-word.ts`,
         '  return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS\n',
         '  return 0 * leases * leaseMs\n',
       ),
@@ -215,7 +215,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-no-new-window-after-start',
     rule: 'R5',
     says: 'a controller that starts grants its nodes no new window',
-    edits: [edit(`${ENGINE}/node-word.ts`, '  grantLease(word, leaseMs, now)\n  word.longLeaseEndsAt', '  word.longLeaseEndsAt')],
+    edits: [edit(`${ENGINE}/node/node-word.ts`, '  grantLease(word, leaseMs, now)\n  word.longLeaseEndsAt', '  word.longLeaseEndsAt')],
     likes: CRASHES,
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -223,7 +223,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-unconfirmed-start-given-up-early',
     rule: 'R5',
     says: 'an unconfirmed start is pending again after one lease instead of two',
-    edits: [edit(`${ENGINE}/liveness.ts`, ': node.word.endedAt) || c.freeze', ': node.word.leaseEndsAt) || c.freeze')],
+    edits: [edit(`${ENGINE}/node/liveness.ts`, ': node.word.endedAt) || c.freeze', ': node.word.leaseEndsAt) || c.freeze')],
     likes: LINKS,
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -233,7 +233,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a lease that was configured longer before is not waited for',
     edits: [
       edit(
-        `${ENGINE}/node-word.ts`,
+        `${ENGINE}/node/node-word.ts`,
         '    node.word.longLeaseEndsAt = node.word.leaseEndsAt\n    c.recorder',
         '    node.word.leaseEndsAt = 0\n    c.recorder',
       ),
@@ -247,7 +247,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: "an operator's requeue does not wait for the node's stop answer",
     edits: [
       edit(
-        `${ENGINE}/task-commands.ts`,
+        `${ENGINE}/commands/task-commands.ts`,
         "  if (!confirmFenced) orderStop(c, placement, { then: 'pending', reason: `requeued by ${by}`, endReason: null }, now)\n",
         '  if (!confirmFenced) returnToPending(c, placement, `requeued by ${by}`, now)\n',
       ),
@@ -259,7 +259,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-no-brake-on-mass-silence',
     rule: 'R5',
     says: 'many nodes that fall silent together are requeued all the same',
-    edits: [edit(`${ENGINE}/requeue-freeze.ts`, 'c.nodes.size >= MIN_NODES && ', 'c.nodes.size < 0 && ')],
+    edits: [edit(`${ENGINE}/node/requeue-freeze.ts`, 'c.nodes.size >= MIN_NODES && ', 'c.nodes.size < 0 && ')],
     likes: ['partition', 'restart_broker'],
     directed: { scenario: 'cut-off-from-all' },
   },
@@ -267,7 +267,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-brake-lifts-for-all',
     rule: 'R5',
     says: 'when enough nodes are back, the others are requeued at once',
-    edits: [edit(`${ENGINE}/requeue-freeze.ts`, '  if (!isFrozen) awaitOthers(c, released, now)\n', '  void awaitOthers\n')],
+    edits: [edit(`${ENGINE}/node/requeue-freeze.ts`, '  if (!isFrozen) awaitOthers(c, released, now)\n', '  void awaitOthers\n')],
     likes: ['partition', 'restart_broker'],
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -292,7 +292,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a task counts as absent in a snapshot that is older than its confirmation',
     edits: [
       edit(
-        `${ENGINE}/node-registry.ts`,
+        `${ENGINE}/node/node-registry.ts`,
         '  return confirmed.bootCounter < node.boot.counter || confirmed.seq < node.snapshotSeq\n',
         '  return node.snapshotSeq > 0\n',
       ),
@@ -304,7 +304,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-unacknowledged-end-is-absence',
     rule: 'R6',
     says: 'an attempt that has ended, and whose end is not acknowledged, counts as lost',
-    edits: [edit(`${ENGINE}/node-registry.ts`, '    present.add(`${ref.task_id}/${ref.attempt}`)\n    noteOver', '    noteOver')],
+    edits: [edit(`${ENGINE}/node/node-registry.ts`, '    present.add(`${ref.task_id}/${ref.attempt}`)\n    noteOver', '    noteOver')],
     likes: ['drop', 'delay', 'partition'],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
@@ -312,7 +312,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-absence-ignored',
     rule: 'R6',
     says: 'an attempt that a node no longer has is believed to run for ever',
-    edits: [edit(`${ENGINE}/node-registry.ts`, '  settleAbsent(c, node, present, now)\n', '  void settleAbsent\n')],
+    edits: [edit(`${ENGINE}/node/node-registry.ts`, '  settleAbsent(c, node, present, now)\n', '  void settleAbsent\n')],
     likes: ['crash', 'node_disk_lost'],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
@@ -322,7 +322,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'a server that has lost its state is taken for the one that is known',
     edits: [
       edit(
-        `${ENGINE}/node-registry.ts`,
+        `${ENGINE}/node/node-registry.ts`,
         "  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'\n",
         "  return 'known'\n",
       ),
@@ -334,7 +334,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-nothing-in-doubt-after-reset',
     rule: 'R6',
     says: 'what a reset server ran before counts as gone at once',
-    edits: [edit(`${ENGINE}/node-registry.ts`, '    placement.isInDoubt = true\n', '')],
+    edits: [edit(`${ENGINE}/node/node-registry.ts`, '    placement.isInDoubt = true\n', '')],
     likes: ['node_disk_lost'],
     directed: { test: 'test/unit/liveness-order.test.ts' },
   },
@@ -370,7 +370,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r7-never-seen-ignored',
     rule: 'R7',
     says: 'never_seen changes nothing',
-    edits: [edit(`${ENGINE}/node-events.ts`, "  else returnToPending(c, placement, 'never_seen', now)\n", '')],
+    edits: [edit(`${ENGINE}/node/node-events.ts`, "  else returnToPending(c, placement, 'never_seen', now)\n", '')],
     likes: ['delay', 'hold', 'bounce', 'crash'],
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -379,7 +379,11 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R7',
     says: 'gone changes nothing',
     edits: [
-      edit(`${ENGINE}/node-events.ts`, "      return endLost(c, placement, 'gone', 'the node no longer has it', now)\n", '      return\n'),
+      edit(
+        `${ENGINE}/node/node-events.ts`,
+        "      return endLost(c, placement, 'gone', 'the node no longer has it', now)\n",
+        '      return\n',
+      ),
     ],
     likes: ['drop', 'crash'],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
@@ -404,7 +408,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     says: 'the end of an earlier attempt ends the current one',
     edits: [
       edit(
-        `${ENGINE}/node-events.ts`,
+        `${ENGINE}/node/node-events.ts`,
         'placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? placement : null',
         'placement !== null && placement.attempt >= attempt && nodeId !== null ? placement : null',
       ),
@@ -503,7 +507,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r11-no-bound-on-pending',
     rule: 'R11',
     says: 'pending tasks are taken without a bound',
-    edits: [edit(`${ENGINE}/task-commands.ts`, '  if (c.pendingCount >= MAX_PENDING_TASKS)\n', '  if (c.pendingCount < 0)\n')],
+    edits: [edit(`${ENGINE}/commands/task-commands.ts`, '  if (c.pendingCount >= MAX_PENDING_TASKS)\n', '  if (c.pendingCount < 0)\n')],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
   {

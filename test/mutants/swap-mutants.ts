@@ -269,7 +269,7 @@ const RETURN: readonly Mutant[] = [
     says: 'an owner that is no longer covered keeps what it owns',
     edits: [
       edit(
-        `${ENGINE}/node-queue.ts`,
+        `${ENGINE}/node/node-queue.ts`,
         'if (!makeRoomOfCollector(c, entry, now)) return entry.owns ? loseHold(c, entry, now) : false\n',
         'if (!makeRoomOfCollector(c, entry, now)) return false\n',
       ),
@@ -281,14 +281,14 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'nobody collects',
     edits: [
-      edit(`${ENGINE}/node-queue.ts`, '  if (node.collector !== null) return false\n', '  if (node.queue.length >= 0) return false\n'),
+      edit(`${ENGINE}/node/node-queue.ts`, '  if (node.collector !== null) return false\n', '  if (node.queue.length >= 0) return false\n'),
     ],
   },
   {
     name: 's-two-collectors',
     rule: 'return',
     says: 'a node has more than one collector',
-    edits: [edit(`${ENGINE}/node-queue.ts`, '  if (node.collector !== null) return false\n', '')],
+    edits: [edit(`${ENGINE}/node/node-queue.ts`, '  if (node.collector !== null) return false\n', '')],
   },
   {
     name: 's-collector-stays-for-p0',
@@ -296,7 +296,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a collector keeps bytes that a P0 entry needs',
     edits: [
       edit(
-        `${ENGINE}/node-queue.ts`,
+        `${ENGINE}/node/node-queue.ts`,
         'if (!makeRoomOfCollector(c, entry, now)) return entry.owns',
         'if (entry.node !== null) return entry.owns',
       ),
@@ -307,7 +307,9 @@ const RETURN: readonly Mutant[] = [
     name: 's-what-is-left-over-goes-on',
     rule: 'return',
     says: 'what a collector leaves over that lets go is for those behind the P0 entry alone',
-    edits: [edit(`${ENGINE}/node-queue.ts`, '      if (collector !== null && node.collector === null) break\n', '      void collector\n')],
+    edits: [
+      edit(`${ENGINE}/node/node-queue.ts`, '      if (collector !== null && node.collector === null) break\n', '      void collector\n'),
+    ],
     directed: { test: 'test/unit/collector.test.ts' },
   },
   {
@@ -316,7 +318,7 @@ const RETURN: readonly Mutant[] = [
     says: 'later placements use the bytes an old entry misses',
     edits: [
       edit(
-        `${ENGINE}/holds.ts`,
+        `${ENGINE}/pool/holds.ts`,
         "    if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue\n",
         '    if (entry.askedAt <= now) continue\n',
       ),
@@ -329,7 +331,7 @@ const RETURN: readonly Mutant[] = [
     says: 'a growth that has waited long does not make its task leave and return',
     edits: [
       edit(
-        `${ENGINE}/node-queue.ts`,
+        `${ENGINE}/node/node-queue.ts`,
         '    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) {',
         '    else if (entry.kind === null && mayLeaveToReturnGrown(placement, now)) {',
       ),
@@ -342,7 +344,11 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'a swapped-out task that wants the GPU does not ask to return',
     edits: [
-      edit(`${ENGINE}/node-events.ts`, "  if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)\n", ''),
+      edit(
+        `${ENGINE}/node/node-events.ts`,
+        "  if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)\n",
+        '',
+      ),
     ],
     directed: { test: 'test/property/swap-engine.test.ts' },
   },
@@ -350,7 +356,7 @@ const RETURN: readonly Mutant[] = [
     name: 's-no-probes',
     rule: 'return',
     says: 'where nothing can signal that a task wants the GPU, nothing brings it back',
-    edits: [edit(`${ENGINE}/probes.ts`, 'c.wake(at, (due) => runProbe(c, placement, due))', '() => {}')],
+    edits: [edit(`${ENGINE}/node/probes.ts`, 'c.wake(at, (due) => runProbe(c, placement, due))', '() => {}')],
     likes: ['no_signals'],
   },
   {
@@ -365,7 +371,9 @@ const RETURN: readonly Mutant[] = [
     name: 's-probe-spent-by-a-failure',
     rule: 'return',
     says: 'a probe whose swap-in is refused or fails comes to nothing, and another period goes by',
-    edits: [edit(`${ENGINE}/node-events.ts`, '  return wantsGpu || isCalledBack || isProbed\n', '  return wantsGpu || isCalledBack\n')],
+    edits: [
+      edit(`${ENGINE}/node/node-events.ts`, '  return wantsGpu || isCalledBack || isProbed\n', '  return wantsGpu || isCalledBack\n'),
+    ],
     likes: ['no_signals'],
     directed: { test: 'test/unit/swap-probe.test.ts' },
   },
@@ -374,7 +382,7 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'a probe that finds the return asked for already comes to nothing, also when that is called off',
     edits: [
-      edit(`${ENGINE}/probes.ts`, '  if (placement.isOver) return\n', '  if (placement.isOver || placement.entry !== null) return\n'),
+      edit(`${ENGINE}/node/probes.ts`, '  if (placement.isOver) return\n', '  if (placement.isOver || placement.entry !== null) return\n'),
     ],
     likes: ['hands'],
     directed: { test: 'test/unit/swap-probe.test.ts' },

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { explainFully } from '../../controller/engine/explain-fully.ts'
+import { explainFully } from '../../controller/engine/explain/explain-fully.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
 import type { ReasonDetail, WaitExplanation, WaitReason } from '../../controller/scheduler/explain.ts'
 import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { byCodeUnits } from '../../controller/domain/order.ts'
 import { runCycle } from '../../controller/engine/cycle.ts'
-import { forkCluster } from '../../controller/engine/fork.ts'
+import { forkCluster } from '../../controller/engine/what-if/fork.ts'
 import type { ClusterBuilder } from '../support/cluster-builder.ts'
 import { applyStep, buildFleet, fleetShapeArb, holds, stepsArb } from '../support/cluster-builder.ts'
 

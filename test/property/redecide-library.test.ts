@@ -4,7 +4,7 @@
  */
 import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/shared-desks.ts'
+import { createDesks } from '../../cli/serve/shared-desks.ts'
 import type { Checkpoint, RecordedEntry } from '../../controller/ports/recording-log.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'

@@ -3,7 +3,7 @@
  * while, are written down, and go on from the file with them. HEADROOM_SNAPSHOT_SEEDS=2000 draws so many, HEADROOM_SNAPSHOT_SEED=7 that one alone.
  */
 import { describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/shared-desks.ts'
+import { createDesks } from '../../cli/serve/shared-desks.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import { drawDocument, featuresOf } from '../../simulator/fuzz/draw.ts'
 import { judge } from '../../simulator/fuzz/judge.ts'

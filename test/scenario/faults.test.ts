@@ -1,8 +1,8 @@
 /** The library has a scenario for every kind of fault, and in it every kind does something. */
 import { globSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { runCheckTask } from '../../cli/check-run.ts'
-import { openDesk } from '../../cli/operator-desk.ts'
+import { runCheckTask } from '../../cli/sim/check-run.ts'
+import { openDesk } from '../../cli/serve/operator-desk.ts'
 import { createChecker } from '../../simulator/check/checker.ts'
 import type { Checker } from '../../simulator/check/checker.ts'
 import { runScenario } from '../../simulator/run.ts'

@@ -1,6 +1,6 @@
 import { globSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { runCheckTask } from '../../cli/check-run.ts'
+import { runCheckTask } from '../../cli/sim/check-run.ts'
 import { runScenario } from '../../simulator/run.ts'
 import { loadScenario } from '../../simulator/scenario/load.ts'
 import type { Assertions } from '../../simulator/scenario/assertions.ts'

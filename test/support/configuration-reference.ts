@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ENVIRONMENT, type EnvironmentVariable } from '../../cli/env-table.ts'
+import { ENVIRONMENT, type EnvironmentVariable } from '../../cli/environment/env-table.ts'
 import { CONFIG_MEANINGS } from '../../controller/domain/config-meanings.ts'
 import { NodeConfigChangeSchema } from '../../controller/api/schema/node.ts'
 import { CONFIG_RULES, DEFAULT_CONFIG, describeRule, type ConfigFields } from '../../controller/domain/config.ts'

@@ -1,6 +1,6 @@
 /** Has a worker process work for ever, and says its process id; whoever started this one kills it. */
 import { readFileSync } from 'node:fs'
-import { JobProcess } from '../../cli/job-process.ts'
+import { JobProcess } from '../../cli/workers/job-process.ts'
 import type { TryingJob } from './trying-worker.ts'
 
 const worker = new JobProcess<TryingJob, unknown>(new URL('./trying-worker.ts', import.meta.url))

@@ -4,7 +4,7 @@
  */
 import type { ConfigFields } from '../../controller/domain/config.ts'
 import type { Event } from '../../controller/domain/event.ts'
-import type { TaskChange } from '../../controller/engine/commands.ts'
+import type { TaskChange } from '../../controller/engine/commands/commands.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, GpuMode, Mib, NoSwap, Percent, Priority, OnNodeLoss } from '../../protocol/units.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { AccessBook, MAX_TOKENS } from '../../controller/engine/access-book.ts'
+import { AccessBook, MAX_TOKENS } from '../../controller/engine/commands/access-book.ts'
 import { Turn } from '../../controller/engine/turn.ts'
-import type { Answer } from '../../controller/engine/commands.ts'
+import type { Answer } from '../../controller/engine/commands/commands.ts'
 import { anAudit, aToken } from '../support/store-builders.ts'
 
 /** A book whose turns become durable when the test says so. */

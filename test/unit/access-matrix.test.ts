@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accessOf } from '../../controller/api/operation.ts'
 import { RANKED_ROLES, ROLES, type LeastRole, type Role } from '../../controller/domain/role.ts'
 import type { Task } from '../../controller/domain/task.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
 import { accessWorld, type AccessWorld } from '../support/access-world.ts'
 
 /** null: without a token. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { KEY_RETENTION_MS, SubmissionKeys } from '../../controller/engine/submission-keys.ts'
+import { KEY_RETENTION_MS, SubmissionKeys } from '../../controller/engine/commands/submission-keys.ts'
 import { Turn } from '../../controller/engine/turn.ts'
 import { apiClient, type ApiClient } from '../support/api-client.ts'
 import { FakeController } from '../support/api-world.ts'

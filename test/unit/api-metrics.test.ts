@@ -9,7 +9,7 @@ import { createPendingSample, MAX_SAMPLE } from '../../controller/api/prometheus
 import { taskRequest } from '../../controller/api/task-request.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Event } from '../../controller/domain/event.ts'
-import { createServedMetrics, type ServedMetrics } from '../../cli/served-metrics.ts'
+import { createServedMetrics, type ServedMetrics } from '../../cli/serve/served-metrics.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { createEventLog } from '../../cli/event-log.ts'
+import { createEventLog } from '../../cli/serve/event-log.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'

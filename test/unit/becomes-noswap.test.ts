@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node-events.ts'
+import { applyCommandResult, applyNodeEvent } from '../../controller/engine/node/node-events.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 /** One GPU of 100 MiB; `a` is idle and on its way out for `b`. */

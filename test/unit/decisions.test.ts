@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Decision } from '../../controller/domain/decision.ts'
 import { MAX_CANDIDATES, MAX_CONSIDERED_GPUS } from '../../controller/domain/decision.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
-import { swapOutTask } from '../../controller/engine/swap-commands.ts'
+import { swapOutTask } from '../../controller/engine/commands/swap-commands.ts'
 import { ClusterBuilder } from '../support/cluster-builder.ts'
 
 /** A cluster that writes decisions down; `of` answers those of one kind so far. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { hostRules } from '../../controller/api/access/host-rules.ts'
-import { ENVIRONMENT } from '../../cli/env-table.ts'
+import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
 
 const FOLDER = join(import.meta.dirname, '../../deploy/kubernetes')

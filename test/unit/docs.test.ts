@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../cli/env-table.ts'
+import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
 import { createApi } from '../../controller/api/server.ts'
 import { FakeController } from '../support/api-world.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { WAIT_REASONS } from '../../controller/scheduler/explain.ts'
-import { VICTIM_STANDINGS } from '../../controller/engine/explain-victim.ts'
+import { VICTIM_STANDINGS } from '../../controller/engine/explain/explain-victim.ts'
 import { CHANGES } from '../../controller/api/schema/explanation.ts'
 import { DECISION_KINDS, DECISION_RULES, VICTIM_LEVELS } from '../../controller/domain/decision.ts'
 

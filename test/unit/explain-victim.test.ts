@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { explainVictim } from '../../controller/engine/explain-victim.ts'
+import { explainVictim } from '../../controller/engine/explain/explain-victim.ts'
 import type { LiveTask } from '../../controller/engine/live.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 

@@ -1,6 +1,6 @@
 /** An operator who is answered otherwise than a scenario expects is a finding of `sim fuzz`, as of `sim check`. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createDesks } from '../../cli/shared-desks.ts'
+import { createDesks } from '../../cli/serve/shared-desks.ts'
 import { scenarioOf } from '../../simulator/fuzz/build.ts'
 import type { Entry, FuzzDocument } from '../../simulator/fuzz/document.ts'
 import { drawDocument } from '../../simulator/fuzz/draw.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { brokerConfigText } from '../../cli/nats-config-text.ts'
-import type { BrokerUser } from '../../cli/nats-config-text.ts'
+import { brokerConfigText } from '../../cli/nats/nats-config-text.ts'
+import type { BrokerUser } from '../../cli/nats/nats-config-text.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { clientIdOf, clientSubject } from '../../protocol/subjects.ts'
 

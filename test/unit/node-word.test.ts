@@ -1,6 +1,6 @@
 /** A word of a node counts from when it was heard: its answer, with the lease, may wait for a commit (R5). */
 import { expect, it } from 'vitest'
-import { lookAtSilence } from '../../controller/engine/liveness.ts'
+import { lookAtSilence } from '../../controller/engine/node/liveness.ts'
 import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
 
 const SECOND = 1000

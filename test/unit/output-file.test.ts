@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '../../cli/exit-codes.ts'
 import { checkPlace, makeFolder, OutputFile, writeOutput } from '../../cli/output-file.ts'
-import { openRunFolder } from '../../cli/run-folder.ts'
+import { openRunFolder } from '../../cli/sim/run-folder.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 
 const root = temporaryFolder()

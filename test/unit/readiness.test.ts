@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { watchDisk } from '../../cli/disk-watch.ts'
-import { ownChecks } from '../../cli/readiness.ts'
+import { watchDisk } from '../../cli/serve/disk-watch.ts'
+import { ownChecks } from '../../cli/serve/readiness.ts'
 import type { Controller } from '../../controller/controller.ts'
 
 function failing(engine: { isFaulty: boolean; epoch: number }, delayS = 0) {

@@ -7,7 +7,7 @@ import { readCheckpoint, writeCheckpoint } from '../../controller/adapters/recor
 import { newReadNotes, readRecording, type ReadNotes } from '../../controller/adapters/recording/read-recording.ts'
 import { createRecordingFiles, type RecordingFilesOptions } from '../../controller/adapters/recording/write-recording.ts'
 import type { RecordedEntry } from '../../controller/ports/recording-log.ts'
-import { foldInThread, foldRecording } from '../../cli/recording-fold.ts'
+import { foldInThread, foldRecording } from '../../cli/serve/recording-fold.ts'
 import { recordScenario } from '../../simulator/recording/record-scenario.ts'
 import { redecide } from '../../simulator/recording/redecide.ts'
 import { violationsOf } from '../support/fault-schedule.ts'

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
-import { TASK_DEFAULTS } from '../../controller/engine/commands.ts'
+import { TASK_DEFAULTS } from '../../controller/engine/commands/commands.ts'
 import type { Envelope, NodeBody } from '../../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'

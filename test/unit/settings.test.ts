@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { ENVIRONMENT } from '../../cli/env-table.ts'
-import { readSettings, SettingsError } from '../../cli/settings.ts'
+import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
+import { readSettings, SettingsError } from '../../cli/environment/settings.ts'
 import { CONFIGURATION_DOCS, HOW_TO_MAKE, withTables } from '../support/configuration-reference.ts'
 
 const DEFAULTS = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { exitCodeOf } from '../../cli/exit-codes.ts'
-import { MAX_PENDING_TASKS } from '../../controller/engine/task-commands.ts'
+import { MAX_PENDING_TASKS } from '../../controller/engine/commands/task-commands.ts'
 import { SubmissionRefused } from '../../simulator/submission-refused.ts'
 import type { World } from '../../simulator/world.ts'
 import { node, play, task } from '../support/world-builder.ts'

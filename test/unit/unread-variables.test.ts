@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { ENVIRONMENT } from '../../cli/env-table.ts'
-import { unreadVariables } from '../../cli/unread-variables.ts'
+import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
+import { unreadVariables } from '../../cli/environment/unread-variables.ts'
 
 it('a variable that nothing reads is told, with the one that was meant, and without its value', () => {
   expect(unreadVariables({ CONTROLLER_NATS_PASWORD: 'a secret', CONTROLLER_HTP_PORT: '5', CONTROLLER_ZZ: '1', PATH: '/bin' })).toEqual([

@@ -2,9 +2,9 @@
 import { connect } from '@nats-io/transport-node'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { loginOptions } from '../../../controller/adapters/nats/login.ts'
-import { ENVIRONMENT } from '../../env-table.ts'
+import { ENVIRONMENT } from '../../environment/env-table.ts'
 import { EXIT_NO_CONNECTION, CommandFailure, UsageError } from '../../exit-codes.ts'
-import { natsSettingsAt } from '../../nats-settings.ts'
+import { natsSettingsAt } from '../../environment/nats-settings.ts'
 
 const CONNECT_WITHIN_MS = 5_000
 const AGAIN_AFTER_MS = 250

@@ -5,7 +5,7 @@
 import type { RunResult } from '../../../simulator/report/result.ts'
 import type { RunIdentity } from '../../../simulator/run.ts'
 import type { Settings } from '../../../simulator/sweep.ts'
-import type { Timing } from '../../stopwatch.ts'
+import type { Timing } from '../../sim/stopwatch.ts'
 import type { BlobRef } from './blobs.ts'
 import type { JetStream } from './jetstream.ts'
 

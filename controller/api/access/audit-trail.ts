@@ -1,6 +1,6 @@
 /** Who asked for what. An entry goes down with the change it speaks of; one that comes out otherwise is amended. */
 import type { Instant } from '../../../protocol/units.ts'
-import type { AccessBook, AuditEntry } from '../../engine/access-book.ts'
+import type { AccessBook, AuditEntry } from '../../engine/commands/access-book.ts'
 import { RefusalSampler } from './refusal-sampler.ts'
 
 /** What of a path is kept. */

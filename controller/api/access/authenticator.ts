@@ -1,6 +1,6 @@
 /** Who asks: whose bearer token it is, or whose browser is signed in. */
 import type { Instant } from '../../../protocol/units.ts'
-import type { AccessBook } from '../../engine/access-book.ts'
+import type { AccessBook } from '../../engine/commands/access-book.ts'
 import type { Caller } from '../caller.ts'
 import { ApiProblem } from '../errors.ts'
 import { cookieIn } from './cookies.ts'

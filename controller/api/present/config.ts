@@ -1,5 +1,5 @@
 import type { Config, ConfigFields } from '../../domain/config.ts'
-import type { Over } from '../../engine/impact.ts'
+import type { Over } from '../../engine/what-if/impact.ts'
 import type { ConfigRecord } from '../../ports/store.ts'
 import type { ConfigBody, OverBody, RevisionBody } from '../schema/config.ts'
 import { presentInstant } from './instant.ts'

@@ -1,5 +1,5 @@
-import type { NodeVerdict } from '../../engine/explain-nodes.ts'
-import type { FullExplanation, WordedChange } from '../../engine/explain-fully.ts'
+import type { NodeVerdict } from '../../engine/explain/explain-nodes.ts'
+import type { FullExplanation, WordedChange } from '../../engine/explain/explain-fully.ts'
 import type { ExplanationBody } from '../schema/explanation.ts'
 import { presentInstantOrNull } from './instant.ts'
 

@@ -1,5 +1,5 @@
-import type { Impact, ImpactFigures, NodeImpact } from '../../engine/impact.ts'
-import type { CycleImpact } from '../../engine/impact-cycle.ts'
+import type { Impact, ImpactFigures, NodeImpact } from '../../engine/what-if/impact.ts'
+import type { CycleImpact } from '../../engine/what-if/impact-cycle.ts'
 import type { ChangePart } from '../forecasts.ts'
 import type { ImpactBody } from '../schema/impact.ts'
 

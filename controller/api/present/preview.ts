@@ -1,5 +1,5 @@
-import type { GroupPreview, NodeSum, TaskSum } from '../../engine/group-preview.ts'
-import type { Prediction } from '../../engine/prediction.ts'
+import type { GroupPreview, NodeSum, TaskSum } from '../../engine/what-if/group-preview.ts'
+import type { Prediction } from '../../engine/what-if/prediction.ts'
 import type { GroupPreviewBody, PlacementPreviewBody } from '../schema/preview.ts'
 import { presentWait } from './wait.ts'
 

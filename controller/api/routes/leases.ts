@@ -1,4 +1,4 @@
-import type { KeptLease } from '../../engine/commands.ts'
+import type { KeptLease } from '../../engine/commands/commands.ts'
 import { ask } from '../ask.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { openTask } from '../open-task.ts'

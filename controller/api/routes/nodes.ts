@@ -1,5 +1,5 @@
 import type { Node } from '../../domain/node.ts'
-import type { NodeConfigChange } from '../../engine/commands.ts'
+import type { NodeConfigChange } from '../../engine/commands/commands.ts'
 import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'

@@ -1,7 +1,7 @@
 /** What an operator decides about servers that have gone silent, and about what ran there. */
 import { Type } from 'typebox'
 import type { Task } from '../../domain/task.ts'
-import type { RequeueFreeze } from '../../engine/requeue-freeze.ts'
+import type { RequeueFreeze } from '../../engine/node/requeue-freeze.ts'
 import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'

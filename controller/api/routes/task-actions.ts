@@ -1,6 +1,6 @@
 /** What an operator does with one task by hand. */
 import type { Task } from '../../domain/task.ts'
-import type { AnswerTo } from '../../engine/commands.ts'
+import type { AnswerTo } from '../../engine/commands/commands.ts'
 import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Instant } from '../../../protocol/units.ts'
-import type { AccessBook } from '../../engine/access-book.ts'
+import type { AccessBook } from '../../engine/commands/access-book.ts'
 import type { TokenRecord } from '../../ports/store.ts'
 import { newSecret } from '../access/token-secrets.ts'
 import { ask } from '../ask.ts'

@@ -1,7 +1,7 @@
 /** GET /tasks/{task_id}/explain (docs/explain.md). */
 import { Type, type Static } from 'typebox'
 import { DECISION_RULES } from '../../domain/decision.ts'
-import { VICTIM_STANDINGS } from '../../engine/explain-victim.ts'
+import { VICTIM_STANDINGS } from '../../engine/explain/explain-victim.ts'
 import { WAIT_REASONS } from '../../scheduler/explain.ts'
 import { count, countOrNull, instant, instantOrNull, list, mib, objectOrNull, oneOf, textOrNull } from './fields.ts'
 import { StartForecastSchema } from './twin.ts'

@@ -1,5 +1,5 @@
 import { Type, type Static, type TUnsafe } from 'typebox'
-import { TASK_DEFAULTS } from '../../engine/commands.ts'
+import { TASK_DEFAULTS } from '../../engine/commands/commands.ts'
 import { WAIT_REASONS } from '../../scheduler/explain.ts'
 import {
   closed,

@@ -2,8 +2,8 @@
 import type { Hold } from '../../domain/node.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
-import type { PendingQueue } from '../pending-queue.ts'
-import type { Pool } from '../pool.ts'
+import type { PendingQueue } from '../pool/pending-queue.ts'
+import type { Pool } from '../pool/pool.ts'
 import type {
   ClusterMemory,
   EntryMemory,

@@ -1,5 +1,0 @@
-/** The worker process of `sim check`. */
-import { runCheckTask } from './check-run.ts'
-import { serveJobs } from './serve-jobs.ts'
-
-serveJobs(runCheckTask)

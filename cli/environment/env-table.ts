@@ -1,0 +1,305 @@
+/** Every environment variable that `headroom serve` and `headroom gpu-server` read: one line each, from which settings, .env.example and help are made. */
+import { isIP } from 'node:net'
+import { ROLES } from '../../controller/domain/role.ts'
+import { CONFIG_RULES, DEFAULT_CONFIG, describeRule } from '../../controller/domain/config.ts'
+import { OIDC_VARIABLES } from './env-oidc.ts'
+import { aPath, decimalIn, integerIn, ONE_LINE, trueOrFalse, WORD, type EnvironmentVariable } from './env-variable.ts'
+
+export type { EnvironmentVariable } from './env-variable.ts'
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+const OVERCOMMIT_RULE = CONFIG_RULES.default_vram_overcommit_percent
+
+/** In the order in which people set them. */
+export const ENVIRONMENT = {
+  httpHost: {
+    name: 'CONTROLLER_HTTP_HOST',
+    range: 'an IP address or a host name',
+    byDefault: '127.0.0.1',
+    meaning: 'Address on which the REST interface and the page listen',
+    read: (text) => (isHost(text) ? text : undefined),
+  },
+  httpPort: {
+    name: 'CONTROLLER_HTTP_PORT',
+    range: 'an integer from 0 to 65535',
+    byDefault: '30080',
+    meaning: 'Port on which they listen; 0 takes any that is free',
+    read: (text) => integerIn(text, 0, 65_535),
+  },
+  adminTokenFile: {
+    name: 'CONTROLLER_ADMIN_TOKEN_FILE',
+    range: 'a readable file with one secret of 32 to 512 characters',
+    byDefault: null,
+    meaning: 'Secret of a token with the role admin, read once at the start; needed beyond this host as long as no token was made',
+    read: aPath,
+  },
+  ...OIDC_VARIABLES,
+  httpAllowedHosts: {
+    name: 'CONTROLLER_HTTP_ALLOWED_HOSTS',
+    range: 'host names, separated by commas; *.name stands for all below it, * for any',
+    byDefault: null,
+    meaning: 'Names under which it may be asked, beside localhost, its own name and addresses',
+    read: hostNames,
+  },
+  httpTrustedProxies: {
+    name: 'CONTROLLER_HTTP_TRUSTED_PROXIES',
+    range: 'IP addresses or networks such as 10.0.0.0/8, separated by commas',
+    byDefault: null,
+    meaning: 'Proxies that are believed when they say whom they ask for (X-Forwarded-For); unset: none',
+    read: networks,
+  },
+  httpRequestsPerSecond: {
+    name: 'CONTROLLER_HTTP_REQUESTS_PER_SECOND',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '5000',
+    meaning: 'How often one token may ask; it may save up two seconds of that',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  httpAnonymousRequestsPerSecond: {
+    name: 'CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '100',
+    meaning: 'How often one address may ask without a token that is known, once there are tokens',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  maxPendingPerOwner: {
+    name: 'CONTROLLER_MAX_PENDING_TASKS_PER_OWNER',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '0',
+    meaning: 'How many tasks of one owner may be pending; more are refused',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  maxPlacedGpusPerOwner: {
+    name: 'CONTROLLER_MAX_PLACED_GPUS_PER_OWNER',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '0',
+    meaning: 'How many GPUs the placed tasks of one owner may take, each counted once a task; the others wait',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
+  p0Allowed: {
+    name: 'CONTROLLER_P0_ALLOWED',
+    range: 'names of tokens and roles such as role:operator, separated by commas',
+    byDefault: null,
+    meaning: 'Who may submit P0 tasks; unset: everybody',
+    read: namesAndRoles,
+  },
+  dataDir: {
+    name: 'CONTROLLER_DATA_DIR',
+    range: 'a path',
+    byDefault: './data',
+    meaning: 'Folder of the SQLite store; it is made when it is missing',
+    read: aPath,
+  },
+  eventsMaxCount: {
+    name: 'CONTROLLER_EVENTS_MAX_COUNT',
+    range: 'an integer from 1000 to 100000000',
+    byDefault: '1000000',
+    meaning: 'How many events are kept, the newest',
+    read: (text) => integerIn(text, 1_000, 100_000_000),
+  },
+  eventsMaxDays: {
+    name: 'CONTROLLER_EVENTS_MAX_DAYS',
+    range: 'an integer from 1 to 3650',
+    byDefault: '365',
+    meaning: 'For how long they are kept, days',
+    read: (text) => integerIn(text, 1, 3_650),
+  },
+  eventsMaxMib: {
+    name: 'CONTROLLER_EVENTS_MAX_MIB',
+    range: 'an integer from 1 to 1048576',
+    byDefault: '1024',
+    meaning: 'How much of the store they take, MiB, about',
+    read: (text) => integerIn(text, 1, 1_048_576),
+  },
+  record: {
+    name: 'CONTROLLER_RECORDING',
+    range: 'true or false',
+    byDefault: 'true',
+    meaning: 'Whether what the controller is told is recorded beside the store, so that its decisions can be decided again',
+    read: trueOrFalse,
+  },
+  recordingFileMib: {
+    name: 'CONTROLLER_RECORDING_FILE_MIB',
+    range: 'a number from 0.05 to 4096',
+    byDefault: '16',
+    meaning: 'How large a file of the recording grows, MiB, about',
+    read: (text) => decimalIn(text, 0.05, 4_096),
+  },
+  recordingFiles: {
+    name: 'CONTROLLER_RECORDING_FILES',
+    range: 'an integer from 2 to 10000',
+    byDefault: '16',
+    meaning: 'How many of these files are kept, the newest',
+    read: (text) => integerIn(text, 2, 10_000),
+  },
+  expectStore: {
+    name: 'CONTROLLER_EXPECT_STORE',
+    range: 'true or false',
+    byDefault: 'false',
+    meaning: 'There must be a store in that folder: a volume that was not mounted does not look like a fresh installation',
+    read: trueOrFalse,
+  },
+  natsUrls: {
+    name: 'CONTROLLER_NATS_URL',
+    range: 'one or more nats:// or tls:// URLs, separated by commas',
+    byDefault: null,
+    meaning: 'Message broker over which GPU servers are reached; unset: none',
+    read: brokerUrls,
+  },
+  simulatedFleet: {
+    name: 'CONTROLLER_SIMULATED_FLEET',
+    range: 'a readable scenario file, without CONTROLLER_NATS_URL',
+    byDefault: null,
+    meaning:
+      'Scenario whose servers, workload and faults are played in real time as long as there is no broker, under its configuration until another is kept; unset: a small demonstration',
+    read: aPath,
+  },
+  natsUser: {
+    name: 'CONTROLLER_NATS_USER',
+    range: 'a text of 1 to 200 characters without blanks',
+    byDefault: null,
+    meaning: 'User at the broker, with CONTROLLER_NATS_PASSWORD; a user and password may stand in CONTROLLER_NATS_URL instead',
+    read: (text) => (WORD.test(text) ? text : undefined),
+  },
+  natsPassword: {
+    name: 'CONTROLLER_NATS_PASSWORD',
+    range: 'a text on one line, and CONTROLLER_NATS_USER must be set',
+    byDefault: null,
+    meaning: 'Password of that user',
+    read: (text) => (ONE_LINE.test(text) ? text : undefined),
+    isSecret: true,
+  },
+  natsToken: {
+    name: 'CONTROLLER_NATS_TOKEN',
+    range: 'a text on one line, without another way to log in',
+    byDefault: null,
+    meaning: 'Token for a broker that knows no users',
+    read: (text) => (ONE_LINE.test(text) ? text : undefined),
+    isSecret: true,
+  },
+  natsNkeyFile: {
+    name: 'CONTROLLER_NATS_NKEY_FILE',
+    range: 'a readable file with the seed of an nkey user, SU…, without another way to log in',
+    byDefault: null,
+    meaning: 'Seed with which this process proves to the broker who it is',
+    read: aPath,
+  },
+  natsInboxPrefix: {
+    name: 'CONTROLLER_NATS_INBOX_PREFIX',
+    range: '_INBOX and what follows of letters, digits, -, _ and dots between them',
+    byDefault: null,
+    meaning: 'Where answers come in; unset: _INBOX_ and the user, of an nkey its public key, or _INBOX without one',
+    read: (text) => (INBOX.test(text) ? text : undefined),
+  },
+  natsTlsCa: {
+    name: 'CONTROLLER_NATS_TLS_CA',
+    range: 'a readable PEM file of certificates',
+    byDefault: null,
+    meaning: 'Authorities that the certificate of the broker must come from; unset: those of the system',
+    read: aPath,
+  },
+  natsTlsCert: {
+    name: 'CONTROLLER_NATS_TLS_CERT',
+    range: 'a readable PEM file with a certificate, and CONTROLLER_NATS_TLS_KEY must be set',
+    byDefault: null,
+    meaning: 'Certificate that is shown to the broker',
+    read: aPath,
+  },
+  natsTlsKey: {
+    name: 'CONTROLLER_NATS_TLS_KEY',
+    range: 'a readable PEM file with a private key, and CONTROLLER_NATS_TLS_CERT must be set',
+    byDefault: null,
+    meaning: 'Private key of that certificate',
+    read: aPath,
+  },
+  nodeName: {
+    name: 'NODE_NAME',
+    range: 'a text of 1 to 100 characters without blanks',
+    byDefault: null,
+    meaning: 'GPU server: name of its host in the cluster; unset: the host name',
+    read: (text) => (/^[^\s\p{Cc}]{1,100}$/u.test(text) ? text : undefined),
+  },
+  nodeId: {
+    name: 'NODE_ID',
+    range: 'a UUID in lower case',
+    byDefault: null,
+    meaning: 'GPU server: its identity, as the broker knows it; unset: made from NODE_NAME',
+    read: (text) => (UUID.test(text) ? text : undefined),
+  },
+  nodeAddress: {
+    name: 'NODE_ADDRESS',
+    range: 'a text of 1 to 200 characters without blanks',
+    byDefault: null,
+    meaning: 'GPU server: where people find its host; unset: the host name',
+    read: (text) => (WORD.test(text) ? text : undefined),
+  },
+  nodeStateDir: {
+    name: 'NODE_STATE_DIR',
+    range: 'a path',
+    byDefault: './node-state',
+    meaning: 'GPU server: folder of what it must know after a restart, of its guards and of what tasks write; one server each',
+    read: aPath,
+  },
+  defaultOvercommitPercent: {
+    name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',
+    range: describeRule(OVERCOMMIT_RULE),
+    byDefault: String(DEFAULT_CONFIG.default_vram_overcommit_percent),
+    meaning: 'Global VRAM overcommit, until the first PUT /api/v1/config is stored; from then on the stored value holds',
+    read: (text) => (OVERCOMMIT_RULE.kind === 'integer' ? integerIn(text, OVERCOMMIT_RULE.min, OVERCOMMIT_RULE.max) : undefined),
+  },
+  logLevel: {
+    name: 'LOG_LEVEL',
+    range: `one of ${LOG_LEVELS.join(', ')}`,
+    byDefault: 'info',
+    meaning: 'How much the log says',
+    read: (text) => LOG_LEVELS.find((level) => level === text),
+  },
+} as const satisfies Readonly<Record<string, EnvironmentVariable<unknown>>>
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const INBOX = /^_INBOX[\w-]*(?:\.[\w-]+)*$/
+
+/** Exactly written: no sign, no leading zero, no fraction, no blank. */
+/** Undefined for a list with a gap, or a role that there is not. */
+function namesAndRoles(text: string): readonly string[] | undefined {
+  const names = text.split(',').map((name) => name.trim())
+  const isKnown = (name: string): boolean => !name.startsWith('role:') || (ROLES as readonly string[]).includes(name.slice('role:'.length))
+  return names.every((name) => name !== '' && isKnown(name)) ? names : undefined
+}
+
+const HOST_LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/
+
+/** A name whose last part is a number would be a mistyped IPv4 address. */
+function isHost(text: string): boolean {
+  if (isIP(text) !== 0) return true
+  const labels = text.split('.')
+  return text.length <= 253 && labels.every((label) => HOST_LABEL.test(label)) && !/^\d+$/.test(labels.at(-1) ?? '')
+}
+
+function hostNames(text: string): readonly string[] | undefined {
+  const names = text.split(',').map((name) => name.trim())
+  return names.every((name) => name === '*' || isHost(name.replace(/^\*\./, ''))) ? names : undefined
+}
+
+function networks(text: string): readonly string[] | undefined {
+  const all = text.split(',').map((network) => network.trim())
+  return all.every(isNetwork) ? all : undefined
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/')
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return rest.length === 0 && most > 0 && (bits === undefined || integerIn(bits, 0, most) !== undefined)
+}
+
+function brokerUrls(text: string): readonly string[] | undefined {
+  const urls = text.split(',').map((url) => url.trim())
+  return urls.every(isBrokerUrl) ? urls : undefined
+}
+
+function isBrokerUrl(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && (url.protocol === 'nats:' || url.protocol === 'tls:') && url.hostname !== ''
+}

@@ -1,0 +1,27 @@
+/** Variables of the environment that look like ours and that nothing reads: a name that was written wrongly leaves its default in force, and nobody knows. */
+import { nearestName } from '../../simulator/scenario/nearest-name.ts'
+import { ENVIRONMENT } from './env-table.ts'
+
+const PREFIX = 'CONTROLLER_'
+const KNOWN = [...Object.values(ENVIRONMENT).map(({ name }) => name), 'CONTROLLER_NODE_GROUP_IDS']
+/** What Kubernetes sets in every container for a service that is called `controller`, or begins so. */
+const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
+const ADDRESS_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//
+
+/** One line for each, in the order of their names; values are not shown. */
+export function unreadVariables(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith(PREFIX) && !KNOWN.includes(name) && !isOfAService(name, env[name] ?? ''))
+    .sort((a, b) => (a < b ? -1 : 1))
+    .map((name) => {
+      const near = nearestName(
+        name.slice(PREFIX.length),
+        KNOWN.map((known) => known.slice(PREFIX.length)),
+      )
+      return `${name} is set, and nothing reads it${near === null ? '' : `; did you mean ${PREFIX}${near}?`}`
+    })
+}
+
+function isOfAService(name: string, value: string): boolean {
+  return OF_A_SERVICE.test(name) || (name.endsWith('_PORT') && ADDRESS_OF_A_SERVICE.test(value))
+}

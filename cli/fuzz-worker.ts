@@ -1,5 +1,0 @@
-/** The worker process of `sim fuzz`. */
-import { runFuzzTask } from './fuzz-run.ts'
-import { serveJobs } from './serve-jobs.ts'
-
-serveJobs(runFuzzTask)

@@ -1,0 +1,65 @@
+/** The broker's configuration as text: who may connect, and what each may say and hear (protocol/broker-rights.ts). */
+import { brokerRights } from '../../protocol/broker-rights.ts'
+import type { Identity } from '../../protocol/broker-rights.ts'
+import { MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
+
+export interface BrokerUser {
+  /** For people, and the name of the file with its seed. */
+  readonly name: string
+  readonly identity: Identity
+  /** Public half of its nkey (`U…`). */
+  readonly publicKey: string
+}
+
+export interface BrokerConfigOptions {
+  /** host:port */
+  readonly listen: string
+  /** host:port of its monitoring, for health checks; null: none. */
+  readonly monitor: string | null
+  /** Paths of PEM files; null: no TLS. With `ca`, whoever connects must show a certificate of it. */
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string | null } | null
+}
+
+export const CONFIG_HEADER = '# Made by `headroom nats config`, which keeps the keys of those it knows and renews this file.\n'
+
+/** A request is answered within the time in which its sender waits; the right to answer lives a little longer. */
+const ANSWER_WITHIN = '30s'
+
+export function brokerConfigText(users: readonly BrokerUser[], { listen, monitor, tls }: BrokerConfigOptions): string {
+  return [
+    CONFIG_HEADER,
+    '# It holds public keys only. Needs nats-server 2.9 or later; `nats-server --signal reload` takes in changes.\n',
+    `listen: "${listen}"\n`,
+    monitor === null ? '' : `http: "${monitor}"\n`,
+    `max_payload: ${MAX_MESSAGE_BYTES}\n`,
+    tls === null ? '' : tlsText(tls),
+    'authorization {\n  users: [\n',
+    ...users.map(userText),
+    '  ]\n}\n',
+  ].join('')
+}
+
+function tlsText({ cert, key, ca }: NonNullable<BrokerConfigOptions['tls']>): string {
+  const authority = ca === null ? '' : `  ca_file: ${JSON.stringify(ca)}\n  verify: true\n`
+  return `tls {\n  cert_file: ${JSON.stringify(cert)}\n  key_file: ${JSON.stringify(key)}\n${authority}}\n`
+}
+
+function userText({ name, identity, publicKey }: BrokerUser): string {
+  const { publish, subscribe, mayAnswer } = brokerRights(identity, `_INBOX_${publicKey}`)
+  const lines = [
+    `# ${name}`,
+    '{',
+    `  nkey: ${publicKey}`,
+    '  permissions: {',
+    `    publish: { allow: [${quoted(publish)}] }`,
+    `    subscribe: { allow: [${quoted(subscribe)}] }`,
+    ...(mayAnswer ? [`    allow_responses: { max: 1, expires: "${ANSWER_WITHIN}" }`] : []),
+    '  }',
+    '}',
+  ]
+  return lines.map((line) => `    ${line}\n`).join('')
+}
+
+function quoted(subjects: readonly string[]): string {
+  return subjects.map((subject) => `"${subject}"`).join(', ')
+}

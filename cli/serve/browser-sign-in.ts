@@ -1,0 +1,31 @@
+/** Signing in by an OpenID Connect provider, from the settings of `headroom serve`. */
+import { createOidcProvider } from '../../controller/adapters/oidc-provider.ts'
+import { Sessions } from '../../controller/api/access/sessions.ts'
+import { SignIn } from '../../controller/api/access/sign-in.ts'
+import { ENVIRONMENT } from '../environment/env-table.ts'
+import { readSecretFile } from '../environment/secret-file.ts'
+import { SettingsError, type OidcSettings } from '../environment/settings.ts'
+
+const HOUR_MS = 3_600_000
+const CALLBACK_PATH = '/api/v1/auth/callback'
+const SECRET = /^[\x21-\x7e]{1,512}$/
+
+/** @throws SettingsError for a secret that cannot be read. The provider is asked when somebody signs in: it may come later and go at any time. */
+export function browserSignIn(oidc: OidcSettings): SignIn {
+  const { issuer, clientId, clientSecretFile, publicUrl, scope, rules, sessionHours } = oidc
+  const clientSecret = clientSecretFile === null ? null : clientSecretIn(clientSecretFile)
+  return new SignIn({
+    provider: createOidcProvider({ issuer, clientId, clientSecret, redirectUrl: new URL(CALLBACK_PATH, publicUrl), scope }),
+    rules,
+    sessions: new Sessions({ now: Date.now, lifetimeMs: sessionHours * HOUR_MS }),
+    now: Date.now,
+    isSecure: publicUrl.protocol === 'https:',
+  })
+}
+
+function clientSecretIn(path: string): string {
+  const variable = ENVIRONMENT.oidcClientSecretFile
+  const secret = readSecretFile(path, variable).text.trim()
+  if (!SECRET.test(secret)) throw new SettingsError(variable.name, path, `${variable.range} (it holds none)`)
+  return secret
+}

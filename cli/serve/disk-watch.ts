@@ -1,0 +1,49 @@
+/** How much is free on the disk of the store, looked at now and then: a disk that hangs must not hang the controller. */
+import { statfs } from 'node:fs/promises'
+import type { ReadinessCheck } from '../../controller/api/context.ts'
+
+const LOOK_EVERY_MS = 5_000
+/** Below this a write may fail at any moment. */
+export const MIN_FREE_BYTES = 33_554_432
+
+export interface DiskWatch {
+  /** null: not known yet, or the file system does not say. */
+  freeBytes(): number | null
+  check(): ReadinessCheck
+  stop(): void
+}
+
+/** @param ask the file system; a test has its own. */
+export function watchDisk(
+  folder: string,
+  ask: (folder: string) => Promise<{ readonly bavail: number; readonly bsize: number }> = statfs,
+): DiskWatch {
+  let free: number | null = null
+  let isLooking = false
+  const look = async (): Promise<void> => {
+    if (isLooking) return
+    isLooking = true
+    try {
+      const { bavail, bsize } = await ask(folder)
+      free = bavail * bsize
+    } catch {
+      free = null
+    }
+    isLooking = false
+  }
+  void look()
+  const timer = setInterval(() => void look(), LOOK_EVERY_MS).unref()
+  return {
+    freeBytes: () => free,
+    check: () => {
+      const isShort = free !== null && free < MIN_FREE_BYTES
+      const mib = free === null ? null : Math.floor(free / 1_048_576)
+      return {
+        name: 'disk',
+        ok: !isShort,
+        detail: isShort ? `only ${mib} MiB are free in ${folder}` : mib === null ? 'not known' : `${mib} MiB free`,
+      }
+    },
+    stop: () => clearInterval(timer),
+  }
+}

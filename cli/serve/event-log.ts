@@ -1,0 +1,30 @@
+/** Events in the log: decisions at level debug, what an operator should see at info or warn. Each has the ids by which the API knows it. */
+import type { Logger } from 'pino'
+import type { Event, EventKind } from '../../controller/domain/event.ts'
+
+const NOTABLE: ReadonlySet<EventKind> = new Set(['node_registered', 'node_status', 'node_forgotten', 'config_changed', 'reserve_breached'])
+const ALARMING: ReadonlySet<EventKind> = new Set(['requeue_freeze', 'duplicate_node'])
+
+/** @param fleet of a simulated one nobody has to hear that its nodes come and go. */
+export function createEventLog(log: Logger, fleet: 'live' | 'simulated'): (events: readonly Event[]) => void {
+  const isDebugging = log.isLevelEnabled('debug')
+  return (events) => {
+    for (const event of events) {
+      if (ALARMING.has(event.kind)) log.warn(factsOf(event), event.kind)
+      else if (fleet === 'live' && NOTABLE.has(event.kind)) log.info(factsOf(event), event.kind)
+      else if (isDebugging) log.debug(factsOf(event), event.kind)
+    }
+  }
+}
+
+function factsOf({ seq, taskId, nodeId, causedBy, data }: Event): Readonly<Record<string, unknown>> {
+  const { decision } = data
+  return {
+    event_seq: seq,
+    task_id: taskId ?? undefined,
+    node_id: nodeId ?? undefined,
+    decision_id: decision,
+    caused_by: causedBy ?? undefined,
+    data,
+  }
+}

@@ -1,0 +1,178 @@
+/** The REST interface inside a simulated world: what an operator of a scenario asks goes through the real routes, while virtual time stands still. */
+import { setImmediate } from 'node:timers/promises'
+import type { FastifyInstance, InjectOptions } from 'fastify'
+import type { Controller } from '../../controller/controller.ts'
+import { createApi, type ApiOptions } from '../../controller/api/server.ts'
+import type { Commands } from '../../controller/engine/commands/commands.ts'
+import type { DeskAnswer, OperatorDesk } from '../../simulator/operator-agenda.ts'
+import type { OpenDesk } from '../../simulator/run.ts'
+import type { OperatorMethod } from '../../simulator/scenario/scenario.ts'
+import type { World } from '../../simulator/world.ts'
+import { packageVersion } from '../package-info.ts'
+
+/** Turns of the event loop that an answer may take. */
+const MAX_TURNS = 100_000
+
+export const openDesk: OpenDesk = (world, pump): Promise<OperatorDesk> => Promise.resolve(new RestDesk(world, pump))
+
+type Pump = Parameters<OpenDesk>[1]
+
+/** What of the interface depends on whose it is. */
+export type DeskOptions = (controller: Controller) => Partial<ApiOptions>
+
+/** Where the interface of a controller comes from, and what becomes of it. */
+export interface Routes {
+  appFor(options: ApiOptions): Promise<FastifyInstance>
+  release(app: FastifyInstance): Promise<void>
+}
+
+/** Every controller has an interface of its own. */
+const OWN_ROUTES: Routes = {
+  async appFor(options) {
+    const app = createApi(options)
+    await app.ready()
+    return app
+  },
+  release: (app) => app.close(),
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly body: Buffer
+  /** It has reached the controller, and may have changed something. */
+  readonly isCommand: boolean
+}
+
+/** The interface of one controller, and how many of the commands that came through it are not answered. */
+interface Front {
+  readonly controller: Controller
+  readonly app: FastifyInstance
+  isCommanded: boolean
+  unanswered: number
+}
+
+export class RestDesk implements OperatorDesk {
+  readonly #world: World
+  readonly #pump: Pump
+  readonly #optionsOf: DeskOptions
+  readonly #routes: Routes
+  #front: Front | null = null
+
+  constructor(world: World, pump: Pump, optionsOf: DeskOptions = () => ({}), routes = OWN_ROUTES) {
+    this.#world = world
+    this.#pump = pump
+    this.#optionsOf = optionsOf
+    this.#routes = routes
+  }
+
+  /** A controller that dies over it has cut the connection: the operator asks again when there is one. */
+  async ask(method: OperatorMethod, path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<DeskAnswer> {
+    const type = { 'content-type': 'application/json' }
+    const withBody = body === null ? { headers } : { payload: JSON.stringify(body), headers: { ...type, ...headers } }
+    for (;;) {
+      await this.#untilControllerUp()
+      const answer = await this.put({ method, url: path, ...withBody })
+      if (answer !== null) return { status: answer.status, text: answer.body.toString() }
+    }
+  }
+
+  /** Carries a request out in this instant. Null: nobody is there to answer, or no more. */
+  async put(request: InjectOptions): Promise<Answered | null> {
+    return this.#world.isControllerUp ? this.#askOnce(await this.#frontOf(this.#world.controller), request) : null
+  }
+
+  /** The interface as it is now, for reading; null: no controller runs. */
+  async interface(): Promise<FastifyInstance | null> {
+    return this.#world.isControllerUp ? (await this.#frontOf(this.#world.controller)).app : null
+  }
+
+  async close(): Promise<void> {
+    if (this.#front !== null) await this.#routes.release(this.#front.app)
+  }
+
+  async #untilControllerUp(): Promise<void> {
+    while (!this.#world.isControllerUp) {
+      const from = this.#world.clock.steps
+      await this.#pump(() => this.#world.isControllerUp)
+      if (this.#world.clock.steps === from) throw new Error('no controller comes up any more, and the operator has asked for it')
+    }
+  }
+
+  /** Null: nobody is there to answer any more. */
+  async #askOnce(front: Front, request: InjectOptions): Promise<Answered | null> {
+    front.isCommanded = false
+    let isAnswered = false
+    const answer = front.app.inject(request).finally(() => {
+      isAnswered = true
+    })
+    const isOver = (): boolean => isAnswered || this.#isGone(front)
+    // Where nothing breaks an answer is due in this instant; elsewhere time goes on while a command waits for its answer.
+    const isDue = (): boolean => isOver() || (this.#world.faults !== null && front.unanswered === 0)
+    // The world moves only once the request has reached the controller, so that it makes no difference how long HTTP takes.
+    for (let turn = 0; !isOver() && turn < MAX_TURNS; turn++) {
+      await setImmediate()
+      if (front.isCommanded) await this.#pump(isDue)
+    }
+    if (!isAnswered && this.#isGone(front)) {
+      answer.catch(() => {})
+      return null
+    }
+    if (!isAnswered) throw new Error(`${String(request.method).toUpperCase()} ${String(request.url)} is not answered in virtual time`)
+    const { statusCode, headers, rawPayload } = await answer
+    if (statusCode >= 500 && this.#isGone(front)) return null
+    return { status: statusCode, headers, body: rawPayload, isCommand: front.isCommanded }
+  }
+
+  #isGone({ controller }: Front): boolean {
+    return controller !== this.#world.controller || !this.#world.isControllerUp
+  }
+
+  async #frontOf(controller: Controller): Promise<Front> {
+    if (this.#front?.controller === controller) return this.#front
+    await this.close()
+    const { commands, views } = controller
+    const watch: CommandWatch = {
+      asked: () => {
+        front.isCommanded = true
+        front.unanswered += 1
+      },
+      answered: () => (front.unanswered -= 1),
+    }
+    const app = await this.#routes.appFor({
+      commands: watched(commands, watch),
+      views,
+      version: packageVersion(),
+      fleet: 'simulated',
+      inVirtualTime: true,
+      ...this.#optionsOf(controller),
+    })
+    const front: Front = { controller, app, isCommanded: false, unanswered: 0 }
+    this.#front = front
+    return front
+  }
+}
+
+interface CommandWatch {
+  asked(): void
+  answered(): void
+}
+
+/** The same commands; `watch` hears of each, and of its answer. */
+function watched(commands: Commands, watch: CommandWatch): Commands {
+  return new Proxy(commands, {
+    get(target, key) {
+      const member: unknown = Reflect.get(target, key, target)
+      if (typeof member !== 'function') return member
+      return (...args: readonly unknown[]): unknown => {
+        const answer = args.at(-1)
+        watch.asked()
+        const answering = (...answers: readonly unknown[]): void => {
+          watch.answered()
+          if (typeof answer === 'function') Reflect.apply(answer, undefined, answers)
+        }
+        return Reflect.apply(member, target, [...args.slice(0, -1), answering]) as unknown
+      }
+    },
+  })
+}

@@ -1,0 +1,18 @@
+/** What /readyz asks of the controller itself. */
+import type { ReadinessCheck } from '../../controller/api/context.ts'
+import type { ProcessMetrics } from '../../controller/api/prometheus/process-metrics.ts'
+import type { Controller } from '../../controller/controller.ts'
+
+/** An event loop that was this late lets clients run into their timeouts. */
+const MAX_LOOP_DELAY_S = 5
+
+export function ownChecks({ engine }: Controller, process: Pick<ProcessMetrics, 'eventLoopDelayMaxSeconds'>): readonly ReadinessCheck[] {
+  const isRecovered = engine.epoch > 0
+  const delayS = process.eventLoopDelayMaxSeconds()
+  const isLate = delayS > MAX_LOOP_DELAY_S
+  return [
+    { name: 'store', ok: !engine.isFaulty, detail: engine.isFaulty ? 'the store has failed' : 'ok' },
+    { name: 'recovery', ok: isRecovered, detail: isRecovered ? 'ok' : 'what is durable is being read' },
+    { name: 'event_loop', ok: !isLate, detail: isLate ? `it was ${delayS.toFixed(1)} s late` : 'ok' },
+  ]
+}

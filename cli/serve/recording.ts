@@ -1,0 +1,36 @@
+/** The recording of a controller that serves: files beside its store (docs/recording.md). */
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
+import { createRecordingFiles, type RecordingFiles } from '../../controller/adapters/recording/write-recording.ts'
+import { InputRecorder } from '../../controller/recording/input-recorder.ts'
+import { foldInThread } from './recording-fold.ts'
+import { packageVersion } from '../package-info.ts'
+import type { Settings } from '../environment/settings.ts'
+
+const MIB_BYTES = 1_048_576
+
+export interface ServedRecording {
+  readonly files: RecordingFiles
+  readonly watch: InputRecorder
+}
+
+/** Null: it is off. */
+export function startRecording({ dataDir, recording }: Pick<Settings, 'dataDir' | 'recording'>, log: Logger): ServedRecording | null {
+  if (recording === null) return null
+  const dir = join(dataDir, RECORDING_FOLDER)
+  const files = createRecordingFiles({
+    dir,
+    fileBytes: Math.ceil(recording.fileMib * MIB_BYTES),
+    maxFiles: recording.files,
+    version: packageVersion(),
+    now: Date.now,
+    fold: foldInThread,
+    onHeadless: (reason) => log.warn({ dir, reason }, 'the recording of this run has lost its beginning and cannot be decided again'),
+    onStopped: (reason) => log.error({ dir, reason }, 'recording has stopped; the controller goes on'),
+  })
+  // A process that breaks down takes its last inputs along otherwise.
+  process.once('exit', () => files.flushNow())
+  const onNested = (): void => log.error('broken invariant: an input came while another was taken; this recording cannot be decided again')
+  return { files, watch: new InputRecorder(files, packageVersion(), onNested) }
+}

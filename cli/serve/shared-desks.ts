@@ -1,0 +1,51 @@
+/** Desks in one small world after another over the same routes: these take longer to build than such a world to run. */
+import type { FastifyInstance } from 'fastify'
+import { createApi, type ApiOptions } from '../../controller/api/server.ts'
+import type { OpenDesk } from '../../simulator/run.ts'
+import { RestDesk, type Routes } from './operator-desk.ts'
+
+export interface Desks {
+  /** Of one world at a time. */
+  readonly openDesk: OpenDesk
+  close(): Promise<void>
+}
+
+export function createDesks(): Desks {
+  let app: FastifyInstance | null = null
+  let present: Pick<ApiOptions, 'commands' | 'views'> | null = null
+  const here = (): Pick<ApiOptions, 'commands' | 'views'> => {
+    if (present === null) throw new Error('nobody has opened a desk yet')
+    return present
+  }
+  const routes: Routes = {
+    async appFor(options) {
+      present = options
+      app ??= createApi({ ...options, commands: forwarded(() => here().commands), views: forwarded(() => here().views) })
+      await app.ready()
+      return app
+    },
+    release: () => Promise.resolve(),
+  }
+  return {
+    openDesk: (world, pump) => Promise.resolve(new RestDesk(world, pump, undefined, routes)),
+    close: async () => app?.close(),
+  }
+}
+
+/** Whatever is asked of it, and of objects in it, is asked of what `target` answers at that time. */
+function forwarded<T extends object>(target: () => T): T {
+  const inner = new Map<PropertyKey, object>()
+  return new Proxy({} as T, {
+    get(_, key) {
+      const member: unknown = Reflect.get(target(), key, target())
+      if (typeof member === 'object' && member !== null) {
+        const known = inner.get(key) ?? forwarded(() => Reflect.get(target(), key, target()) as object)
+        inner.set(key, known)
+        return known
+      }
+      if (typeof member !== 'function') return member
+      return (...args: readonly unknown[]): unknown =>
+        Reflect.apply(Reflect.get(target(), key, target()) as (...all: readonly unknown[]) => unknown, target(), args)
+    },
+  })
+}

@@ -1,0 +1,96 @@
+/** One scenario of `sim check`: what a worker process does with it. */
+import { existsSync, readFileSync } from 'node:fs'
+import { createChecker } from '../../simulator/check/checker.ts'
+import type { Checker } from '../../simulator/check/checker.ts'
+import { describeViolation } from '../../simulator/check/violation.ts'
+import type { RunResult } from '../../simulator/report/result.ts'
+import type { Watcher } from '../../simulator/drive.ts'
+import { runScenario } from '../../simulator/run.ts'
+import { formatDuration } from '../../simulator/scenario/quantity.ts'
+import type { Scenario } from '../../simulator/scenario/scenario.ts'
+import type { World } from '../../simulator/world.ts'
+import { isUsageError, UsageError } from '../exit-codes.ts'
+import { readRunInput } from './run-input.ts'
+import type { RunInput } from './run-input.ts'
+
+export interface CheckTask {
+  readonly file: string
+}
+
+export interface CheckAnswer {
+  readonly file: string
+  readonly scenario: string
+  /** Null when the run broke off. */
+  readonly result: RunResult | null
+  /** What does not hold, in words. */
+  readonly violations: readonly string[]
+  /** Null: none is recorded. */
+  readonly expected: ExpectedResult | null
+}
+
+/** `<name>.expected.json`: the digest decides; the rest shows a reader what changed. */
+export type ExpectedResult = Pick<RunResult, 'digest' | 'virtual_s' | 'metrics'>
+
+export async function runCheckTask({ file }: CheckTask, onProgress: (fraction: number) => void): Promise<CheckAnswer> {
+  const input = await readRunInput(file)
+  const { result, violations } = await runChecked(file, input, onProgress)
+  return { file, scenario: input.scenario.name, result, violations, expected: readExpected(file) }
+}
+
+export function expectedFileOf(file: string): string {
+  return `${file.replace(/\.scenario\.ya?ml$/, '')}.expected.json`
+}
+
+export function expectedOf({ digest, virtual_s, metrics }: RunResult): ExpectedResult {
+  return { digest, virtual_s, metrics }
+}
+
+/** What goes wrong inside a run (an assertion or an invariant that throws) is a violation at its instant; a trace that cannot be used is thrown. */
+async function runChecked(
+  file: string,
+  { scenario, identity, expectedTasks }: RunInput,
+  onProgress: (fraction: number) => void,
+): Promise<Pick<CheckAnswer, 'result' | 'violations'>> {
+  let seen: { readonly world: World; readonly checker: Checker } | null = null
+  const watch = (world: World): Watcher => {
+    const checker = checkerOf(file, world, scenario)
+    seen = { world, checker }
+    return checker
+  }
+  try {
+    const run = await runScenario(scenario, identity, {
+      expectedTasks,
+      onProgress,
+      watch,
+      ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+    })
+    const { checker } = seen as unknown as { readonly checker: Checker }
+    return { result: run.result, violations: [...run.operatorFaults, ...checker.finish(run.result.metrics).map(describeViolation)] }
+  } catch (error) {
+    if (isUsageError(error) || !(error instanceof Error)) throw error
+    const world = (seen as { readonly world: World } | null)?.world
+    return {
+      result: null,
+      violations: [`at ${world === undefined ? 'the start' : formatDuration(world.nowMs)}: ${error.stack ?? error.message}`],
+    }
+  }
+}
+
+/** An assertion on a number that no result has is a mistake in the file. */
+function checkerOf(file: string, world: World, { assertions }: Scenario): Checker {
+  try {
+    return createChecker(world, assertions)
+  } catch (error) {
+    throw error instanceof RangeError ? new UsageError(`${file}: ${error.message}`, { cause: error }) : error
+  }
+}
+
+function readExpected(file: string): ExpectedResult | null {
+  const path = expectedFileOf(file)
+  if (!existsSync(path)) return null
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as ExpectedResult
+  } catch (error) {
+    throw new UsageError(`${path}: cannot be read: ${(error as Error).message}`, { cause: error })
+  }
+}

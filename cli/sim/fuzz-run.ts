@@ -1,0 +1,52 @@
+/** A stretch of seeds: what a worker process of `sim fuzz` does with it. */
+import { addCounts, type Counts } from '../../simulator/fuzz/coverage.ts'
+import { scenarioOf } from '../../simulator/fuzz/build.ts'
+import { drawDocument } from '../../simulator/fuzz/draw.ts'
+import { judge, type Finding } from '../../simulator/fuzz/judge.ts'
+import { createDesks } from '../serve/shared-desks.ts'
+
+export interface FuzzTask {
+  readonly from: number
+  readonly count: number
+}
+
+export interface FuzzFailure {
+  readonly seed: number
+  readonly findings: readonly Finding[]
+}
+
+export interface FuzzAnswer {
+  /** One a seed, in their order; null: the run broke off. */
+  readonly digests: readonly (string | null)[]
+  readonly failures: readonly FuzzFailure[]
+  readonly counts: Counts
+  readonly steps: number
+}
+
+/** One seed in so many is run again when the stretch is over, and must come to the same. */
+const AGAIN_EVERY = 50
+/** The routes are the same for all worlds of a process. */
+const desks = createDesks()
+
+export async function runFuzzTask({ from, count }: FuzzTask, onProgress: (fraction: number) => void): Promise<FuzzAnswer> {
+  const digests: (string | null)[] = []
+  const failures: FuzzFailure[] = []
+  const counts = new Map<string, number>()
+  let steps = 0
+  for (let seed = from; seed < from + count; seed++) {
+    const verdict = await judge(scenarioOf(drawDocument(seed)), desks.openDesk)
+    digests.push(verdict.digest)
+    steps += verdict.steps
+    addCounts(counts, verdict.counts)
+    if (verdict.violations.length > 0) failures.push({ seed, findings: verdict.violations })
+    onProgress((seed - from + 1) / count)
+  }
+  for (let seed = from; seed < from + count; seed++) {
+    const digest = digests[seed - from] ?? null
+    if (seed % AGAIN_EVERY !== 0 || digest === null) continue
+    const again = (await judge(scenarioOf(drawDocument(seed)), desks.openDesk)).digest
+    if (again !== digest)
+      failures.push({ seed, findings: [{ rule: 'same_digest', sentence: `it came to ${digest}, and then to ${again}` }] })
+  }
+  return { digests, failures, counts: Object.fromEntries(counts), steps }
+}

@@ -1,0 +1,66 @@
+/** `--out DIR`: the files of one run. All but timing.json are byte-equal on every run of the same scenario, seed and version. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Instant } from '../../protocol/units.ts'
+import { csvLine } from '../../simulator/report/csv.ts'
+import { SeriesSampler } from '../../simulator/report/series.ts'
+import { finishedTaskLine, openTaskLine, TASK_COLUMNS } from '../../simulator/report/task-rows.ts'
+import type { Run, RunOptions } from '../../simulator/run.ts'
+import { makeFolder, OutputFile } from '../output-file.ts'
+import type { Timing } from './stopwatch.ts'
+
+export interface RunFolder {
+  /** What the run is told, so that it fills the files. */
+  readonly options: Pick<RunOptions, 'journalSink' | 'onOutcome' | 'sampler'>
+  /** Writes what is known at the end; then the files take their names, result.json last: where it stands, the others belong to it. */
+  finish(run: Run, timing: Timing): void
+  /** The run came to nothing: what stood there before stays. */
+  abandon(): void
+}
+
+/** Throws UsageError when the folder cannot be made or written to; so do the methods of what it answers. @param option that named it */
+export function openRunFolder(
+  folder: string,
+  startedAt: Instant,
+  { hasJournal = true, option = `--out ${folder}` }: { readonly hasJournal?: boolean; readonly option?: string } = {},
+): RunFolder {
+  makeFolder(option, folder)
+  const files: OutputFile[] = []
+  const abandon = (): void => files.forEach((file) => file.discard())
+  const open = (name: string): OutputFile => {
+    try {
+      const file = new OutputFile(option, join(folder, name))
+      files.push(file)
+      return file
+    } catch (error) {
+      abandon()
+      throw error
+    }
+  }
+  const journal = hasJournal ? open('journal.jsonl') : null
+  const tasks = open('tasks.csv')
+  const sampler = new SeriesSampler()
+  tasks.write(csvLine(TASK_COLUMNS))
+  return {
+    options: {
+      ...(journal === null ? {} : { journalSink: journal }),
+      sampler,
+      onOutcome: (outcome) => tasks.write(finishedTaskLine(outcome, startedAt)),
+    },
+    finish(run, timing) {
+      for (const task of run.open) tasks.write(openTaskLine(task, startedAt))
+      open('series.csv').write(sampler.csv())
+      open('timing.json').write(jsonText(timing))
+      open('result.json').write(jsonText(run.result))
+      for (const file of files) file.close()
+      // One of an earlier run does not belong to the files that come now.
+      rmSync(join(folder, 'result.json'), { force: true })
+      for (const file of files) file.publish()
+    },
+    abandon,
+  }
+}
+
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}

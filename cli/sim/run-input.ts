@@ -1,0 +1,60 @@
+/** What `sim run`, `sweep` and `check` read before they begin: the scenario, and what identifies its traces. */
+import { createHash } from 'node:crypto'
+import type { RunIdentity } from '../../simulator/run.ts'
+import { loadScenario, type LoadedScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
+import type { Override } from '../../simulator/scenario/override.ts'
+import type { Scenario, WorkloadItem } from '../../simulator/scenario/scenario.ts'
+import { fingerprintTrace } from '../../simulator/trace/fingerprint-file.ts'
+import { packageVersion } from '../package-info.ts'
+
+export interface RunInput {
+  readonly scenario: Scenario
+  readonly identity: RunIdentity
+  /** How many tasks will come, about: for progress. */
+  readonly expectedTasks: number
+}
+
+/** What `fingerprintTrace` says of a file, by its path, so that a trace is read once for all settings of a sweep. */
+export type Fingerprints = Map<string, Awaited<ReturnType<typeof fingerprintTrace>>>
+
+/** Throws ScenarioError or TraceError. */
+export async function readRunInput(
+  source: ScenarioSource,
+  overrides: readonly Override[] = [],
+  known: Fingerprints = new Map(),
+): Promise<RunInput> {
+  return identified(loadScenario(source, overrides), known)
+}
+
+/** Reads the traces of a scenario that was loaded. Throws TraceError. */
+export async function identified({ scenario, sha256 }: LoadedScenario, known: Fingerprints = new Map()): Promise<RunInput> {
+  const hashes: string[] = []
+  let expectedTasks = 0
+  for (const item of scenario.workload) {
+    if (item.kind !== 'trace') {
+      expectedTasks += expectedOf(item)
+      continue
+    }
+    const fingerprint = known.get(item.file) ?? (await fingerprintTrace(item.file))
+    known.set(item.file, fingerprint)
+    const { sha256: traceSha256, tasks } = fingerprint
+    hashes.push(traceSha256)
+    expectedTasks += tasks * item.sample
+  }
+  return { scenario, identity: { scenarioSha256: sha256, traceSha256: combined(hashes), version: packageVersion() }, expectedTasks }
+}
+
+/** How many tasks it brings, about. */
+export function expectedOf(item: Exclude<WorkloadItem, { kind: 'trace' }>): number {
+  if (item.kind === 'task') return 1
+  const byTime = item.untilMs === null ? Infinity : ((item.untilMs - item.fromMs) / 3_600_000) * item.ratePerHour
+  return Math.min(item.count ?? Infinity, byTime)
+}
+
+/** One trace: its SHA-256. Several: that of their digests in hex, one a line, in the order of the workload. */
+function combined(hashes: readonly string[]): string | null {
+  if (hashes.length <= 1) return hashes[0] ?? null
+  const hash = createHash('sha256')
+  for (const each of hashes) hash.update(`${each}\n`)
+  return hash.digest('hex')
+}

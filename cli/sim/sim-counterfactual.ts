@@ -1,0 +1,85 @@
+/** `headroom sim counterfactual SCENARIO`: what a swap decision could have come to. */
+import { counterfactual, CounterfactualFault, swapChoices } from '../../simulator/counterfactual.ts'
+import type { Counterfactual, InvolvedTask, SwapChoice } from '../../simulator/counterfactual.ts'
+import type { RunOptions } from '../../simulator/run.ts'
+import { formatDuration } from '../../simulator/scenario/quantity.ts'
+import { EXIT_OK, UsageError } from '../exit-codes.ts'
+import { readRunInput } from './run-input.ts'
+
+export interface CounterfactualOptions {
+  readonly decision?: number
+  readonly victim?: string
+  readonly seed?: number
+  readonly json?: boolean
+}
+
+const MAX_LISTED = 200
+const WIDTHS = [28, 14, 14, 12] as const
+
+export async function simCounterfactual(file: string, { decision, victim, seed, json = false }: CounterfactualOptions): Promise<number> {
+  if ((decision === undefined) !== (victim === undefined))
+    throw new UsageError('--decision and --victim go together; without both the decisions are listed')
+  const { scenario, identity } = await readRunInput(file)
+  if (scenario.faults.length > 0) throw new UsageError('a scenario with faults has no counterfactual yet: leave out its faults')
+  const options: RunOptions = {
+    ...(seed === undefined ? {} : { seed }),
+    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+  }
+  if (decision === undefined || victim === undefined) {
+    const choices = await swapChoices(scenario, identity, options)
+    process.stdout.write(json ? `${JSON.stringify(choices, null, 2)}\n` : listed(choices))
+    return EXIT_OK
+  }
+  try {
+    const found = await counterfactual(scenario, identity, { decision, victim }, options)
+    process.stdout.write(json ? `${JSON.stringify(found, null, 2)}\n` : told(found))
+  } catch (fault) {
+    if (!(fault instanceof CounterfactualFault)) throw fault
+    throw new UsageError(fault.message, { cause: fault })
+  }
+  return EXIT_OK
+}
+
+function listed(choices: readonly SwapChoice[]): string {
+  const lines = choices.slice(0, MAX_LISTED).map(({ decision, atMs, taskId, node, victimIds, candidateIds }) => {
+    const others = candidateIds.filter((id) => !victimIds.includes(id))
+    const could = others.length === 0 ? 'nobody else could' : `could also: ${others.join(', ')}`
+    return `${decision}  at ${formatDuration(atMs)}  ${taskId} on ${node}: ${victimIds.join(', ')} left; ${could}\n`
+  })
+  if (choices.length > MAX_LISTED) lines.push(`and ${choices.length - MAX_LISTED} more; --json has all\n`)
+  return lines.length === 0 ? 'The run has no swap decision.\n' : lines.join('')
+}
+
+function told({ decision, otherVictimIds, cluster, tasks, tasksChanged }: Counterfactual): string {
+  const head = `Decision ${decision.decision} at ${formatDuration(decision.atMs)}, for ${decision.taskId} on ${decision.node}: ${decision.victimIds.join(', ')} left; instead: ${otherVictimIds.join(', ')}.\n`
+  const rows = [
+    row('', 'as it was', 'instead', 'difference'),
+    row('cluster', '', '', ''),
+    ...figureRows(cluster.before, cluster.after),
+    ...tasks.flatMap((task) => [row(`${task.id} (${ROLES[task.role]})`, '', '', ''), ...figureRows(task.before, task.after)]),
+  ]
+  return `${head}${rows.join('')}${tasksChanged} ${tasksChanged === 1 ? 'task ends' : 'tasks end'} at another time or in another way.\n`
+}
+
+const ROLES: Readonly<Record<InvolvedTask['role'], string>> = { needs: 'needed the bytes', left: 'left', leaves_instead: 'leaves instead' }
+
+function figureRows<T extends object>(before: T | null, after: T | null): string[] {
+  return Object.keys(before ?? after ?? {}).map((name) => {
+    const [a, b] = [before?.[name as keyof T] ?? null, after?.[name as keyof T] ?? null] as (number | null)[]
+    const difference = a === null || b === null || a === undefined || b === undefined ? '–' : shown(b - a, true)
+    return row(`  ${name}`, shown(a ?? null), shown(b ?? null), difference)
+  })
+}
+
+function shown(value: number | null, isSigned = false): string {
+  if (value === null) return '–'
+  const text = Number.isInteger(value) ? String(value) : value.toFixed(2)
+  return isSigned && value > 0 ? `+${text}` : text
+}
+
+function row(...cells: readonly [string, string, string, string]): string {
+  return `${cells
+    .map((cell, i) => (i === 0 ? cell.padEnd(WIDTHS[0]) : cell.padStart(WIDTHS[i] as number)))
+    .join(' ')
+    .trimEnd()}\n`
+}

@@ -1,0 +1,124 @@
+/** `headroom sim fuzz`: scenarios drawn from seeds, each judged; of the first seed that fails the smallest scenario that fails alike is written. */
+import { createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { coverageRows, missingPaths } from '../../simulator/fuzz/coverage-table.ts'
+import { addCounts } from '../../simulator/fuzz/coverage.ts'
+import { scenarioOf } from '../../simulator/fuzz/build.ts'
+import type { FuzzDocument } from '../../simulator/fuzz/document.ts'
+import { drawDocument } from '../../simulator/fuzz/draw.ts'
+import { judge } from '../../simulator/fuzz/judge.ts'
+import { shrink } from '../../simulator/fuzz/shrink.ts'
+import { loadScenario } from '../../simulator/scenario/load.ts'
+import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
+import type { FuzzAnswer, FuzzFailure, FuzzTask } from './fuzz-run.ts'
+import { createDesks, type Desks } from '../serve/shared-desks.ts'
+import { withProgress } from '../progress.ts'
+import { makeFolder, writeOutput } from '../output-file.ts'
+import { runInWorkers } from '../workers/worker-pool.ts'
+import { workerUrl } from '../workers/worker-url.ts'
+
+export interface SimFuzzOptions {
+  readonly seeds: number
+  readonly from: number
+  readonly jobs?: number
+  readonly out: string
+  readonly coverage?: boolean
+  readonly json?: boolean
+}
+
+/** Seeds that a worker takes at a time. */
+const STRETCH = 25
+const MAX_TRIES = 1_500
+const SHOWN_FAILURES = 10
+
+export async function simFuzz(file: string | undefined, options: SimFuzzOptions): Promise<number> {
+  return file === undefined ? fuzzSeeds(options) : judgeFile(file)
+}
+
+/** One scenario from a file instead of drawn ones: how a failure is repeated. */
+async function judgeFile(file: string): Promise<number> {
+  const desks = createDesks()
+  const { digest, violations } = await judge(loadScenario(file).scenario, desks.openDesk).finally(() => desks.close())
+  for (const { sentence } of violations) process.stdout.write(`${sentence}\n`)
+  if (violations.length === 0) process.stdout.write(`ok: every rule holds (digest ${digest})\n`)
+  return violations.length === 0 ? EXIT_OK : EXIT_FAILED
+}
+
+async function fuzzSeeds(options: SimFuzzOptions): Promise<number> {
+  makeFolder(`--out ${options.out}`, options.out)
+  const startedAt = performance.now()
+  const answers = await withProgress(`${options.seeds} seeds`, (onProgress) =>
+    runInWorkers<FuzzTask, FuzzAnswer>(workerUrl('sim/fuzz-worker'), stretchesOf(options), {
+      processes: options.jobs ?? availableParallelism(),
+      onProgress,
+    }),
+  )
+  const counts = new Map<string, number>()
+  for (const answer of answers) addCounts(counts, answer.counts)
+  const failures = answers.flatMap((answer) => answer.failures)
+  const missing = options.coverage === true ? missingPaths(counts, options.seeds) : []
+  const digest = digestOf(answers)
+  const took = ((performance.now() - startedAt) / 1000).toFixed(1)
+  if (options.json === true) {
+    process.stdout.write(
+      `${JSON.stringify({ seeds: options.seeds, from: options.from, digest, failures, counts: Object.fromEntries(counts), missing }, null, 2)}\n`,
+    )
+  } else {
+    if (options.coverage === true) for (const row of coverageRows(counts)) process.stdout.write(`${row}\n`)
+    for (const failure of failures.slice(0, SHOWN_FAILURES)) process.stdout.write(textOf(failure))
+    for (const path of missing) process.stdout.write(`NEVER     ${path}\n`)
+    process.stdout.write(`${options.seeds} seeds from ${options.from}: ${failures.length} failed; digest ${digest}\n`)
+    process.stderr.write(`${took} s\n`)
+  }
+  const [first] = failures
+  if (first !== undefined) await writeShrunk(first, options.out)
+  return failures.length + missing.length === 0 ? EXIT_OK : EXIT_FAILED
+}
+
+function stretchesOf({ seeds, from }: SimFuzzOptions): FuzzTask[] {
+  const count = Math.ceil(seeds / STRETCH)
+  return Array.from({ length: count }, (_, index) => ({
+    from: from + index * STRETCH,
+    count: Math.min(STRETCH, seeds - index * STRETCH),
+  }))
+}
+
+/** Of all runs in the order of their seeds: the same for the same seeds, however many workers. */
+function digestOf(answers: readonly FuzzAnswer[]): string {
+  const hash = createHash('sha256')
+  for (const { digests } of answers) for (const digest of digests) hash.update(`${digest}\n`)
+  return hash.digest('hex')
+}
+
+function textOf({ seed, findings }: FuzzFailure): string {
+  return [`FAILED    seed ${seed}\n`, ...findings.map(({ sentence }) => `            ${sentence}\n`)].join('')
+}
+
+async function writeShrunk({ seed, findings }: FuzzFailure, folder: string): Promise<void> {
+  const rule = findings[0]?.rule ?? ''
+  const desks = createDesks()
+  const { document, tries } = await withProgress(`shrinking seed ${seed}`, (onProgress) => {
+    let tried = 0
+    const fails = async (one: FuzzDocument): Promise<boolean> => {
+      onProgress((tried += 1) / MAX_TRIES)
+      return failsBy(one, rule, desks)
+    }
+    return shrink(drawDocument(seed), fails, MAX_TRIES)
+  }).finally(() => desks.close())
+  const file = join(folder, `${document.scenario}.scenario.yaml`)
+  const text = stringify({ ...document, description: `Shrunk from seed ${seed}: breaks ${rule}.` }, { flowCollectionPadding: true })
+  writeOutput(`--out ${folder}`, file, text)
+  process.stdout.write(`seed ${seed}, made smaller in ${tries} tries: ${file}\n  repeat: headroom sim fuzz ${file}\n`)
+}
+
+async function failsBy(document: FuzzDocument, rule: string, desks: Desks): Promise<boolean> {
+  try {
+    const { violations } = await judge(scenarioOf(document), desks.openDesk)
+    return violations.some((finding) => finding.rule === rule)
+  } catch (error) {
+    if (error instanceof Error && error.name === 'ScenarioError') return false
+    throw error
+  }
+}

@@ -1,0 +1,57 @@
+/** `headroom sim record`: a time range of a controller's recording as a scenario file. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { RECORDING_FOLDER } from '../../controller/adapters/recording/format.ts'
+import { newReadNotes, readRecording } from '../../controller/adapters/recording/read-recording.ts'
+import { recordScenario } from '../../simulator/recording/record-scenario.ts'
+import { OtherCourse } from '../../simulator/recording/replayed-ports.ts'
+import { CommandFailure, EXIT_DIGEST_MISMATCH, EXIT_OK, UsageError } from '../exit-codes.ts'
+import { checkPlace, writeOutput } from '../output-file.ts'
+
+export interface SimRecordOptions {
+  readonly data: string
+  readonly from?: string
+  readonly to?: string
+  readonly name: string
+  readonly out?: string
+}
+
+export async function simRecord({ data, name, out, ...range }: SimRecordOptions): Promise<number> {
+  const [from, to] = [instantOf('--from', range.from), instantOf('--to', range.to)]
+  if (from !== null && to !== null && to <= from) throw new UsageError('--to must be later than --from')
+  if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) throw new UsageError('--name must be of small letters, digits, dot, - and _')
+  if (out !== undefined) checkPlace(`--out ${out}`, out)
+  const beside = join(data, RECORDING_FOLDER)
+  const notes = newReadNotes()
+  const recorded = await recordScenario(readRecording(existsSync(beside) ? beside : data, notes), { from, to, name }).catch(
+    (error: unknown) => {
+      if (!(error instanceof OtherCourse)) throw error
+      throw new CommandFailure(
+        `this version decides otherwise than the recorded one (${error.message}); headroom sim redecide says where`,
+        EXIT_DIGEST_MISMATCH,
+      )
+    },
+  )
+  for (const note of notes.notes) process.stderr.write(`note: ${note}\n`)
+  if (recorded === null) throw new UsageError('no node is up in that range of the recording')
+  const { text, nodes, tasks, operator, faults, leftOut } = recorded
+  if (out === undefined) process.stdout.write(text)
+  else writeOutput(`--out ${out}`, out, text)
+  const times = [recorded.from, recorded.to].map((at) => new Date(at).toISOString()).join(' to ')
+  const missing = [
+    ...(leftOut.nodes > 0 ? [`${leftOut.nodes} nodes that were not up`] : []),
+    ...(leftOut.tasks > 0 ? [`${leftOut.tasks} tasks on them or being stopped`] : []),
+  ]
+  process.stderr.write(
+    `${times}: ${nodes} nodes, ${tasks} tasks, ${operator} operator actions, ${faults} faults${missing.length === 0 ? '' : `; left out: ${missing.join(', ')}`}\n`,
+  )
+  return EXIT_OK
+}
+
+function instantOf(option: string, text: string | undefined): number | null {
+  if (text === undefined) return null
+  const at = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?Z$/.test(text) ? Date.parse(text) : NaN
+  if (Number.isNaN(at))
+    throw new UsageError(`${option} is ${JSON.stringify(text.slice(0, 40))}; it must be an instant in UTC such as 2026-05-04T08:00:00Z`)
+  return at
+}

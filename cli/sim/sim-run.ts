@@ -1,0 +1,33 @@
+/** `headroom sim run FILE`. */
+import type { RunOptions } from '../../simulator/run.ts'
+import type { Override } from '../../simulator/scenario/override.ts'
+import { PERCENTAGE } from '../../simulator/sweep-grid.ts'
+import { UsageError } from '../exit-codes.ts'
+import { readRunInput } from './run-input.ts'
+import { runAndReport } from './run-report.ts'
+import type { OutputOptions } from './run-report.ts'
+
+export interface SimRunOptions extends OutputOptions {
+  readonly seed?: number
+  readonly until?: number
+  readonly overcommit?: number
+  readonly set?: readonly Override[]
+  readonly wire?: boolean
+  readonly enactHeartbeats?: boolean
+}
+
+export async function simRun(file: string, options: SimRunOptions): Promise<number> {
+  if (options.overcommit !== undefined && options.set?.some(({ field }) => field === `config.${PERCENTAGE}`) === true)
+    throw new UsageError(`--overcommit and --set config.${PERCENTAGE} say the same: leave out one`)
+  const { scenario, identity, expectedTasks } = await readRunInput(file, options.set)
+  const runOptions: RunOptions = {
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+    ...(options.until === undefined ? {} : { untilMs: options.until }),
+    ...(options.overcommit === undefined ? {} : { overcommitPercent: options.overcommit }),
+    busMode: options.wire === true ? 'wire' : 'reference',
+    areHeartbeatsEnacted: options.enactHeartbeats === true,
+    expectedTasks,
+    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+  }
+  return runAndReport(scenario.name, scenario, identity, runOptions, options)
+}

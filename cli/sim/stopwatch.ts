@@ -1,0 +1,57 @@
+/** How long a run takes: what result.json leaves out, because it differs every time. */
+import type { Stopwatch } from '../../simulator/run.ts'
+
+export interface Timing {
+  /** User and system time of the whole process so far, start included and its workers left out; of a run among several, of the thread that made it. */
+  readonly cpu_s: number
+  /** Since the start of the process, or of the run. */
+  readonly wall_s: number
+  /** Spent deciding: the controller's cycles. */
+  readonly decide_s: number
+}
+
+export interface DecisionStopwatch extends Stopwatch {
+  readonly elapsedMs: number
+}
+
+export function createStopwatch(): DecisionStopwatch {
+  let startedAt = 0
+  let elapsedMs = 0
+  return {
+    start: () => {
+      startedAt = performance.now()
+    },
+    stop: () => {
+      elapsedMs += performance.now() - startedAt
+    },
+    get elapsedMs() {
+      return elapsedMs
+    },
+  }
+}
+
+export function processTiming(stopwatch: DecisionStopwatch | null): Timing {
+  const { user, system } = process.cpuUsage()
+  return timing((user + system) / 1000, performance.now(), stopwatch)
+}
+
+/** Of one run among several in this process: measured in its own thread from now on. */
+export function startTiming(stopwatch: DecisionStopwatch): () => Timing {
+  const cpu = threadCpuMs()
+  const wall = performance.now()
+  return () => timing(threadCpuMs() - cpu, performance.now() - wall, stopwatch)
+}
+
+/** Node 22 knows the CPU time of the process only. */
+function threadCpuMs(): number {
+  const { user, system } = (process.threadCpuUsage ?? process.cpuUsage)()
+  return (user + system) / 1000
+}
+
+function timing(cpuMs: number, wallMs: number, stopwatch: DecisionStopwatch | null): Timing {
+  return { cpu_s: seconds(cpuMs), wall_s: seconds(wallMs), decide_s: seconds(stopwatch?.elapsedMs ?? 0) }
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms) / 1000
+}

@@ -1,0 +1,59 @@
+/** One run of a sweep: what a worker process does with a job. */
+import type { RunIdentity } from '../../simulator/run.ts'
+import { runScenario } from '../../simulator/run.ts'
+import type { Scenario } from '../../simulator/scenario/scenario.ts'
+import { sweepRunOf } from '../../simulator/sweep.ts'
+import type { SweepJob, SweepRun } from '../../simulator/sweep.ts'
+import { openRunFolder } from './run-folder.ts'
+import { createStopwatch, startTiming } from './stopwatch.ts'
+import type { Timing } from './stopwatch.ts'
+import { keepRun, partialFolder } from '../sweep/run-store.ts'
+
+export interface SweepTask {
+  readonly scenario: Scenario
+  readonly identity: RunIdentity
+  readonly expectedTasks: number
+  readonly job: SweepJob
+  /** Where its files go; null: only the result is wanted. */
+  readonly store: SweepRunStore | null
+}
+
+export interface SweepRunStore {
+  /** Of the sweep. */
+  readonly folder: string
+  readonly commit: string | null
+  readonly hasJournal: boolean
+}
+
+export interface SweepAnswer {
+  readonly run: SweepRun
+  readonly timing: Timing
+  readonly operatorFaults: readonly string[]
+}
+
+export async function runSweepTask(task: SweepTask, onProgress: (fraction: number) => void): Promise<SweepAnswer> {
+  const { scenario, identity, expectedTasks, job, store } = task
+  const partial = store === null ? null : partialFolder(store.folder, job)
+  const folder =
+    store === null || partial === null
+      ? null
+      : openRunFolder(partial, scenario.clock.startMs, { hasJournal: store.hasJournal, option: `--out ${store.folder}` })
+  const stopwatch = createStopwatch()
+  const takeTiming = startTiming(stopwatch)
+  const run = await runScenario(scenario, identity, {
+    seed: job.seed,
+    overcommitPercent: job.overcommitPercent,
+    expectedTasks,
+    stopwatch,
+    onProgress,
+    ...folder?.options,
+    ...(scenario.operator.length === 0 ? {} : { openDesk: (await import('../serve/operator-desk.ts')).openDesk }),
+  })
+  const timing = takeTiming()
+  const { result, operatorFaults } = run
+  if (store !== null && partial !== null && folder !== null) {
+    folder.finish(run, timing)
+    keepRun(store.folder, partial, { ...identity, ...store, job }, operatorFaults)
+  }
+  return { run: sweepRunOf(job, result), timing, operatorFaults }
+}

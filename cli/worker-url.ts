@@ -1,5 +1,0 @@
-/** Where the module of a worker process stands: `.ts` in a checkout, `.js` in a build (tsc does not rewrite URLs). */
-export function workerUrl(name: string): URL {
-  const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.'))
-  return new URL(`./${name}${extension}`, import.meta.url)
-}

@@ -1,0 +1,139 @@
+/** What clients and operators ask of the engine: each command is applied at once, and answered when what came of it is durable. */
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import type { Config, ConfigFields } from '../../domain/config.ts'
+import type { Group } from '../../domain/group.ts'
+import type { Node } from '../../domain/node.ts'
+import type { Task } from '../../domain/task.ts'
+import type { RandomStream } from '../../ports/random.ts'
+import type { Cluster } from '../cluster.ts'
+import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
+import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
+import { drainNode, setCordon } from '../node/drain.ts'
+import { holdTask, releaseTask } from './holding.ts'
+import { keepalive } from '../node/leases.ts'
+import type { RequeueFreeze } from '../node/requeue-freeze.ts'
+import { releaseFreeze } from '../node/requeue-freeze.ts'
+import type { SubmissionKey } from './submission-keys.ts'
+import { swapInTask, swapOutTask } from './swap-commands.ts'
+import { cancelTask, requeueTask, submitOnce, submitTask, updateTask } from './task-commands.ts'
+
+/** The engine's turn, as far as a command has to do with it. */
+export interface CommandTurn {
+  now(): Instant
+  /** Runs one of them when all that was changed so far is durable, or can no longer become so. */
+  whenDurable(done: () => void, failed: (detail: string) => void): void
+  /** Why nothing is acknowledged any more; null while it is (R10). */
+  fault(): string | null
+}
+
+export class EngineCommands implements Commands {
+  readonly #cluster: Cluster
+  readonly #taskIds: RandomStream
+  readonly #turn: CommandTurn
+
+  constructor(cluster: Cluster, taskIds: RandomStream, turn: CommandTurn) {
+    this.#cluster = cluster
+    this.#taskIds = taskIds
+    this.#turn = turn
+  }
+
+  submitTask(request: TaskRequest, answer: AnswerTo<Task>): void {
+    this.#command(request.owner, (now) => submitTask(this.#cluster, request, this.#taskIds, now), answer)
+  }
+
+  submitOnce(request: TaskRequest, key: SubmissionKey, answer: AnswerTo<SubmittedOnce>): void {
+    this.#command(request.owner, (now) => submitOnce(this.#cluster, request, key, this.#taskIds, now), answer)
+  }
+
+  updateTask(id: string, change: TaskChange, by: string | null, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => updateTask(this.#cluster, id, change, now), answer)
+  }
+
+  cancelTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => cancelTask(this.#cluster, id, by, now), answer)
+  }
+
+  requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => requeueTask(this.#cluster, id, confirmFenced, by, now), answer)
+  }
+
+  holdTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => holdTask(this.#cluster, id, now), answer)
+  }
+
+  releaseTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => releaseTask(this.#cluster, id, now), answer)
+  }
+
+  swapOutTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => swapOutTask(this.#cluster, id, now), answer)
+  }
+
+  swapInTask(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => swapInTask(this.#cluster, id, now), answer)
+  }
+
+  keepalive(taskId: string, busy: boolean, answer: AnswerTo<KeptLease>): void {
+    this.#answer(keepalive(this.#cluster, taskId, busy, this.#turn.now()), answer)
+  }
+
+  putConfig(change: Partial<ConfigFields>, author: string | null, answer: AnswerTo<Config>): void {
+    this.#command(author, (now) => putConfig(this.#cluster, change, author, now), answer)
+  }
+
+  putNodeConfig(nodeId: string, change: NodeConfigChange, by: string | null, answer: AnswerTo<Node>): void {
+    this.#command(by, (now) => putNodeConfig(this.#cluster, nodeId, change, now), answer)
+  }
+
+  setCordon(nodeId: string, isCordoned: boolean, by: string | null, answer: AnswerTo<Node>): void {
+    this.#command(by, (now) => setCordon(this.#cluster, nodeId, isCordoned, now), answer)
+  }
+
+  drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void {
+    this.#command(by, (now) => drainNode(this.#cluster, nodeId, moveAfterMs, by, now), answer)
+  }
+
+  forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void {
+    this.#command(by, (now) => forgetNode(this.#cluster, nodeId, by, now), answer)
+  }
+
+  releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void {
+    this.#command(by, (now) => ({ ok: true, value: releaseFreeze(this.#cluster, by, now) }), answer)
+  }
+
+  putGroup(group: Group, ifAbsent: boolean, by: string | null, answer: AnswerTo<Group>): void {
+    this.#command(by, (now) => putGroup(this.#cluster, group, ifAbsent, now), answer)
+  }
+
+  deleteGroup(id: string, force: boolean, by: string | null, answer: AnswerTo<null>): void {
+    this.#command(by, (now) => deleteGroup(this.#cluster, id, force, now), answer)
+  }
+
+  /** What is recorded meanwhile was asked for by somebody of that name. */
+  #command<T>(by: string | null, act: (now: Instant) => Answer<T>, answer: AnswerTo<T>): void {
+    const { recorder } = this.#cluster
+    recorder.by = by
+    let result: Answer<T>
+    try {
+      result = act(this.#turn.now())
+    } finally {
+      recorder.by = null
+    }
+    this.#answer(result, answer)
+  }
+
+  #answer<T>(result: Answer<T>, answer: AnswerTo<T>): void {
+    const fault = this.#turn.fault()
+    if (fault !== null) refuseAs(answer, fault)
+    else if (result.ok)
+      this.#turn.whenDurable(
+        () => answer(result),
+        (detail) => refuseAs(answer, detail),
+      )
+    else answer(result)
+  }
+}
+
+function refuseAs<T>(answer: AnswerTo<T>, detail: string): void {
+  answer({ ok: false, refusal: { code: 'store_failed', detail } })
+}

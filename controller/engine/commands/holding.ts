@@ -1,0 +1,39 @@
+/** An operator holds a pending task back from being placed, and lets it go again (semantics 4, HELD). */
+import type { Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import type { Answer } from './commands.ts'
+import { dropEntry } from '../node/entries.ts'
+import type { LiveTask } from '../live.ts'
+
+/** It is no choice of any cycle from now on; what it owned while victims were leaving is free at once. Harmless when it is held already. */
+export function holdTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  if (task.placement !== null) return conflict(`task ${id} is ${task.state}; only a pending task can be held: swap it out or requeue it`)
+  if (task.isHeld) return { ok: true, value: task }
+  task.isHeld = true
+  if (task.claim !== null) dropEntry(c, task.claim)
+  c.dequeue(task)
+  c.waiting.end(task, now)
+  task.isFeasible = false
+  c.recorder.taskEvent(now, 'task_held', task, null, {})
+  return { ok: true, value: task }
+}
+
+/** It waits from now on: how long it was held neither lifts it nor reserves a GPU for it. Its place among its class stays. */
+export function releaseTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  if (task.placement !== null) return conflict(`task ${id} is ${task.state}; it is not held`)
+  if (!task.isHeld) return { ok: true, value: task }
+  task.isHeld = false
+  task.pendingSince = now
+  c.enqueue(task, now)
+  c.waiting.begin(task, now)
+  c.recorder.taskEvent(now, 'task_released', task, null, {})
+  return { ok: true, value: task }
+}
+
+function conflict(detail: string): Answer<never> {
+  return { ok: false, refusal: { code: 'conflict', detail } }
+}

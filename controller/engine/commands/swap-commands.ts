@@ -1,0 +1,87 @@
+/** Swap-out and swap-in by hand. The node has the last word on both (R12); what is known to be in the way is refused here, with the reason. */
+import type { Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import type { Answer } from './commands.ts'
+import { noteLoneSwapOut } from '../explain/decision-log.ts'
+import { askForSwapIn, dropEntry } from '../node/entries.ts'
+import type { LivePlacement, LiveTask } from '../live.ts'
+import { isWantedBack } from '../node/node-events.ts'
+import { orderSwapOut } from '../node/node-queue.ts'
+
+/**
+ * The task leaves VRAM although nobody needs its bytes, and stays out until it wants the GPU. It is no victim of a decision, so that rounds do
+ * not count it. Of one that waits to return by an operator's wish alone, the wish is taken back.
+ */
+export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
+  const placement = placementFor(c, id)
+  if ('ok' in placement) return placement
+  const { task } = placement
+  if (placement.residency === 'swapped_out' && placement.isCalledBack && !placement.wantsGpu) {
+    callOff(c, placement)
+    tell(c, placement, 'out', now)
+    return { ok: true, value: task }
+  }
+  const refusal = refusalToLeave(placement, now)
+  if (refusal !== null) return conflict(`task ${id} ${refusal}`)
+  tell(c, placement, 'out', now)
+  noteLoneSwapOut(c, placement, 'operator', now)
+  orderSwapOut(c, placement, null, now)
+  return { ok: true, value: task }
+}
+
+/** An operator's wish that it returns: it stands in its node's queue like one that wants the GPU, until it is resident (semantics 5, "Return"). */
+export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTask> {
+  const placement = placementFor(c, id)
+  if ('ok' in placement) return placement
+  const { task, residency } = placement
+  if (residency !== 'swapped_out') return conflict(`task ${id} is ${residency.replace('_', ' ')}; only one that is swapped out can return`)
+  if (placement.isCalledBack) return { ok: true, value: task }
+  placement.isCalledBack = true
+  tell(c, placement, 'in', now)
+  askForSwapIn(c, placement, now)
+  return { ok: true, value: task }
+}
+
+/** The operator's wish is over: what remains in the queue is what the task itself, or its probe, asks for. */
+function callOff(c: Cluster, placement: LivePlacement): void {
+  placement.isCalledBack = false
+  const { entry, heldGrowth } = placement
+  if (entry !== null && !isWantedBack(placement) && heldGrowth === null) dropEntry(c, entry)
+}
+
+/** Where it sits, if its server can be told anything about it. */
+function placementFor(c: Cluster, id: string): LivePlacement | Answer<never> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const { placement } = task
+  if (placement === null) return conflict(`task ${id} is pending: it is on no GPU`)
+  if (placement.startedAt === null) return conflict(`task ${id} has not started yet`)
+  if (placement.stopping !== null) return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
+  if (placement.node.status !== 'up' || task.state === 'unreachable' || placement.isInDoubt) {
+    return conflict(`task ${id} cannot be moved: its server ${placement.node.name} does not answer`)
+  }
+  return placement
+}
+
+/** Why it cannot be swapped out now; null when it can, as far as the controller knows. */
+function refusalToLeave(
+  { residency, noswap, wantsGpu, heldGrowth, backOffUntil, demandMib, gpus, node }: LivePlacement,
+  now: Instant,
+): string | null {
+  if (residency !== 'resident') return `is ${residency.replace('_', ' ')}; only a resident one can be swapped out`
+  if (noswap === 1) return 'is noswap: it stays in VRAM'
+  if (wantsGpu) return 'wants the GPU: an active task is not swapped out'
+  if (heldGrowth !== null) return 'waits for an allocation, for which it would return at once'
+  if (now < backOffUntil) return `failed to swap a moment ago; it may be tried again in ${Math.ceil((backOffUntil - now) / 1000)} s`
+  const needMib = demandMib * gpus.length
+  const haveMib = node.hostSwapMib - node.hostUsedMib
+  return needMib <= haveMib ? null : `needs ${needMib} MiB of host memory to swap to; ${node.name} has ${Math.max(0, haveMib)}`
+}
+
+function tell(c: Cluster, { task, node, attempt }: LivePlacement, direction: 'out' | 'in', now: Instant): void {
+  c.recorder.taskEvent(now, 'swap_ordered', task, node.id, { attempt, direction })
+}
+
+function conflict(detail: string): Answer<never> {
+  return { ok: false, refusal: { code: 'conflict', detail } }
+}

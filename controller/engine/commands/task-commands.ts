@@ -1,0 +1,220 @@
+/** Submissions and changes of tasks: what spans fields is checked here, then the books follow. */
+import type { Instant } from '../../../protocol/units.ts'
+import { uuidFrom } from '../../domain/uuid.ts'
+import { admit } from '../../domain/vram.ts'
+import type { FieldProblem } from '../../domain/config.ts'
+import type { TaskSpec } from '../../domain/task.ts'
+import type { RandomStream } from '../../ports/random.ts'
+import type { Answer, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveGpu, LivePlacement, LiveTask, Stopping } from '../live.ts'
+import { newLiveTask } from '../live.ts'
+import { dropEntry } from '../node/entries.ts'
+import { setRipe } from '../node/ripening.ts'
+import { stopEffect } from '../orders.ts'
+import type { SubmissionKey } from './submission-keys.ts'
+import { finish, returnToPending, setNoswap } from '../transitions.ts'
+
+/** More pending tasks than this are refused with "try again" (R11). */
+export const MAX_PENDING_TASKS = 1_000_000
+
+export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, now: Instant): Answer<LiveTask> {
+  const problems = problemsOf(request)
+  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
+  if (c.pendingCount >= MAX_PENDING_TASKS)
+    return { ok: false, refusal: { code: 'too_many_pending', limit: MAX_PENDING_TASKS, owner: null } }
+  const ownLimit = c.owners?.limits.maxPending ?? null
+  if (ownLimit !== null && request.owner !== null && c.owners !== null && c.owners.pendingOf(request.owner) >= ownLimit) {
+    return { ok: false, refusal: { code: 'too_many_pending', limit: ownLimit, owner: request.owner } }
+  }
+  const id = request.id ?? uuidFrom(ids)
+  if (c.tasks.has(id)) return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
+  const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, now), now)
+  c.tasks.set(id, task)
+  c.submissions.add(task, c.tasks.size)
+  c.countPending(task, 1)
+  const { spec } = task
+  c.recorder.taskEvent(now, 'task_submitted', task, null, {
+    seq: spec.seq,
+    gpus: spec.gpuCount,
+    vram_mib: spec.vramMib,
+    mode: spec.gpuMode,
+    noswap: spec.noswap,
+    priority: spec.priority,
+  })
+  if (spec.command === null) c.leases.renew(task, now)
+  c.enqueue(task, now)
+  c.waiting.begin(task, now)
+  return { ok: true, value: task }
+}
+
+/** Twice the same submission makes one task: the key is written with it. */
+export function submitOnce(
+  c: Cluster,
+  request: TaskRequest,
+  { key, body }: SubmissionKey,
+  ids: RandomStream,
+  now: Instant,
+): Answer<SubmittedOnce> {
+  const known = c.submissionKeys.find(key, now)
+  if (known !== null) {
+    const { taskId } = known
+    if (known.body !== body) return { ok: false, refusal: { code: 'key_reused', taskId } }
+    return { ok: true, value: { taskId, isReplay: true } }
+  }
+  const answer = submitTask(c, request, ids, now)
+  if (!answer.ok) return answer
+  const { id: taskId, seq } = answer.value.spec
+  c.submissionKeys.add({ seq, key, body, taskId, at: now }, c.recorder.turn)
+  return { ok: true, value: { taskId, isReplay: false } }
+}
+
+export function updateTask(c: Cluster, id: string, change: TaskChange, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const isPlaced = task.placement !== null
+  const { vramMib, groups, onNodeLoss } = change
+  if (isPlaced && (vramMib !== undefined || groups !== undefined || onNodeLoss !== undefined)) {
+    return conflict(`vram_mib, groups and on_node_loss can be changed only while the task is pending; it is ${task.state}`)
+  }
+  if (task.placement !== null && change.noswap === 1 && task.placement.noswap === 0) {
+    const refusal = noswapRefusal(task.placement)
+    if (refusal !== null) return conflict(refusal)
+  }
+  applyChange(c, task, change, now)
+  c.recorder.taskEvent(now, 'task_updated', task, task.placement?.node.id ?? null, { fields: Object.keys(change) })
+  return { ok: true, value: task }
+}
+
+export function cancelTask(c: Cluster, id: string, by: string, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const { placement } = task
+  if (placement === null) finish(c, task, 'cancelled', null, `cancelled by ${by}`, now)
+  else if (task.state === 'unreachable') finish(c, task, 'cancelled', null, `cancelled by ${by} while its server was unreachable`, now)
+  else if (placement.stopping?.then !== 'cancelled') {
+    orderStop(c, placement, { then: 'cancelled', reason: `cancelled by ${by}`, endReason: null }, now)
+  }
+  return { ok: true, value: task }
+}
+
+/** An operator takes an attempt back (R5). */
+export function requeueTask(c: Cluster, id: string, confirmFenced: boolean, by: string, now: Instant): Answer<LiveTask> {
+  const task = c.tasks.get(id)
+  if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
+  const { placement } = task
+  if (placement === null) return conflict(`task ${id} is pending already`)
+  if (placement.stopping !== null && placement.stopping.then !== 'pending') {
+    return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
+  }
+  if (!confirmFenced) orderStop(c, placement, { then: 'pending', reason: `requeued by ${by}`, endReason: null }, now)
+  else if (task.state === 'unreachable') returnToPending(c, placement, `requeued by ${by}, fenced`, now)
+  else return conflict(`task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`)
+  return { ok: true, value: task }
+}
+
+/** The node is told to end it; what becomes of the task then is durable now. */
+export function orderStop(
+  c: Cluster,
+  placement: LivePlacement,
+  stopping: Stopping,
+  now: Instant,
+  causedBy = placement.task.lastEventSeq,
+): void {
+  placement.stopping = stopping
+  c.recorder.turn.effects.push(stopEffect(placement, stopping))
+  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
+}
+
+export function problemsOf(request: TaskRequest): FieldProblem[] {
+  const problems: FieldProblem[] = []
+  if (request.vramMib === null && request.gpuMode === 'shared') {
+    problems.push({ field: 'vram_mib', detail: 'is required unless gpu_mode is exclusive' })
+  }
+  if (request.vramMib !== null && request.vramMib <= 0) problems.push({ field: 'vram_mib', detail: 'must be at least 1' })
+  if (request.gpuCount < 1) problems.push({ field: 'gpu_count', detail: 'must be at least 1' })
+  return problems
+}
+
+export function specOf(request: TaskRequest, id: string, seq: number, now: Instant): TaskSpec {
+  return {
+    id,
+    seq,
+    name: request.name ?? id,
+    vramMib: request.vramMib ?? 0,
+    gpuCount: request.gpuCount,
+    gpuMode: request.gpuMode,
+    noswap: request.noswap,
+    priority: request.priority,
+    groups: request.groups,
+    labels: request.labels,
+    owner: request.owner,
+    command: request.command,
+    maxRuntimeMs: request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000,
+    onNodeLoss: request.onNodeLoss,
+    submittedAt: now,
+  }
+}
+
+/** Why a placed task cannot become noswap; null when it can (semantics 1, "Changes while tasks run"). */
+function noswapRefusal(placement: LivePlacement): string | null {
+  if (placement.residency === 'none') return 'the task is being started; noswap can be set once it runs'
+  if (placement.residency !== 'resident') return `the task is ${placement.residency}; noswap can be set only while it is resident`
+  for (const gpu of placement.gpus) {
+    const verdict = admit(withoutIt(gpu, placement), placement.demandMib, 1)
+    if (verdict !== 'FITS') return `as noswap it would not fit GPU ${gpu.index} of ${gpu.node.name}: ${verdict}`
+  }
+  return null
+}
+
+/** The GPU as it would be without this swappable, resident placement. */
+function withoutIt(gpu: LiveGpu, placement: LivePlacement): Parameters<typeof admit>[0] {
+  let largest = 0
+  for (const other of gpu.placements) {
+    if (other !== placement && other.noswap === 0 && other.demandMib > largest) largest = other.demandMib
+  }
+  for (const claim of gpu.claims) if (claim.task.spec.noswap === 0 && claim.needMib > largest) largest = claim.needMib
+  return {
+    physicalMib: gpu.physicalMib,
+    reserveMib: gpu.reserveMib,
+    capacityMib: gpu.capacityMib,
+    limitMib: gpu.limitMib,
+    noswapMib: gpu.noswapMib,
+    swappableMib: gpu.swappableMib - placement.demandMib,
+    freeMib: gpu.freeMib + placement.demandMib,
+    largestSwappableMib: largest,
+  }
+}
+
+function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instant): void {
+  const { placement } = task
+  // Its class and what it is counted under change together.
+  if (placement?.isRipe === true) setRipe(c, placement, false)
+  if (task.claim !== null) dropEntry(c, task.claim)
+  c.dequeue(task)
+  c.waiting.end(task, now)
+  const { spec } = task
+  task.spec = {
+    ...spec,
+    noswap: change.noswap ?? spec.noswap,
+    priority: change.priority ?? spec.priority,
+    labels: change.labels ?? spec.labels,
+    vramMib: change.vramMib ?? spec.vramMib,
+    groups: change.groups ?? spec.groups,
+    onNodeLoss: change.onNodeLoss ?? spec.onNodeLoss,
+  }
+  if (placement === null) {
+    if (!task.isHeld) c.enqueue(task, now)
+    c.waiting.begin(task, now)
+    return
+  }
+  c.ripening.update(c, placement, now)
+  c.touchNode(placement.node)
+  for (const gpu of placement.gpus) gpu.bookChanges += 1
+  if (change.noswap !== undefined) setNoswap(c, placement, change.noswap, now)
+  if (placement.startedAt === null) c.waiting.begin(task, now)
+}
+
+function conflict(detail: string): Answer<never> {
+  return { ok: false, refusal: { code: 'conflict', detail } }
+}

@@ -1,0 +1,122 @@
+/** What each node says to one pending task: the nearest by name, the others counted by reason. A pass over its pool, on demand only. */
+import type { Mib } from '../../../protocol/units.ts'
+import { byCodeUnits } from '../../domain/order.ts'
+import type { PendingFacts, WaitReason } from '../../scheduler/explain.ts'
+import { lateReason } from '../../scheduler/explain.ts'
+import type { Request } from '../../scheduler/explain-survey.ts'
+import { createSurveyor, rankOf } from '../../scheduler/explain-survey.ts'
+import { commitRoomMib, reachMib } from '../../scheduler/feasible.ts'
+import { admissibleMib } from '../../scheduler/schedule.ts'
+import type { Score } from '../../scheduler/score.ts'
+import { byGpuId, scoreOf } from '../../scheduler/score.ts'
+import type { LiveGpu, LiveNode } from '../live.ts'
+import { nodeOtherwise, whenPlacedOn } from '../what-if/what-if.ts'
+
+/** So many nodes are named, and so many GPUs of each. */
+export const MAX_NODE_VERDICTS = 20
+export const MAX_GPU_VERDICTS = 16
+
+export interface GpuVerdict {
+  readonly gpu: number
+  /** What it admits of this task, holds of tasks before it left alone. */
+  readonly admitsNowMib: Mib
+  readonly admitsAfterSwapMib: Mib
+  readonly freeMib: Mib
+  readonly commitRoomMib: Mib
+  /** Free once everything on its way out, and everybody who may leave for this task, has left. */
+  readonly reachMib: Mib
+  /** What GPUs are ordered by, ascending (scheduler/score.ts). */
+  readonly score: Score
+}
+
+export interface NodeVerdict {
+  readonly nodeId: string
+  readonly name: string
+  /** The first reason that keeps it out there; null: it fits. */
+  readonly reason: WaitReason | null
+  readonly haveMib: Mib | null
+  readonly needMib: Mib | null
+  /** In the order in which they would be taken. */
+  readonly gpus: readonly GpuVerdict[]
+}
+
+export interface NodeVerdicts {
+  readonly named: readonly NodeVerdict[]
+  /** Of the nodes that are not named; the reason null: it fits there. */
+  readonly others: readonly { readonly reason: WaitReason | null; readonly nodes: number }[]
+  readonly nodeCount: number
+}
+
+interface Ranked {
+  readonly node: LiveNode
+  readonly reason: WaitReason | null
+  readonly haveMib: Mib | null
+  readonly needMib: Mib | null
+  readonly nearness: number
+}
+
+export function verdictsOn(nodes: Iterable<LiveNode>, facts: PendingFacts, request: Request): NodeVerdicts {
+  const survey = createSurveyor(request)
+  let looks = 0
+  const ranked = Array.from(nodes, (node): Ranked => {
+    const [first] = survey(node)
+    if (first !== undefined) return { node, ...first }
+    const reason = looks++ < MAX_NODE_VERDICTS ? reasonWhereItPasses(node, facts) : lateReason(node, facts)
+    return { node, reason, haveMib: null, needMib: null, nearness: 0 }
+  }).sort(byNearness)
+  const counts = new Map<WaitReason | null, number>()
+  for (const { reason } of ranked.slice(MAX_NODE_VERDICTS)) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  return {
+    named: ranked.slice(0, MAX_NODE_VERDICTS).map((each) => verdictOf(each, facts)),
+    others: [...counts].map(([reason, count]) => ({ reason, nodes: count })),
+    nodeCount: ranked.length,
+  }
+}
+
+/** The rules let it in: refused lately, reserved for another, its victims do not cover after all, or it fits. */
+function reasonWhereItPasses(node: LiveNode, facts: PendingFacts): WaitReason | null {
+  const { queued, shape, policy, now } = facts
+  const late = lateReason(node, facts)
+  if (late !== null && late !== 'QUEUED_BEHIND') return late
+  return whenPlacedOn(nodeOtherwise(node), queued, shape, policy, now) === null ? 'NO_ELIGIBLE_VICTIM' : null
+}
+
+function verdictOf({ node, reason, haveMib, needMib }: Ranked, { queued, shape, policy }: PendingFacts): NodeVerdict {
+  const admits = (gpu: LiveGpu, when: 'now' | 'after_swap') => Math.max(0, admissibleMib(gpu, queued, shape, when, policy))
+  const gpus = node.gpus.map((gpu) => ({ gpu, score: scoreOf(gpu, 'now', policy.strategy) })).sort(byScore)
+  return {
+    nodeId: node.id,
+    name: node.name,
+    reason,
+    haveMib,
+    needMib,
+    gpus: gpus.slice(0, MAX_GPU_VERDICTS).map(({ gpu, score }) => ({
+      gpu: gpu.index,
+      admitsNowMib: admits(gpu, 'now'),
+      admitsAfterSwapMib: admits(gpu, 'after_swap'),
+      freeMib: Math.max(0, gpu.freeMib),
+      commitRoomMib: commitRoomMib(gpu),
+      reachMib: reachMib(gpu, shape.isP0),
+      score,
+    })),
+  }
+}
+
+/** 1. The keys of the score. 2. Node id, GPU index. */
+function byScore(a: { readonly gpu: LiveGpu; readonly score: Score }, b: { readonly gpu: LiveGpu; readonly score: Score }): number {
+  return a.score.key1 - b.score.key1 || a.score.key2 - b.score.key2 || byGpuId(a.gpu, b.gpu)
+}
+
+/**
+ * Which nodes are named.
+ * 1. Where it fits.
+ * 2. Where a later rule is the first to keep it out: it passes all before that.
+ * 3. Where it comes nearest.
+ * 4. Node id, so that the order is total.
+ */
+function byNearness(a: Ranked, b: Ranked): number {
+  const rank = ({ reason }: Ranked) => (reason === null ? Infinity : rankOf(reason))
+  const [left, right] = [rank(a), rank(b)]
+  if (left !== right) return left > right ? -1 : 1
+  return b.nearness - a.nearness || byCodeUnits(a.node.id, b.node.id)
+}

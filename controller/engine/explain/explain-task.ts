@@ -1,0 +1,148 @@
+/** Gathers what an explanation is made from (`scheduler/explain.ts`) out of the live cluster. On demand only; decides nothing. */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Node } from '../../domain/node.ts'
+import type { PendingFacts, WaitExplanation } from '../../scheduler/explain.ts'
+import { explainAssigned, explainPending, explainReturn } from '../../scheduler/explain.ts'
+import type { Request } from '../../scheduler/explain-survey.ts'
+import { placeAlone } from '../../scheduler/explain-place.ts'
+import { hasHostRoomToGrow } from '../../scheduler/feasible.ts'
+import type { Queued } from '../../scheduler/queue.ts'
+import type { Shape } from '../../scheduler/shape.ts'
+import { searchDemandMib } from '../../scheduler/shape.ts'
+import { besideOthersMib, freeForMib, shortMib } from '../../swap/bytes.ts'
+import { eligibleOn, nextEligibleAt } from '../../swap/eligible.ts'
+import { inReturnOrder } from '../../swap/resume.ts'
+import { decideEntry, retryAt } from '../../swap/swap.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveEntry, LiveGpu, LiveTask } from '../live.ts'
+import type { Pool } from '../pool/pool.ts'
+import { surveyFor } from './surveys.ts'
+import { isCovered } from '../what-if/what-if.ts'
+
+/** Why the task waits, as things are now; null when it does not wait. */
+export function explainTask(c: Cluster, task: LiveTask, now: Instant): WaitExplanation | null {
+  const { placement } = task
+  if (placement !== null) {
+    if (placement.startedAt === null) return explainAssigned(placement)
+    return placement.entry === null ? null : explainEntry(c, placement.entry, now)
+  }
+  if (task.state !== 'pending') return null
+  if (task.claim?.owns === true) return explainEntry(c, task.claim, now)
+  return explainWait(c, task, now)
+}
+
+// ── a pending task ────────────────────────────────────────────────────────────
+
+function explainWait(c: Cluster, task: LiveTask, now: Instant): WaitExplanation {
+  return explainPending(factsOf(c, waitingOf(c, task), now))
+}
+
+/** A task as it waits in a pool, or would. */
+export interface Waiting {
+  readonly task: LiveTask
+  readonly pool: Pool
+  readonly shape: Shape
+  readonly queued: Queued
+  /** From 1; null while it stands in no queue. */
+  readonly position: number | null
+}
+
+/** As it waits; the pool's indexes are up to date then. */
+export function waitingOf(c: Cluster, task: LiveTask): Waiting {
+  c.refreshPools()
+  const { pool, shape } = c.queueFor(task.spec)
+  const queued: Queued = { task, queueClass: task.queueClass }
+  return { task, pool, shape, queued, position: task.queue === null ? null : positionIn(c, queued, pool) }
+}
+
+/** The pool's indexes must be up to date. */
+export function explainIn(c: Cluster, waiting: Waiting, now: Instant): WaitExplanation {
+  return explainPending(factsOf(c, waiting, now))
+}
+
+/** What of the task decides where it fits. */
+export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, 'task' | 'shape'>): Request {
+  return {
+    shape,
+    noswap: spec.noswap,
+    demandMib: searchDemandMib(spec),
+    maxTasksPerGpu: c.policy.maxTasksPerGpu,
+    needsExec: spec.command !== null,
+  }
+}
+
+/** Of a pending task that owns no bytes; the pool's indexes must be up to date. */
+export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Waiting, now: Instant): PendingFacts {
+  const plan = task.isHeld ? null : placeAlone(queued, shape, pool, c.policy)
+  return {
+    queued,
+    shape,
+    policy: c.policy,
+    now,
+    missingGroups: task.spec.groups.filter((id) => !c.groups.has(id)),
+    emptyGroups: task.spec.groups.filter((id) => c.groups.get(id)?.nodeIds.length === 0),
+    survey: surveyFor(c, pool, requestOf(c, { task, shape })),
+    plan,
+    isPlanCovered: plan !== null && (plan.when === 'now' || isCovered(task, plan.node, plan.gpus as readonly LiveGpu[], c.policy, now)),
+    retryAtOn: (nodes: readonly Node[]) =>
+      nextEligibleAt(
+        nodes.flatMap((node) => node.gpus),
+        task,
+        c.policy,
+        now,
+      ),
+    queuePosition: position,
+    ownerLimit: ownerLimitOf(c, task),
+  }
+}
+
+/** What its owner has and may have, when there is no room for it. */
+function ownerLimitOf({ owners }: Cluster, { spec: { owner, gpuCount } }: LiveTask): PendingFacts['ownerLimit'] {
+  const maxGpus = owners?.limits.maxPlacedGpus ?? null
+  if (owners === null || owner === null || maxGpus === null || owners.roomOf(owner) >= gpuCount) return null
+  return { placedGpus: owners.placedGpusOf(owner), maxGpus }
+}
+
+/** From 1. Tasks that can never fit are no heads and are not counted. */
+export function positionIn(c: Cluster, queued: Queued, pool: Pool): number {
+  let ahead = 0
+  for (const queue of c.queues) if (queue.pool === pool) ahead += queue.countBefore(queued, pool.largestEverMib(queue.shape))
+  return ahead + 1
+}
+
+// ── an entry of a node's queue ────────────────────────────────────────────────
+
+function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanation {
+  const decision = decideEntry(entry, entry.gpus, now, false)
+  const isShort = decision.kind === 'not_covered'
+  const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
+  const reachOn = (gpu: LiveGpu) => {
+    const eligibleMib = eligibleOn(gpu, entry.task, now, hostFreeMib).reduce((sum, candidate) => sum + candidate.mib, 0)
+    return entry.needMib - shortMib(gpu, entry) + eligibleMib
+  }
+  const distance = (gpu: LiveGpu) => (decision.kind === 'impossible' ? besideOthersMib(gpu, entry) : reachOn(gpu))
+  const gpu = entry.gpus.reduce((worst, each) => (distance(each) < distance(worst) ? each : worst))
+  const heldMib = entry.kind === 'growth' ? (entry.task.placement?.demandMib ?? 0) : 0
+  const backOffUntil = entry.task.placement?.backOffUntil ?? 0
+  const before = gpu.owners.slice(0, entry.owns ? gpu.owners.indexOf(entry) : gpu.owners.length)
+  return explainReturn({
+    entry,
+    now,
+    standing: decision.kind === 'impossible' ? 'impossible' : isShort ? 'not_covered' : 'covered',
+    lacksHostMemory: entry.kind === 'growth' && !hasHostRoomToGrow(entry.gpus, entry.needMib, entry.task.placement?.noswap === 1),
+    backsOffUntil: entry.kind === 'swap_in' && backOffUntil > now ? backOffUntil : null,
+    gpu,
+    needMib: heldMib + entry.needMib,
+    besideOthersMib: besideOthersMib(gpu, entry),
+    freeMib: heldMib + freeForMib(gpu, entry),
+    reachMib: heldMib + reachOn(gpu),
+    keptMib: sumOfNeeds(before),
+    keptFor: before[0] ?? null,
+    retryAt: isShort ? retryAt(entry, c.policy, now) : null,
+    entriesBefore: inReturnOrder(entry.node.queue, c.policy, now).indexOf(entry),
+  })
+}
+
+function sumOfNeeds(entries: readonly LiveEntry[]): Mib {
+  return entries.reduce((sum, entry) => sum + entry.needMib, 0)
+}

@@ -1,0 +1,37 @@
+/** Changes that would place a task, as one sentence each. */
+import type { Instant } from '../../../protocol/units.ts'
+import type { WouldFit } from './would-fit.ts'
+
+export function wouldFitInWords(change: WouldFit, now: Instant): string {
+  const fits = `It would fit ${change.node.name}`
+  switch (change.change) {
+    case 'overcommit': {
+      const setting = change.scope === 'cluster' ? 'default_vram_overcommit_percent' : 'overcommit_vram_percent of that node'
+      return `${fits} with ${setting} ${change.to} instead of ${change.from}.`
+    }
+    case 'reserve': {
+      const whose = change.scope === 'cluster' ? '' : ' of that node'
+      return `${fits} with safety_reserve_mib${whose} ${change.to} instead of ${change.from}.`
+    }
+    case 'vram':
+      return `${fits} if it asked for ${change.to} MiB instead of ${change.from}.`
+    case 'noswap':
+      return `${fits} with noswap 0: it could then use overcommit headroom, and be swapped out.`
+    case 'uncordon':
+      return `${fits} if that node were uncordoned.`
+    case 'groups':
+      return change.group === null ? `${fits} if it targeted no group.` : `${fits} if it targeted group ${change.group}.`
+    case 'task_ends':
+      return `${fits} once ${change.task.spec.name} has ended there (${change.mib} MiB).`
+    case 'victims_idle':
+      return `${fits} in ${Math.ceil((change.at - now) / 1000)} s, if those that may leave then do not use the GPU before.`
+  }
+}
+
+/** What must not come first; null: nothing can. */
+export function provisoOf({ entriesBefore }: WouldFit, tasksBefore: number): string | null {
+  const others: string[] = []
+  if (tasksBefore > 0) others.push(`the ${tasksBefore} ${tasksBefore === 1 ? 'task' : 'tasks'} before it in the queue`)
+  if (entriesBefore > 0) others.push(`the ${entriesBefore} that wait for bytes on that node`)
+  return others.length === 0 ? null : `Provided that ${others.join(' and ')} do not take the room first.`
+}

@@ -1,0 +1,307 @@
+/**
+ * The smallest single changes that would place a pending task: computed by trying them on copies of nodes (`what-if.ts`), never by rule of
+ * thumb. Each is about the task alone: tasks ahead of it in the queue, and what waits for bytes on the node, may take the room first.
+ */
+import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
+import { CONFIG_RULES } from '../../domain/config.ts'
+import { byCodeUnits } from '../../domain/order.ts'
+import type { Task, TaskSpec } from '../../domain/task.ts'
+import { largestEverMib } from '../../scheduler/feasible.ts'
+import type { Queued } from '../../scheduler/queue.ts'
+import { commitRoomMib } from '../../scheduler/feasible.ts'
+import { kthLargest } from '../../scheduler/explain-survey.ts'
+import { COMMON_POOL, searchDemandMib, shapeOf } from '../../scheduler/shape.ts'
+import { mayTake, ripeAt } from '../../swap/eligible.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveNode, LivePlacement, LiveTask } from '../live.ts'
+import type { Otherwise } from '../what-if/what-if.ts'
+import { nodeOtherwise, settingsOn, whenPlacedOn } from '../what-if/what-if.ts'
+
+/** Settings and demands are tried on nodes with so many GPUs in all at most, those with most commit room; ends of tasks and idleness on fewer. */
+const MAX_GPUS_TRIED = 4_000
+const MAX_NODES_TRIED_CLOSELY = 50
+const MAX_TASKS_TRIED = 2_000
+const MAX_GROUPS_TRIED = 100
+/** So many nodes to uncordon, and groups, are named. */
+const MAX_ALTERNATIVES = 3
+
+export type WouldFit = {
+  /** Where it would fit then. */
+  readonly node: LiveNode
+  /** Others that wait for bytes there, and are served first. */
+  readonly entriesBefore: number
+} & (
+  | { readonly change: 'overcommit' | 'reserve'; readonly scope: 'cluster' | 'node'; readonly from: number; readonly to: number }
+  | { readonly change: 'vram'; readonly from: Mib; readonly to: Mib }
+  | { readonly change: 'noswap' | 'uncordon' }
+  | { readonly change: 'groups'; readonly group: string | null }
+  | { readonly change: 'task_ends'; readonly task: LiveTask; readonly mib: Mib }
+  | { readonly change: 'victims_idle'; readonly at: Instant }
+)
+
+export interface WouldFitIf {
+  /** It fits as things are, if nothing takes the room first: nothing has to change. */
+  readonly fitsAlone: boolean
+  readonly changes: readonly WouldFit[]
+  readonly nodesTried: number
+  readonly nodes: number
+}
+
+export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf {
+  const asker = new Asker(c, task, now)
+  const { pool } = c.queueFor(task.spec)
+  const nodes = [...pool.nodes.keys()]
+  const tried = nearest(nodes, task.spec)
+  const isMissing = tried.every((node) => !asker.fits(node))
+  if (!isMissing) return { fitsAlone: true, changes: [], nodesTried: tried.length, nodes: nodes.length }
+  const open = tried.filter((node) => node.status === 'up' && !node.isCordoned)
+  const close = open.slice(0, MAX_NODES_TRIED_CLOSELY)
+  const changes = [
+    ...overcommits(asker, open),
+    ...reserves(asker, open),
+    smallerDemand(asker, open),
+    swappable(asker, open),
+    ...otherGroups(asker),
+    endOfOne(asker, close),
+    whenIdle(asker, close),
+    ...uncordons(asker, tried),
+  ]
+  return { fitsAlone: false, changes: changes.filter((change) => change !== null), nodesTried: tried.length, nodes: nodes.length }
+}
+
+/** The same question again and again, with this or that otherwise. */
+class Asker {
+  readonly c: Cluster
+  readonly task: LiveTask
+  readonly now: Instant
+
+  constructor(c: Cluster, task: LiveTask, now: Instant) {
+    this.c = c
+    this.task = task
+    this.now = now
+  }
+
+  /** Would the node take the task, or one that asks for something else in its place? */
+  fits(node: LiveNode, otherwise: Otherwise = {}, asks: Partial<TaskSpec> = {}): boolean {
+    const spec = { ...this.task.spec, ...asks }
+    const task: Task = Object.keys(asks).length === 0 ? this.task : { ...this.task, spec }
+    const queued: Queued = { task, queueClass: this.task.queueClass }
+    const shape = shapeOf(spec)
+    if (neverThere(node, spec, otherwise)) return false
+    return whenPlacedOn(nodeOtherwise(node, otherwise), queued, shape, this.c.policy, this.now) !== null
+  }
+
+  at(node: LiveNode): { readonly node: LiveNode; readonly entriesBefore: number } {
+    return { node, entriesBefore: node.queue.filter(({ task, owns }) => task !== this.task && !owns).length }
+  }
+}
+
+/** One look that spares most copies. */
+function neverThere(node: LiveNode, spec: TaskSpec, { settings }: Otherwise): boolean {
+  const demandMib = searchDemandMib(spec)
+  let suitable = 0
+  for (const gpu of node.gpus) {
+    const everMib = settings === undefined ? largestEverMib(gpu) : gpu.physicalMib - settings.reserveMib
+    if (everMib >= demandMib) suitable += 1
+  }
+  return suitable < spec.gpuCount
+}
+
+// ── settings ──────────────────────────────────────────────────────────────────
+
+function overcommits(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[] {
+  const { policy } = asker.c
+  const { max } = CONFIG_RULES.default_vram_overcommit_percent as { readonly max: Percent }
+  const fitsAt = (node: LiveNode, overcommitPercent: Percent) =>
+    asker.fits(node, { settings: { ...settingsOn(node, policy), overcommitPercent } })
+  const percentOf = (node: LiveNode) => settingsOn(node, policy).overcommitPercent
+  // Most fail whatever the percentage: they are looked at once.
+  const promising = nodes.filter((node) => percentOf(node) < max && fitsAt(node, max))
+  return bothScopes(asker, promising, 'overcommit', {
+    isOverridden: (node) => node.overcommitOverride !== null,
+    fromOn: percentOf,
+    // Upwards from what holds now.
+    leastOn: (node, below) => leastThat((percent) => fitsAt(node, percent), percentOf(node) + 1, Math.min(max, below)),
+    isSmaller: (a, b) => a < b,
+    bound: max + 1,
+  })
+}
+
+function reserves(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[] {
+  const { policy } = asker.c
+  const reserveOf = (node: LiveNode) => settingsOn(node, policy).reserveMib
+  const fitsAt = (node: LiveNode, reserveMib: Mib) => asker.fits(node, { settings: { ...settingsOn(node, policy), reserveMib } })
+  const promising = nodes.filter((node) => reserveOf(node) > 0 && fitsAt(node, 0))
+  return bothScopes(asker, promising, 'reserve', {
+    isOverridden: (node) => node.reserveOverrideMib !== null,
+    fromOn: reserveOf,
+    // Downwards: by how much less, so that the smallest change is the least number.
+    leastOn: (node, above) => {
+      const less = leastThat((by) => fitsAt(node, reserveOf(node) - by), 1, Math.min(reserveOf(node), reserveOf(node) - above))
+      return less === null ? null : reserveOf(node) - less
+    },
+    isSmaller: (a, b) => a > b,
+    bound: -1,
+  })
+}
+
+interface Setting {
+  readonly isOverridden: (node: LiveNode) => boolean
+  readonly fromOn: (node: LiveNode) => number
+  /** The value nearest to the present one with which the node takes it, among those better than `than`. */
+  readonly leastOn: (node: LiveNode, than: number) => number | null
+  readonly isSmaller: (a: number, b: number) => boolean
+  readonly bound: number
+}
+
+/** For the whole cluster (nodes with an override are not reached by it), and for one node alone. */
+function bothScopes(asker: Asker, nodes: readonly LiveNode[], change: 'overcommit' | 'reserve', setting: Setting): readonly WouldFit[] {
+  const found: WouldFit[] = []
+  for (const scope of ['cluster', 'node'] as const) {
+    let best: { readonly node: LiveNode; readonly to: number; readonly by: number } | null = null
+    for (const node of nodes) {
+      if (scope === 'cluster' && setting.isOverridden(node)) continue
+      const from = setting.fromOn(node)
+      // Of one node the change counts, not the value: each starts from its own.
+      const than = best === null ? setting.bound : scope === 'cluster' ? best.to : from + Math.sign(setting.bound - from) * best.by
+      const to = setting.leastOn(node, than)
+      if (to === null || (scope === 'cluster' && best !== null && !setting.isSmaller(to, best.to))) continue
+      const by = Math.abs(to - from)
+      if (best === null || scope === 'cluster' || by < best.by) best = { node, to, by }
+    }
+    if (best !== null) found.push({ ...asker.at(best.node), change, scope, from: setting.fromOn(best.node), to: best.to })
+  }
+  return found
+}
+
+/** The least whole number from `low` to `high` for which it holds, if it holds for all above that; null when it does not hold for `high`. */
+function leastThat(holds: (value: number) => boolean, low: number, high: number): number | null {
+  if (low > high || !holds(high)) return null
+  let [from, to] = [low, high]
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2)
+    if (holds(middle)) to = middle
+    else from = middle + 1
+  }
+  return to
+}
+
+// ── what it asks for ──────────────────────────────────────────────────────────
+
+/** The largest demand that fits, below its own. */
+function smallerDemand(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
+  const { vramMib } = asker.task.spec
+  let best: { readonly node: LiveNode; readonly to: Mib } | null = null
+  for (const node of nodes) {
+    const atLeast = (best?.to ?? 0) + 1
+    const less = leastThat((by) => asker.fits(node, {}, { vramMib: vramMib - by }), 1, vramMib - atLeast)
+    if (less !== null) best = { node, to: vramMib - less }
+  }
+  return best === null ? null : { ...asker.at(best.node), change: 'vram', from: vramMib, to: best.to }
+}
+
+function swappable(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
+  const { noswap, gpuMode } = asker.task.spec
+  if (noswap === 0 || gpuMode === 'exclusive') return null
+  const node = nodes.find((each) => asker.fits(each, {}, { noswap: 0 }))
+  return node === undefined ? null : { ...asker.at(node), change: 'noswap' }
+}
+
+/** One other group, or the common pool. */
+function otherGroups(asker: Asker): readonly WouldFit[] {
+  const { c, task } = asker
+  const found: WouldFit[] = []
+  const names = [COMMON_POOL, ...[...c.groups.keys()].sort(byCodeUnits).slice(0, MAX_GROUPS_TRIED)]
+  for (const name of names) {
+    const isCommon = name === COMMON_POOL
+    if (found.length === MAX_ALTERNATIVES) break
+    if (isCommon ? task.spec.groups.length === 0 : task.spec.groups.includes(name)) continue
+    const members = [...c.nodes.values()].filter(({ groups }) => (isCommon ? groups.length === 0 : groups.includes(name)))
+    const groups = isCommon ? [] : [name]
+    const node = nearest(members, task.spec).find((each) => asker.fits(each, {}, { groups }))
+    if (node !== undefined) found.push({ ...asker.at(node), change: 'groups', group: isCommon ? null : name })
+  }
+  return found
+}
+
+// ── what others do ────────────────────────────────────────────────────────────
+
+/** The smallest placed task, by bytes on all its GPUs, whose end would make room. */
+function endOfOne(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
+  let tried = 0
+  let best: { readonly node: LiveNode; readonly task: LiveTask; readonly mib: Mib } | null = null
+  for (const node of nodes) {
+    const placements = new Set(node.gpus.flatMap((gpu) => gpu.placements))
+    for (const placement of [...placements].sort(bySize)) {
+      const mib = sizeMib(placement)
+      const { task } = placement
+      const isBetter: boolean = best === null || mib < best.mib || (mib === best.mib && byCodeUnits(task.spec.id, best.task.spec.id) < 0)
+      if (!isBetter || ++tried > MAX_TASKS_TRIED) break
+      if (!asker.fits(node, { withoutTask: task })) continue
+      best = { node, task, mib }
+      break
+    }
+  }
+  return best === null ? null : { ...withoutEntriesOf(asker, best.node, best.task), change: 'task_ends', task: best.task, mib: best.mib }
+}
+
+function withoutEntriesOf(asker: Asker, node: LiveNode, gone: LiveTask): { readonly node: LiveNode; readonly entriesBefore: number } {
+  return { node, entriesBefore: node.queue.filter(({ task, owns }) => task !== asker.task && task !== gone && !owns).length }
+}
+
+/** 1. Fewer bytes. 2. Task id. */
+function bySize(a: LivePlacement, b: LivePlacement): number {
+  return sizeMib(a) - sizeMib(b) || byCodeUnits(a.task.spec.id, b.task.spec.id)
+}
+
+function sizeMib({ demandMib, gpus }: LivePlacement): Mib {
+  return demandMib * gpus.length
+}
+
+/** The first instant at which enough victims have been idle for long enough, if none uses the GPU again. */
+function whenIdle(asker: Asker, nodes: readonly LiveNode[]): WouldFit | null {
+  const { policy } = asker.c
+  let best: { readonly node: LiveNode; readonly at: Instant } | null = null
+  for (const node of nodes) {
+    const instants = ripeningOn(asker, node).filter((at) => best === null || at < best.at)
+    const fitsAt = (place: number) => asker.fits(node, { ripeness: { policy, at: instants[place] as Instant } })
+    const place = leastThat(fitsAt, 0, instants.length - 1)
+    if (place !== null) best = { node, at: instants[place] as Instant }
+  }
+  return best === null ? null : { ...asker.at(best.node), change: 'victims_idle', at: best.at }
+}
+
+/** When its victims there become eligible, in order. */
+function ripeningOn({ c, task, now }: Asker, node: LiveNode): readonly Instant[] {
+  const instants = new Set<Instant>()
+  for (const gpu of node.gpus) {
+    for (const placement of gpu.placements) {
+      if (placement.isRipe || !mayTake(task, placement)) continue
+      const at = ripeAt(placement, c.policy)
+      if (at !== null && at > now) instants.add(at)
+    }
+  }
+  return [...instants].sort((a, b) => a - b)
+}
+
+function uncordons(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[] {
+  const found: WouldFit[] = []
+  for (const node of nodes) {
+    if (node.status !== 'up' || !node.isCordoned || !asker.fits(node, { isCordoned: false })) continue
+    found.push({ ...asker.at(node), change: 'uncordon' })
+    if (found.length === MAX_ALTERNATIVES) break
+  }
+  return found
+}
+
+/**
+ * Which nodes are tried, and in which order.
+ * 1. Most commit room on as many GPUs as it asks for.
+ * 2. Node id.
+ */
+function nearest(nodes: readonly LiveNode[], { gpuCount }: TaskSpec): readonly LiveNode[] {
+  const roomy = nodes.map((node) => ({ node, mib: kthLargest(node.gpus.map(commitRoomMib), gpuCount) }))
+  const inOrder = roomy.sort((a, b) => b.mib - a.mib || byCodeUnits(a.node.id, b.node.id)).map(({ node }) => node)
+  let gpus = 0
+  return inOrder.filter((node) => (gpus += node.gpus.length) <= MAX_GPUS_TRIED)
+}

@@ -1,0 +1,81 @@
+/**
+ * Silence and what follows from it (R4, R5): a node is suspect first, and unreachable when its run lease is over for sure; then every task
+ * goes the way its `on_node_loss` says. What was never confirmed is pending again once the node must have ended it.
+ */
+import type { Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveNode, LivePlacement } from '../live.ts'
+import { endLost } from './node-events.ts'
+import { placementsOn, setStatus } from './node-registry.ts'
+import { forgetLongLease, isSilent } from './node-word.ts'
+import { updateFreeze } from './requeue-freeze.ts'
+import { finish, loseSight, returnToPending } from '../transitions.ts'
+
+/** One look at all nodes. Says whether anything changed. */
+export function lookAtSilence(c: Cluster, now: Instant): boolean {
+  let isChanged = false
+  for (const node of c.nodes.values()) {
+    forgetLongLease(c, node, now)
+    if (node.status !== 'up' || !isSilent(node, c.policy, now)) continue
+    setStatus(c, node, 'suspect', now)
+    isChanged = true
+  }
+  isChanged = updateFreeze(c, now) || isChanged
+  for (const node of c.nodes.values()) {
+    if (node.status === 'suspect' && isSilent(node, c.policy, now) && now >= node.word.leaseEndsAt) {
+      setStatus(c, node, 'unreachable', now)
+      isChanged = true
+    }
+    isChanged = settleNode(c, node, now) || isChanged
+  }
+  return isChanged
+}
+
+/** Its time is counted from here on, as if the silence so far had not been: nobody could be heard. */
+export function forgiveSilence(c: Cluster, deafMs: number): void {
+  for (const { word } of c.nodes.values()) {
+    word.heardAt += deafMs
+    word.leaseEndsAt += deafMs
+    word.endedAt += deafMs
+    word.longLeaseEndsAt += deafMs
+    word.doubtEndsAt += deafMs
+    word.doubtEndedAt += deafMs
+  }
+}
+
+function settleNode(c: Cluster, node: LiveNode, now: Instant): boolean {
+  const isSilentFor = node.status === 'unreachable'
+  let isChanged = false
+  for (const placement of placementsOn(node)) {
+    if (!isSilentFor && !placement.isInDoubt) continue
+    isChanged = settlePlacement(c, placement, now) || isChanged
+  }
+  return isChanged
+}
+
+/** Says whether the task has changed its state. */
+function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): boolean {
+  const { task, node, stopping, startedAt, isInDoubt } = placement
+  if (startedAt === null) return settleUnconfirmed(c, placement, now)
+  if (isInDoubt ? now < node.word.doubtEndsAt : node.status !== 'unreachable' || now < node.word.leaseEndsAt) return false
+  task.lastEventSeq = node.word.statusEvent ?? task.lastEventSeq
+  const detail = isInDoubt ? 'its server has lost its state' : 'its server is unreachable'
+  // The lease ends the others; one that waits for its node may still run, and never runs again.
+  const isEnded = task.spec.onNodeLoss !== 'wait'
+  if (stopping !== null && stopping.then !== 'pending') {
+    finish(c, task, stopping.then, null, stopping.endReason ?? `${stopping.reason}; ${detail}`, now)
+  } else if (isEnded && !c.freeze.isFrozen) endLost(c, placement, 'node_unreachable', detail, now)
+  else if (isInDoubt && !c.freeze.isFrozen) finish(c, task, 'lost', null, detail, now)
+  else if (task.state === 'running' && !isInDoubt) loseSight(c, placement, now)
+  else return false
+  return true
+}
+
+/** Its start was never confirmed: the node has ended it by now, if it ever began (R4, R5). */
+function settleUnconfirmed(c: Cluster, placement: LivePlacement, now: Instant): boolean {
+  const { task, node, stopping, isInDoubt } = placement
+  if (now < (isInDoubt ? Math.max(node.word.doubtEndedAt, node.word.doubtEndsAt) : node.word.endedAt) || c.freeze.isFrozen) return false
+  if (stopping?.then === 'cancelled') finish(c, task, 'cancelled', null, stopping.endReason ?? stopping.reason, now)
+  else returnToPending(c, placement, 'start_unconfirmed', now)
+  return true
+}

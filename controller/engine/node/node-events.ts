@@ -1,0 +1,197 @@
+/** What GPU servers report, and what it changes. Late, duplicate and stale reports change nothing (semantics 3, R8). */
+import type { CommandResult, NodeEvent, ResidencyEvent } from '../../../protocol/messages.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import { askForGrowth, askForSwapIn, dropEntry } from './entries.ts'
+import type { LivePlacement, LiveTask } from '../live.ts'
+import { changeWants, finish, returnToPending, setNoswap, setResidency, started } from '../transitions.ts'
+
+/** A failed swap makes its task no victim, and no candidate to return, for this long. */
+export const SWAP_BACK_OFF_MS = 30_000
+
+/** The placement a report speaks of, if it is still the current attempt there. */
+export function currentPlacement(c: Cluster, nodeId: string, taskId: string, attempt: number): LivePlacement | null {
+  const placement = c.tasks.get(taskId)?.placement ?? null
+  return placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? placement : null
+}
+
+export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now: Instant): void {
+  const placement = currentPlacement(c, nodeId, event.task_id, event.attempt)
+  if (placement === null) return
+  switch (event.kind) {
+    case 'started':
+      if (placement.startedAt === null) confirmStart(c, placement, event.wants_gpu, now)
+      return
+    case 'finished':
+      return applyFinished(c, placement, event.outcome, event.exit_code, event.detail, now)
+    case 'residency':
+      return applyResidency(c, placement, event, now)
+    case 'gpu_wanted':
+      return applyNodeWants(c, placement, true, 0, now)
+    case 'gpu_used':
+      return applyNodeWants(c, placement, false, event.idle_ms, now)
+    case 'allocation_wanted':
+      if (event.mib > placement.demandMib) askForGrowth(c, placement, event.mib, now)
+      else grantAgain(c, placement)
+      return
+    case 'reserve_breached':
+      c.recorder.emit(now, 'reserve_breached', event.task_id, nodeId, null, { gpu: event.gpu, free_mib: event.free_mib })
+      return
+  }
+}
+
+/** The node's latest message, or one before it, says that it runs. */
+export function confirmStart(c: Cluster, placement: LivePlacement, wantsGpu: boolean, now: Instant): void {
+  const { boot, word } = placement.node
+  placement.confirmed = { bootCounter: boot.counter, seq: word.heardSeq }
+  started(c, placement, placement.task.clientWants ?? wantsGpu, now)
+}
+
+/** What its server says about wanting the GPU; of a lease whose client speaks for itself it knows nothing. */
+export function applyNodeWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
+  if (placement.task.clientWants === null) applyWants(c, placement, wantsGpu, idleMs, now)
+}
+
+/** What the client of a lease says about wanting the GPU. */
+export function applyClientWants(c: Cluster, task: LiveTask, wantsGpu: boolean, now: Instant): void {
+  if (task.clientWants !== wantsGpu) {
+    task.clientWants = wantsGpu
+    c.recorder.dirtyTask(task)
+  }
+  if (task.placement !== null && task.placement.wantsGpu !== wantsGpu) applyWants(c, task.placement, wantsGpu, 0, now)
+}
+
+/** It was granted as much already, and the grant did not arrive. */
+function grantAgain(c: Cluster, placement: LivePlacement): void {
+  const { node, task, attempt, demandMib } = placement
+  c.recorder.turn.effects.push({ kind: 'grant', nodeId: node.id, taskId: task.spec.id, attempt, mib: demandMib, reason: null })
+}
+
+/** The attempt is over and nobody knows how, or its lease has ended it (R7). `because` names it in the event of a return. */
+export function endLost(c: Cluster, placement: LivePlacement, because: string, detail: string | null, now: Instant): void {
+  const { task, stopping } = placement
+  if (stopping !== null) endStopped(c, placement, null, detail, now)
+  else if (task.spec.onNodeLoss === 'requeue') returnToPending(c, placement, because, now)
+  else finish(c, task, 'lost', null, detail, now)
+}
+
+/** It was told to stop, and has. */
+function endStopped(c: Cluster, placement: LivePlacement, exitCode: number | null, detail: string | null, now: Instant): void {
+  const { task, stopping } = placement
+  if (stopping?.then === 'pending') returnToPending(c, placement, stopping.reason, now)
+  else finish(c, task, stopping?.then ?? 'cancelled', exitCode, stopping?.endReason ?? detail ?? stopping?.reason ?? null, now)
+}
+
+/** The task wants the GPU or has run dry; a swapped-out one asks to return, or no longer does. */
+export function applyWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
+  if (placement.startedAt === null) return
+  changeWants(c, placement, wantsGpu, idleMs, now)
+  if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
+  if (isWantedBack(placement) || placement.heldGrowth !== null) return
+  if (placement.entry?.kind === 'swap_in') dropEntry(c, placement.entry)
+}
+
+function applyFinished(
+  c: Cluster,
+  placement: LivePlacement,
+  outcome: 'completed' | 'failed' | 'stopped' | 'lease_ended' | 'lost',
+  exitCode: number | null,
+  detail: string | null,
+  now: Instant,
+): void {
+  const { task, stopping } = placement
+  const isItsOwnEnd = outcome === 'completed' || outcome === 'failed'
+  // Whoever wanted it to run elsewhere, or no longer, has it finished instead; whoever cancelled it, cancelled.
+  if (stopping !== null && !(isItsOwnEnd && stopping.then !== 'cancelled')) return endStopped(c, placement, exitCode, detail, now)
+  if (isItsOwnEnd) return finish(c, task, outcome, exitCode, detail, now)
+  if (outcome === 'stopped') return finish(c, task, 'cancelled', exitCode, detail, now)
+  endLost(c, placement, outcome, detail, now)
+}
+
+/** Work is routed to it, an operator calls it, or its probe asks. */
+export function isWantedBack({ wantsGpu, isCalledBack, isProbed }: LivePlacement): boolean {
+  return wantsGpu || isCalledBack || isProbed
+}
+
+/** A swap ended, as ordered or not. */
+function applyResidency(c: Cluster, placement: LivePlacement, event: ResidencyEvent, now: Instant): void {
+  if (event.generation <= placement.generation) return
+  placement.generation = event.generation
+  const to = event.residency
+  if (to !== 'resident' && to !== 'swapped_out') return
+  if (event.because !== null && event.because !== 'woke_while_locked') backOff(c, placement, event.because, now)
+  setResidency(c, placement, to, event.because, now)
+  if (event.because === 'not_swappable') becomesNoswap(c, placement, now)
+  if (to === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
+}
+
+/** Its server has found that it can't be swapped (several processes, managed memory, …); it has the last word (R12), and counts it as noswap itself. */
+function becomesNoswap(c: Cluster, placement: LivePlacement, now: Instant): void {
+  if (placement.noswap === 1 || placement.residency !== 'resident') return
+  setNoswap(c, placement, 1, now)
+  c.recorder.taskEvent(now, 'task_became_noswap', placement.task, placement.node.id, { attempt: placement.attempt })
+}
+
+function backOff(c: Cluster, placement: LivePlacement, reason: string, now: Instant): void {
+  placement.backOffUntil = now + SWAP_BACK_OFF_MS
+  c.recorder.taskEvent(now, 'swap_failed', placement.task, placement.node.id, { reason, residency: placement.residency })
+}
+
+/**
+ * The answer to a command, in the node's message number `seq`. `accepted` and `running` change nothing: the node's events do. What a server
+ * that has lost its state knows of an attempt before that counts for nothing (R6).
+ */
+export function applyCommandResult(c: Cluster, nodeId: string, command: string, result: CommandResult, seq: number, now: Instant): void {
+  const placement = currentPlacement(c, nodeId, result.task_id, result.attempt)
+  if (placement === null || placement.isInDoubt) return
+  switch (result.outcome) {
+    case 'accepted':
+      if (command === 'set_noswap') noswapTold(c, placement)
+      return
+    case 'running':
+    case 'finished':
+      return
+    case 'never_seen':
+      return applyNeverSeen(c, placement, now)
+    case 'gone':
+      return endLost(c, placement, 'gone', 'the node no longer has it', now)
+    case 'refused':
+      return applyRefusal(c, placement, command, result, seq, now)
+  }
+}
+
+/** It has never run there, and never will (R7). */
+function applyNeverSeen(c: Cluster, placement: LivePlacement, now: Instant): void {
+  if (placement.startedAt !== null) endLost(c, placement, 'never_seen', 'the node says that it never had it', now)
+  else if (placement.stopping !== null) endStopped(c, placement, null, null, now)
+  else returnToPending(c, placement, 'never_seen', now)
+}
+
+function noswapTold(c: Cluster, placement: LivePlacement): void {
+  placement.isNoswapUntold = false
+  c.recorder.dirtyTask(placement.task)
+}
+
+function applyRefusal(c: Cluster, placement: LivePlacement, command: string, result: CommandResult, seq: number, now: Instant): void {
+  const reason = result.reason ?? 'refused'
+  if (command === 'start') {
+    const { task, node } = placement
+    const refusedBy = new Map(task.refusedBy ?? [])
+    if (placement.stopping?.then === 'cancelled') return endStopped(c, placement, null, null, now)
+    returnToPending(c, placement, reason, now)
+    task.refusedBy = refusedBy.set(node.id, Math.max(seq, node.snapshotSeq))
+    c.refusedTasks.add(task)
+    return
+  }
+  if (command === 'swap_out' && placement.residency === 'swapping_out') {
+    if (reason !== 'wants_gpu') backOff(c, placement, reason, now)
+    setResidency(c, placement, 'resident', reason, now)
+    if (reason === 'noswap') becomesNoswap(c, placement, now)
+    if (reason === 'wants_gpu') applyNodeWants(c, placement, true, 0, now)
+  }
+  if (command === 'swap_in' && placement.residency === 'swapping_in') {
+    backOff(c, placement, reason, now)
+    setResidency(c, placement, 'swapped_out', reason, now)
+    if (isWantedBack(placement)) askForSwapIn(c, placement, now)
+  }
+}

@@ -1,0 +1,272 @@
+/** Nodes come, speak, and are compared with what the controller believes of them (R6, R7). */
+import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../../protocol/messages.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import { groupsNaming } from '../pool/membership.ts'
+import type { Cluster } from '../cluster.ts'
+import { askForSwapIn, dropEntry } from './entries.ts'
+import type { LiveNode, LivePlacement } from '../live.ts'
+import { newLiveGpu } from '../live.ts'
+import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
+import { grantLease } from './node-word.ts'
+import { planProbe } from './probes.ts'
+import { nodeOf } from '../records.ts'
+import { finish, reachAgain, setResidency } from '../transitions.ts'
+
+/** A server introduces itself: registered, or known again. Answers the attempts it must end. */
+export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, now: Instant): readonly AttemptRef[] {
+  let node = c.nodes.get(hello.node_id)
+  if (node === undefined) {
+    node = register(c, hello, boot, now)
+    c.recorder.emit(now, 'node_registered', null, node.id, null, { name: node.name, gpus: node.gpus.length })
+  } else {
+    if (boot.counter > node.boot.counter) beginBoot(c, node, hello, now)
+    if (!hasSameGpus(node, hello.gpus)) replaceGpus(c, node, hello.gpus, now)
+  }
+  node.name = hello.name
+  node.address = hello.address
+  node.device = hello.device
+  if (node.signalsWanted !== hello.signals_wanted) {
+    node.signalsWanted = hello.signals_wanted
+    for (const placement of placementsOn(node)) planProbe(c, placement, now)
+  }
+  node.hostLinkMibPerS = hello.host_link_mib_per_s ?? null
+  if (node.allowExec !== hello.allow_exec) {
+    node.allowExec = hello.allow_exec
+    for (const gpu of node.gpus) c.touchGpu(gpu)
+  }
+  if (node.hostSwapMib !== hello.host_swap_mib) {
+    node.hostSwapMib = hello.host_swap_mib
+    c.applyCapacity(node)
+  }
+  node.boot = boot
+  c.recorder.dirtyNode(node)
+  return applySnapshot(c, node, hello.gpus, hello.tasks, hello.finished_unacked, seq, now)
+}
+
+/** A snapshot of the node's tasks, newer than any before: differences are settled. Answers the attempts it must end. */
+export function applySnapshot(
+  c: Cluster,
+  node: LiveNode,
+  gpus: readonly GpuReport[],
+  tasks: readonly TaskReport[],
+  unacked: readonly AttemptRef[],
+  seq: number,
+  now: Instant,
+): readonly AttemptRef[] {
+  node.snapshotSeq = seq
+  heard(c, node, seq, now)
+  // It is answered with a lease once that is durable: what waits for the end of its leases counts it from here on (R5).
+  grantLease(node.word, c.policy.runLeaseMs, now)
+  applyMemory(c, node, gpus)
+  forgetRefusals(c, node, seq)
+  const stop: AttemptRef[] = []
+  const present = new Set<string>()
+  for (const report of tasks) {
+    present.add(`${report.task_id}/${report.attempt}`)
+    if (currentPlacement(c, node.id, report.task_id, report.attempt) === null) {
+      stop.push({ task_id: report.task_id, attempt: report.attempt })
+    } else reconcile(c, node, report, now)
+  }
+  for (const ref of unacked) {
+    present.add(`${ref.task_id}/${ref.attempt}`)
+    noteOver(c, node, ref, now)
+  }
+  settleAbsent(c, node, present, now)
+  return stop
+}
+
+/** An authentic word of a node, later than any before: it is up. One that comes late says nothing about now. */
+export function heard(c: Cluster, node: LiveNode, seq: number, now: Instant): void {
+  if (seq <= node.word.heardSeq) return
+  node.word.heardSeq = seq
+  node.word.heardAt = now
+  node.lastSeenAt = now
+  if (node.status !== 'up') setStatus(c, node, 'up', now)
+}
+
+export function setStatus(c: Cluster, node: LiveNode, status: LiveNode['status'], now: Instant): void {
+  node.status = status
+  node.word.statusEvent = c.recorder.emit(now, 'node_status', null, node.id, null, { status })
+  for (const gpu of node.gpus) c.touchGpu(gpu)
+}
+
+/** What of a boot the controller can take: a later one, or the one it knows (R6). */
+export function bootStanding(node: LiveNode, boot: Boot): 'known' | 'later' | 'contradictory' {
+  if (boot.counter > node.boot.counter) return 'later'
+  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'
+}
+
+/** Somebody with this identity has lost its state, or there are two: it is told to begin anew, and what ran is in doubt once it has (R6). */
+export function noteReset(c: Cluster, node: LiveNode): void {
+  if (node.word.wasReset) return
+  node.word.wasReset = true
+  c.recorder.dirtyNode(node)
+}
+
+/** After a (re)start of the controller or a change of groups. */
+export function adoptNode(c: Cluster, node: LiveNode): void {
+  c.addNode(node)
+  node.groups = groupsNaming(c.groups.values(), node.id)
+  c.applyCapacity(node)
+  c.assignPools(node)
+}
+
+/** Two servers that are both told to begin anew, in turn, follow each other at this distance at most. */
+const DUPLICATE_WITHIN_MS = 600_000
+
+/** The server has started again. After a reset it knows nothing of what ran before it: that is in doubt, unless it says that it is there. */
+function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void {
+  const { word } = node
+  word.heardSeq = 0
+  word.eventSeq = 0
+  forgetRefusals(c, node, Infinity)
+  if (!word.wasReset) return
+  word.wasReset = false
+  if (word.anewAt !== null && now - word.anewAt < DUPLICATE_WITHIN_MS) alarmDuplicate(c, node, now)
+  word.anewAt = now
+  word.doubtEndsAt = Math.max(now, word.leaseEndsAt)
+  word.doubtEndedAt = Math.max(now, word.endedAt)
+  const present = new Set(hello.tasks.map((report) => `${report.task_id}/${report.attempt}`))
+  for (const placement of placementsOn(node)) {
+    if (present.has(`${placement.task.spec.id}/${placement.attempt}`)) continue
+    placement.isInDoubt = true
+    c.recorder.dirtyTask(placement.task)
+  }
+}
+
+function alarmDuplicate(c: Cluster, node: LiveNode, now: Instant): void {
+  const { word } = node
+  if (word.duplicateAt !== null && now - word.duplicateAt < DUPLICATE_WITHIN_MS) return
+  word.duplicateAt = now
+  c.recorder.emit(now, 'duplicate_node', null, node.id, null, { alarm: 'DUPLICATE_NODE', name: node.name, address: node.address })
+}
+
+/** Each once, also those on several GPUs. */
+export function placementsOn(node: LiveNode): ReadonlySet<LivePlacement> {
+  const placements = new Set<LivePlacement>()
+  for (const gpu of node.gpus) for (const placement of gpu.placements) placements.add(placement)
+  return placements
+}
+
+function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode {
+  const node = nodeOf(
+    {
+      id: hello.node_id,
+      name: hello.name,
+      address: hello.address,
+      ordinal: c.nextNodeOrdinal++,
+      isCordoned: false,
+      drain: null,
+      overcommitOverride: null,
+      reserveOverrideMib: null,
+      device: hello.device,
+      signalsWanted: hello.signals_wanted,
+      allowExec: hello.allow_exec,
+      hostSwapMib: hello.host_swap_mib,
+      registeredAt: now,
+      lastSeenAt: now,
+      bootCounter: boot.counter,
+      bootRandom: boot.random,
+      leaseMs: c.policy.runLeaseMs,
+      wasReset: false,
+      gpus: hello.gpus.map((gpu) => ({
+        index: gpu.index,
+        model: gpu.model,
+        physicalMib: gpu.physical_mib,
+        foreignMib: gpu.foreign_mib,
+        roundNonP0: 0,
+        roundP0: 0,
+      })),
+    },
+    now,
+  )
+  adoptNode(c, node)
+  return node
+}
+
+function hasSameGpus(node: LiveNode, gpus: readonly GpuReport[]): boolean {
+  return (
+    node.gpus.length === gpus.length &&
+    node.gpus.every((gpu, i) => gpu.index === gpus[i]?.index && gpu.physicalMib === gpus[i]?.physical_mib && gpu.model === gpus[i]?.model)
+  )
+}
+
+/** Other hardware under the same identity: what was placed there is gone with it. */
+function replaceGpus(c: Cluster, node: LiveNode, gpus: readonly GpuReport[], now: Instant): void {
+  for (const gpu of node.gpus) {
+    for (const placement of [...gpu.placements]) finish(c, placement.task, 'lost', null, 'its GPU was replaced', now)
+    for (const entry of [...gpu.claims]) c.touchNode(entry.node)
+  }
+  c.leavePools(node)
+  node.gpus = gpus.map((gpu) => newLiveGpu(node, gpu.index, gpu.model, gpu.physical_mib, gpu.foreign_mib, now))
+  node.hostPromisedMib = 0
+  node.entryHolds = []
+  c.applyCapacity(node)
+  c.assignPools(node)
+}
+
+function applyMemory(c: Cluster, node: LiveNode, gpus: readonly GpuReport[]): void {
+  let isChanged = false
+  for (const report of gpus) {
+    const gpu = node.gpus[report.index]
+    if (gpu === undefined || gpu.foreignMib === report.foreign_mib) continue
+    gpu.foreignMib = report.foreign_mib
+    isChanged = true
+  }
+  if (isChanged) c.applyCapacity(node)
+}
+
+/** A later snapshot than the refusal: the node is a choice again (R3). */
+function forgetRefusals(c: Cluster, node: LiveNode, snapshotSeq: number): void {
+  for (const task of c.refusedTasks) {
+    const refusal = task.refusedBy?.get(node.id)
+    if (task.refusedBy === null || refusal === undefined || refusal >= snapshotSeq) continue
+    const left = new Map(task.refusedBy)
+    left.delete(node.id)
+    task.refusedBy = left.size === 0 ? null : left
+    if (task.refusedBy === null) c.refusedTasks.delete(task)
+    if (task.queue === null) continue
+    task.queue.add(task)
+    c.queueChanges += 1
+  }
+}
+
+/** One attempt that both sides know: the node has the last word on where its bytes are (R12). */
+function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant): void {
+  const placement = currentPlacement(c, node.id, report.task_id, report.attempt)
+  if (placement === null) return
+  if (placement.isInDoubt) {
+    placement.isInDoubt = false
+    c.recorder.dirtyTask(placement.task)
+  }
+  if (placement.task.state === 'unreachable') reachAgain(c, placement, now)
+  if (placement.startedAt === null && report.residency !== 'none') confirmStart(c, placement, report.wants_gpu, now)
+  if (report.generation > placement.generation && (report.residency === 'resident' || report.residency === 'swapped_out')) {
+    placement.generation = report.generation
+    setResidency(c, placement, report.residency, null, now)
+  }
+  if (report.wants_gpu !== placement.wantsGpu) applyNodeWants(c, placement, report.wants_gpu, report.idle_ms, now)
+  if (placement.residency === 'swapped_out' && isWantedBack(placement)) askForSwapIn(c, placement, now)
+}
+
+/** It has ended there: what is decided before its event has arrived does not count on it any more. */
+function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): void {
+  const placement = currentPlacement(c, node.id, ref.task_id, ref.attempt)
+  if (placement === null || placement.isOver) return
+  placement.isOver = true
+  if (placement.entry !== null) dropEntry(c, placement.entry)
+  c.ripening.update(c, placement, now)
+}
+
+/** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */
+function settleAbsent(c: Cluster, node: LiveNode, present: ReadonlySet<string>, now: Instant): void {
+  for (const placement of placementsOn(node)) {
+    if (placement.isInDoubt || !isConfirmedBefore(placement, node)) continue
+    if (!present.has(`${placement.task.spec.id}/${placement.attempt}`)) endLost(c, placement, 'absent', 'the node no longer has it', now)
+  }
+}
+
+function isConfirmedBefore({ startedAt, confirmed }: LivePlacement, node: LiveNode): boolean {
+  if (startedAt === null || confirmed === null) return false
+  return confirmed.bootCounter < node.boot.counter || confirmed.seq < node.snapshotSeq
+}

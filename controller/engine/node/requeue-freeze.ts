@@ -1,0 +1,85 @@
+/**
+ * The brake on mass silence: when many nodes fall silent together, it is more likely that the controller is cut off than that they have all
+ * died. Nothing is requeued and nothing given up then, until they are back, forgotten, or an operator says that they are dead.
+ */
+import type { Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import { forgiveUntil, isSilent } from './node-word.ts'
+
+export interface RequeueFreeze {
+  readonly isFrozen: boolean
+  /** Since when it is, or is not; null: it never was. */
+  readonly since: Instant | null
+  /** Nodes that fell silent together, as of the last look. */
+  readonly silentNodes: number
+  /** Silent nodes of which an operator has said that they do not count; each counts again once it was heard. */
+  readonly released: ReadonlySet<string>
+  /** The event of the last change. */
+  readonly event: number | null
+}
+
+export const NOT_FROZEN: RequeueFreeze = { isFrozen: false, since: null, silentNodes: 0, released: new Set(), event: null }
+
+const SILENT_PERCENT = 55
+const MIN_NODES = 4
+/** Last words at this distance at most, or two heartbeats if that is more, were cut off by one event. */
+const TOGETHER_WITHIN_MS = 15_000
+/** Those that were cut off come back within this of each other: a server asks again after 12 s at most, and its hello is spread. */
+const BACK_WITHIN_MS = 30_000
+
+/** Freezes or lifts. Says whether anything changed. */
+export function updateFreeze(c: Cluster, now: Instant): boolean {
+  const { freeze } = c
+  const lastWords: Instant[] = []
+  const released = new Set<string>()
+  for (const node of c.nodes.values()) {
+    if (!isSilent(node, c.policy, now)) continue
+    if (freeze.released.has(node.id)) released.add(node.id)
+    else lastWords.push(node.word.heardAt)
+  }
+  const silentNodes = largestTogether(lastWords, Math.max(TOGETHER_WITHIN_MS, 2 * c.policy.heartbeatMs))
+  const isFrozen = c.nodes.size >= MIN_NODES && 100 * silentNodes >= SILENT_PERCENT * c.nodes.size
+  if (isFrozen === freeze.isFrozen) {
+    c.freeze = { ...freeze, released, silentNodes }
+    return false
+  }
+  const data = { alarm: isFrozen ? 'MASS_SILENCE' : null, is_frozen: isFrozen, silent_nodes: silentNodes, nodes: c.nodes.size, by: null }
+  if (!isFrozen) awaitOthers(c, released, now)
+  c.freeze = { isFrozen, since: now, silentNodes, released, event: c.recorder.emit(now, 'requeue_freeze', null, null, null, data) }
+  return true
+}
+
+/** So many are back that it was the network: nothing of the others is given up before they have had time to be heard, too. */
+function awaitOthers(c: Cluster, released: ReadonlySet<string>, now: Instant): void {
+  for (const node of c.nodes.values()) {
+    if (isSilent(node, c.policy, now) && !released.has(node.id)) forgiveUntil(node.word, now + BACK_WITHIN_MS)
+  }
+}
+
+/** The operator says that the nodes that are silent now are dead, or may be treated so. */
+export function releaseFreeze(c: Cluster, by: string, now: Instant): RequeueFreeze {
+  if (!c.freeze.isFrozen) return c.freeze
+  const released = new Set(c.freeze.released)
+  for (const node of c.nodes.values()) if (isSilent(node, c.policy, now)) released.add(node.id)
+  const data = { alarm: null, is_frozen: false, silent_nodes: c.freeze.silentNodes, nodes: c.nodes.size, by }
+  c.freeze = {
+    isFrozen: false,
+    since: now,
+    silentNodes: 0,
+    released,
+    event: c.recorder.emit(now, 'requeue_freeze', null, null, null, data),
+  }
+  return c.freeze
+}
+
+/** Of these instants the most that lie within a stretch of this length. */
+function largestTogether(instants: readonly Instant[], withinMs: number): number {
+  const sorted = instants.toSorted((a, b) => a - b)
+  let largest = 0
+  let first = 0
+  sorted.forEach((at, i) => {
+    while (at - (sorted[first] as Instant) > withinMs) first += 1
+    largest = Math.max(largest, i - first + 1)
+  })
+  return largest
+}

@@ -1,0 +1,46 @@
+/**
+ * `max_runtime_seconds`: an attempt that has run for so long is ended, and its task has failed. Time counts from the start of the attempt,
+ * swapped out or not: the limit bounds for how long it takes commit room (docs/decisions/0032-max-runtime-from-the-start.md).
+ */
+import type { CancelTimer } from '../../ports/clock.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LivePlacement } from '../live.ts'
+import { stopEffect } from '../orders.ts'
+
+/** The timers of attempts that have a limit; the others cost nothing. */
+export type RuntimeLimits = Map<LivePlacement, CancelTimer>
+
+/** The attempt has started, or a controller has found it again. Call when `startedAt` is set. */
+export function watchRuntime(c: Cluster, placement: LivePlacement): void {
+  const { startedAt, task } = placement
+  const { maxRuntimeMs } = task.spec
+  if (maxRuntimeMs === null || startedAt === null) return
+  c.runtimeLimits.set(
+    placement,
+    c.wake(startedAt + maxRuntimeMs, (now) => overrun(c, placement, now)),
+  )
+}
+
+/** Its time has come. */
+export function overrun(c: Cluster, placement: LivePlacement, now: Instant): void {
+  c.runtimeLimits.delete(placement)
+  const { maxRuntimeMs } = placement.task.spec
+  if (maxRuntimeMs !== null) endOverrun(c, placement, maxRuntimeMs, now)
+}
+
+/** The attempt is over. */
+export function forgetRuntime(c: Cluster, placement: LivePlacement): void {
+  if (placement.task.spec.maxRuntimeMs === null) return
+  c.runtimeLimits.get(placement)?.()
+  c.runtimeLimits.delete(placement)
+}
+
+/** Its server is told to end it; whoever cancelled it before has the last word. */
+function endOverrun(c: Cluster, placement: LivePlacement, maxRuntimeMs: number, now: Instant): void {
+  if (placement.stopping?.then === 'cancelled') return
+  const reason = `max_runtime_seconds (${maxRuntimeMs / 1000}) is over`
+  placement.stopping = { then: 'failed', reason, endReason: reason }
+  c.recorder.turn.effects.push(stopEffect(placement, placement.stopping))
+  c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true, because: 'max_runtime_seconds' })
+}

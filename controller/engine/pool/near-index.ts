@@ -1,0 +1,97 @@
+/** Nodes by how near they come to taking a task that misses commit room everywhere (semantics 4, reservation). */
+import type { Mib } from '../../../protocol/units.ts'
+import { empty } from '../../domain/list-edit.ts'
+import type { IndexEntry } from '../../domain/ordered-index.ts'
+import { newIndexEntry, OrderedIndex } from '../../domain/ordered-index.ts'
+import { commitRoomMib, isPlaceable, largestEverMib, NOTHING } from '../../scheduler/feasible.ts'
+import { byNodeId } from '../../scheduler/score.ts'
+import type { LiveGpu, LiveNode } from '../live.ts'
+import type { NodeSeat } from './seats.ts'
+import { sortDescending } from './seats.ts'
+
+/** A node as it was when it was taken in last. */
+export type NearPlace = readonly [node: LiveNode, minusRoomMib: Mib, everMib: Mib]
+
+export class NearIndex {
+  readonly nodes = new OrderedIndex<LiveNode>(byNodeId)
+  readonly isExclusive: boolean
+  readonly gpuCount: number
+  readonly #unseen: NodeSeat[] = []
+  readonly #isUnseen: boolean[] = []
+  readonly #entries: (IndexEntry<LiveNode> | undefined)[] = []
+  readonly #scratchMib: Mib[] = []
+
+  constructor(isExclusive: boolean, gpuCount: number) {
+    this.isExclusive = isExclusive
+    this.gpuCount = gpuCount
+  }
+
+  /** What makes it near has changed: it is looked at when somebody asks. */
+  mark(seat: NodeSeat): void {
+    if (this.#isUnseen[seat.number] === true) return
+    this.#isUnseen[seat.number] = true
+    this.#unseen.push(seat)
+  }
+
+  /** Those that changed since somebody looked last, in the order in which they did. */
+  unseen(): readonly LiveNode[] {
+    return this.#unseen.flatMap(({ isMember, node }) => (isMember ? [node] : []))
+  }
+
+  /** Takes in what has changed; answers how many nodes changed their place in the order. */
+  catchUp(): number {
+    let moved = 0
+    for (const seat of this.#unseen) {
+      this.#isUnseen[seat.number] = false
+      if (seat.isMember && this.takeIn(seat)) moved += 1
+    }
+    empty(this.#unseen)
+    return moved
+  }
+
+  /** Says whether the node's place in the order changed. */
+  takeIn({ node, number }: NodeSeat): boolean {
+    const ever = isPlaceable(node) ? this.#kthLargest(node, largestEverMib) : NOTHING
+    const room = this.#kthLargest(node, this.isExclusive ? minusPlacedMib : commitRoomMib)
+    let entry = this.#entries[number]
+    if (entry === undefined) {
+      entry = newIndexEntry(node)
+      this.#entries[number] = entry
+    }
+    const isMoved = entry.chunk === null || entry.key1 !== -room || entry.value !== ever
+    if (isMoved) this.nodes.set(entry, -room, 0, ever)
+    return isMoved
+  }
+
+  /** Where each node stands. */
+  *places(): Generator<NearPlace> {
+    for (const { item, key1, value } of this.nodes.entries()) yield [item, key1, value]
+  }
+
+  recall({ node, number }: NodeSeat, minusRoomMib: Mib, everMib: Mib): void {
+    const entry = newIndexEntry(node)
+    this.#entries[number] = entry
+    this.nodes.set(entry, minusRoomMib, 0, everMib)
+  }
+
+  drop({ number }: NodeSeat): void {
+    const entry = this.#entries[number]
+    if (entry !== undefined) this.nodes.remove(entry)
+    this.#entries[number] = undefined
+  }
+
+  /** What each of its best k GPUs has at least; NOTHING when it has fewer. */
+  #kthLargest(node: LiveNode, mibOf: (gpu: LiveGpu) => Mib): Mib {
+    const mibs = this.#scratchMib
+    mibs.length = 0
+    for (const gpu of node.gpus) mibs.push(mibOf(gpu))
+    if (mibs.length < this.gpuCount) return NOTHING
+    sortDescending(mibs)
+    return mibs[this.gpuCount - 1] as Mib
+  }
+}
+
+/** An exclusive task misses all that is placed. */
+function minusPlacedMib(gpu: LiveGpu): Mib {
+  return -(gpu.noswapMib + gpu.swappableMib)
+}

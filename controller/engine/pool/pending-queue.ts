@@ -1,0 +1,126 @@
+/** The pending tasks of one shape, in queue order, searchable by demand. */
+import type { Mib } from '../../../protocol/units.ts'
+import { byCodeUnits } from '../../domain/order.ts'
+import { newIndexEntry, OrderedIndex } from '../../domain/ordered-index.ts'
+import type { Queued } from '../../scheduler/queue.ts'
+import type { ShapeQueue } from '../../scheduler/schedule.ts'
+import type { Shape } from '../../scheduler/shape.ts'
+import { searchDemandMib } from '../../scheduler/shape.ts'
+import type { LiveTask } from '../live.ts'
+import type { Pool, Standing } from './pool.ts'
+
+export class PendingQueue implements ShapeQueue {
+  readonly shape: Shape
+  readonly pool: Pool
+  /** Whose limit holds for all its tasks; null: none has one. */
+  readonly owner: string | null
+  readonly #index = new OrderedIndex<LiveTask>((a, b) => byCodeUnits(a.spec.id, b.spec.id))
+  readonly #aside = new Set<LiveTask>()
+  readonly #room: (() => number) | null
+  /** Nothing of it fitted when the pool stood there; null: that is not known. */
+  #blockedAt: Standing | null = null
+
+  /** @param room GPUs that the owner of all its tasks may still take; null: they have no limit. */
+  constructor(shape: Shape, pool: Pool, owner: string | null = null, room: (() => number) | null = null) {
+    this.shape = shape
+    this.pool = pool
+    this.owner = owner
+    this.#room = room
+  }
+
+  /** Its owner has no room for any of its tasks: they are no heads, and nothing of it is placed (OWNER_LIMIT). */
+  get isLimited(): boolean {
+    return this.#room !== null && this.#room() < this.shape.gpuCount
+  }
+
+  get size(): number {
+    return this.#index.size
+  }
+
+  add(task: LiveTask): void {
+    task.queue = this
+    task.queueEntry ??= newIndexEntry(task)
+    this.#index.set(task.queueEntry, task.queueClass, task.spec.seq, -searchDemandMib(task.spec))
+    this.#blockedAt = null
+  }
+
+  remove(task: LiveTask): void {
+    if (task.queueEntry !== null) this.#index.remove(task.queueEntry)
+    task.queue = null
+    task.queueEntry = null
+    this.#aside.delete(task)
+  }
+
+  firstWithin(demandMib: Mib): Queued | null {
+    if (demandMib <= 0) return null
+    let entry = this.#index.firstAtLeast(-demandMib)
+    while (entry !== null && this.#aside.has(entry.item)) entry = this.#index.nextAtLeast(entry, -demandMib)
+    return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
+  }
+
+  nextWithin(previous: Queued, demandMib: Mib): Queued | null {
+    let entry = (previous.task as LiveTask).queueEntry
+    if (demandMib <= 0 || entry === null) return null
+    do entry = this.#index.nextAtLeast(entry, -demandMib)
+    while (entry !== null && this.#aside.has(entry.item))
+    return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
+  }
+
+  headWithin(demandMib: Mib): Queued | null {
+    const entry = demandMib > 0 && !this.isLimited ? this.#index.firstAtLeast(-demandMib) : null
+    return entry === null ? null : { task: entry.item, queueClass: entry.key1 }
+  }
+
+  /** The first task of each class whose demand is at most this: at most one a class, in queue order. */
+  classHeads(demandMib: Mib): Queued[] {
+    const heads: Queued[] = []
+    if (demandMib <= 0 || this.isLimited) return heads
+    for (let entry = this.#index.firstFrom(0, -demandMib); entry !== null; entry = this.#index.firstFrom(entry.key1 + 1, -demandMib)) {
+      heads.push({ task: entry.item, queueClass: entry.key1 })
+    }
+    return heads
+  }
+
+  /** How many with at most this demand come before the task, which may be of another queue. */
+  countBefore({ task, queueClass }: Queued, demandMib: Mib): number {
+    return demandMib > 0 && !this.isLimited ? this.#index.countBelow(queueClass, task.spec.seq, -demandMib) : 0
+  }
+
+  /** How many ask for no more than this. */
+  countWithin(demandMib: Mib): number {
+    return demandMib > 0 ? this.#index.countBelow(Infinity, Infinity, -demandMib) : 0
+  }
+
+  isBlocked(): boolean {
+    if (this.size === 0 || this.isLimited) return true
+    return this.#blockedAt !== null && !this.pool.mayFitSince(this.shape, this.#blockedAt, -this.#index.maxValue())
+  }
+
+  markBlocked(): void {
+    this.#blockedAt = this.pool.standing(this.shape)
+  }
+
+  setAside(task: LiveTask): void {
+    this.#aside.add(task)
+  }
+
+  isSetAside(task: LiveTask): boolean {
+    return this.#aside.has(task)
+  }
+
+  get hasAside(): boolean {
+    return this.#aside.size > 0
+  }
+
+  /** A new cycle may try again those that were set aside. */
+  clearAside(): void {
+    if (this.#aside.size === 0) return
+    this.#aside.clear()
+    this.#blockedAt = null
+  }
+
+  /** All its tasks in queue order. */
+  *tasks(): Generator<LiveTask> {
+    for (const entry of this.#index.entries()) yield entry.item
+  }
+}

@@ -1,0 +1,67 @@
+/** A pool as it would be under other settings, asked again and again: nodes that cannot take a demand are passed over by one number. */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Policy } from '../../domain/config.ts'
+import { byNodeId } from '../../scheduler/score.ts'
+import { kthLargest } from '../../scheduler/explain-survey.ts'
+import { largestAfterSwapMib, largestNowMib } from '../../scheduler/feasible.ts'
+import type { Queued } from '../../scheduler/queue.ts'
+import type { Shape } from '../../scheduler/shape.ts'
+import { searchDemandMib } from '../../scheduler/shape.ts'
+import type { LiveNode } from '../live.ts'
+import type { NodeCopy, Otherwise } from '../what-if/what-if.ts'
+import { nodeOtherwise, whenPlacedOn } from '../what-if/what-if.ts'
+
+interface Bounded {
+  readonly node: NodeCopy
+  /** No larger demand of the shape is admitted there, now or after a swap. */
+  readonly mib: Mib
+}
+
+export class PoolCopy {
+  readonly nodes: readonly NodeCopy[]
+  /** Nodes looked at closely so far: what a caller may want to bound. */
+  looks = 0
+  readonly #policy: Policy
+  readonly #now: Instant
+  readonly #bounds = new Map<string, readonly Bounded[]>()
+
+  constructor(nodes: Iterable<LiveNode>, otherwiseOn: (node: LiveNode) => Otherwise, policy: Policy, now: Instant) {
+    this.nodes = Array.from(nodes, (node) => nodeOtherwise(node, otherwiseOn(node)))
+    this.#policy = policy
+    this.#now = now
+  }
+
+  /** Some node would take the task if it were the only one that waits. */
+  takes(queued: Queued, shape: Shape): boolean {
+    const demandMib = searchDemandMib(queued.task.spec)
+    for (const { node, mib } of this.#boundedFor(shape)) {
+      if (mib < demandMib) return false
+      this.looks += 1
+      if (whenPlacedOn(node, queued, shape, this.#policy, this.#now) !== null) return true
+    }
+    return false
+  }
+
+  /** Those that take most, first. */
+  #boundedFor(shape: Shape): readonly Bounded[] {
+    let bounded = this.#bounds.get(shape.key)
+    if (bounded === undefined) {
+      bounded = this.nodes.map((node) => ({ node, mib: boundMib(node, shape, this.#policy) })).sort(byLargestBound)
+      this.looks += bounded.length
+      this.#bounds.set(shape.key, bounded)
+    }
+    return bounded
+  }
+}
+
+/** 1. Larger bound. 2. Node id. */
+function byLargestBound(a: Bounded, b: Bounded): number {
+  return b.mib - a.mib || byNodeId(a.node, b.node)
+}
+
+function boundMib({ gpus }: NodeCopy, shape: Shape, { maxTasksPerGpu }: Policy): Mib {
+  const mibs = gpus.map((gpu) =>
+    Math.max(largestNowMib(gpu, shape.kind, maxTasksPerGpu), largestAfterSwapMib(gpu, shape.kind, shape.isP0, maxTasksPerGpu)),
+  )
+  return kthLargest(mibs, shape.gpuCount)
+}

@@ -1,0 +1,133 @@
+/** Which pending tasks a change of the configuration would let in, and which it would shut out for good. */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Policy } from '../../domain/config.ts'
+import { kthLargest } from '../../scheduler/explain-survey.ts'
+import { largestEverMib, NOTHING } from '../../scheduler/feasible.ts'
+import type { Queued } from '../../scheduler/queue.ts'
+import type { Shape } from '../../scheduler/shape.ts'
+import { searchDemandMib } from '../../scheduler/shape.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveNode, LiveTask } from '../live.ts'
+import { PoolCopy } from '../pool/pool-copy.ts'
+import type { Pool } from '../pool/pool.ts'
+import type { NodeCopy, Otherwise } from './what-if.ts'
+
+/** So many task ids are named; the others are counted. */
+export const MAX_NAMED_TASKS = 20
+/** The pass over pending tasks ends after so many looks at nodes and tasks; what it found so far is answered. */
+const MAX_LOOKS = 60_000
+
+export interface PendingImpact {
+  /** Fit somewhere after the change and nowhere before it, each on its own: what those ahead of it take is not counted. */
+  readonly wouldFit: number
+  readonly wouldFitIds: readonly string[]
+  /** Could never be placed after the change, and could before. */
+  readonly infeasible: number
+  readonly infeasibleIds: readonly string[]
+  /** How many were looked at, in order of submission, and of how many. */
+  readonly lookedAt: number
+  readonly of: number
+}
+
+export function pendingImpact(c: Cluster, policy: Policy, otherwiseOn: (node: LiveNode) => Otherwise, now: Instant): PendingImpact {
+  const pass = new Pass(c, policy, otherwiseOn, now)
+  const waiting = [...c.tasks.values()].filter(({ queue }) => queue !== null)
+  const found = { wouldFit: 0, infeasible: 0, lookedAt: 0 }
+  const [wouldFitIds, infeasibleIds]: [string[], string[]] = [[], []]
+  for (const task of waiting) {
+    if (pass.looks + found.lookedAt >= MAX_LOOKS) break
+    found.lookedAt += 1
+    const change = pass.changeFor(task)
+    if (change === 'fits' && ++found.wouldFit <= MAX_NAMED_TASKS) wouldFitIds.push(task.spec.id)
+    if (change === 'never' && ++found.infeasible <= MAX_NAMED_TASKS) infeasibleIds.push(task.spec.id)
+  }
+  return { ...found, wouldFitIds, infeasibleIds, of: waiting.length }
+}
+
+/** What becomes of a task by the change. */
+type Change = 'fits' | 'never' | null
+
+interface BeforeAndAfter {
+  readonly before: PoolCopy
+  readonly after: PoolCopy
+  /** Entries of nodes' queues hold some of its GPUs: what those offer depends on who asks. */
+  readonly hasHolds: boolean
+}
+
+class Pass {
+  readonly #c: Cluster
+  readonly #policy: Policy
+  readonly #otherwiseOn: (node: LiveNode) => Otherwise
+  readonly #now: Instant
+  readonly #pools = new Map<Pool, BeforeAndAfter>()
+  readonly #ever = new Map<string, { readonly beforeMib: Mib; readonly afterMib: Mib }>()
+  /** Tasks that ask for the same have the same answer. */
+  readonly #known = new Map<string, Change>()
+
+  constructor(c: Cluster, policy: Policy, otherwiseOn: (node: LiveNode) => Otherwise, now: Instant) {
+    this.#c = c
+    this.#policy = policy
+    this.#otherwiseOn = otherwiseOn
+    this.#now = now
+  }
+
+  get looks(): number {
+    let looks = 0
+    for (const { before, after } of this.#pools.values()) looks += before.looks + after.looks
+    return looks
+  }
+
+  changeFor(task: LiveTask): Change {
+    const { pool, shape } = this.#c.queueFor(task.spec)
+    const { noswap, command } = task.spec
+    const key = `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ${command === null ? '-' : 'exec'} ${shape.key}`
+    // A node that has refused it is no choice for this one alone; what holds leave depends on who came first.
+    const isLikeOthers = task.refusedBy === null && !this.#poolsOf(pool).hasHolds
+    const known = isLikeOthers ? this.#known.get(key) : undefined
+    if (known !== undefined) return known
+    const change = this.#work(task, pool, shape)
+    if (isLikeOthers) this.#known.set(key, change)
+    return change
+  }
+
+  #work(task: LiveTask, pool: Pool, shape: Shape): Change {
+    const demandMib = searchDemandMib(task.spec)
+    const { beforeMib, afterMib } = this.#everIn(pool, shape)
+    if (demandMib > afterMib) return demandMib > beforeMib ? null : 'never'
+    const queued: Queued = { task, queueClass: task.queueClass }
+    const { before, after } = this.#poolsOf(pool)
+    return after.takes(queued, shape) && !before.takes(queued, shape) ? 'fits' : null
+  }
+
+  #poolsOf(pool: Pool): BeforeAndAfter {
+    let pools = this.#pools.get(pool)
+    if (pools === undefined) {
+      const nodes = [...pool.nodes.keys()]
+      pools = {
+        before: new PoolCopy(nodes, () => ({}), this.#c.policy, this.#now),
+        after: new PoolCopy(nodes, this.#otherwiseOn, this.#policy, this.#now),
+        hasHolds: nodes.some(({ gpus }) => gpus.some(({ holds }) => holds.some(({ by }) => by === 'entry'))),
+      }
+      this.#pools.set(pool, pools)
+    }
+    return pools
+  }
+
+  #everIn(pool: Pool, shape: Shape): { readonly beforeMib: Mib; readonly afterMib: Mib } {
+    const key = `${shape.gpuCount} ${pool.key}`
+    let ever = this.#ever.get(key)
+    if (ever === undefined) {
+      const { before, after } = this.#poolsOf(pool)
+      ever = { beforeMib: everMib(before.nodes, shape), afterMib: everMib(after.nodes, shape) }
+      this.#ever.set(key, ever)
+    }
+    return ever
+  }
+}
+
+/** The largest demand on so many GPUs that could ever fit some node, down ones included. */
+function everMib(nodes: readonly NodeCopy[], { gpuCount }: Shape): Mib {
+  let mib = NOTHING
+  for (const node of nodes) mib = Math.max(mib, kthLargest(node.gpus.map(largestEverMib), gpuCount))
+  return mib
+}

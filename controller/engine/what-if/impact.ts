@@ -1,0 +1,214 @@
+/**
+ * What a change of the configuration would do, before anybody makes it: the figures of each GPU, who would fit, and who would be in the way
+ * of whom. Evaluated on copies by the rules that the engine itself follows; the live cluster is only read, and nothing is stored.
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Config, ConfigFields } from '../../domain/config.ts'
+import { policyOf } from '../../domain/config.ts'
+import type { Gpu, Node } from '../../domain/node.ts'
+import { byCodeUnits } from '../../domain/order.ts'
+import type { Placement } from '../../domain/task.ts'
+import { effectiveSchedulableMib } from '../../domain/vram.ts'
+import { besideNoswapMib } from '../../scheduler/feasible.ts'
+import type { Cluster } from '../cluster.ts'
+import { overridesAfter, plannedConfig } from '../commands/cluster-commands.ts'
+import type { Answer, NodeConfigChange } from '../commands/commands.ts'
+import type { ForkSettings } from './fork.ts'
+import type { LiveNode } from '../live.ts'
+import type { CycleImpact } from './impact-cycle.ts'
+import { cycleImpact } from './impact-cycle.ts'
+import type { PendingImpact } from './impact-pending.ts'
+import { pendingImpact } from './impact-pending.ts'
+import type { NodeCopy, NodeSettings, Otherwise } from './what-if.ts'
+import { nodeOtherwise, settingsOn } from './what-if.ts'
+
+/** Nodes, GPUs and tasks are named up to so many; the others are counted. */
+export const MAX_NAMED_IN_IMPACT = 20
+
+/** Sums over GPUs, MiB: of floors, never a floor of the sum. */
+export interface ImpactFigures {
+  readonly effectiveSchedulableMib: Mib
+  readonly commitLimitMib: Mib
+  readonly overCommittedMib: Mib
+  readonly reserveDeficitMib: Mib
+}
+
+export interface NodeImpact {
+  readonly nodeId: string
+  readonly name: string
+  readonly before: ImpactFigures & NodeSettings
+  readonly after: ImpactFigures & NodeSettings
+}
+
+/** A GPU with more promised, or more resident, than it would be allowed. */
+export interface GpuOver {
+  readonly nodeId: string
+  readonly gpu: number
+  readonly overCommittedMib: Mib
+  readonly reserveDeficitMib: Mib
+  /** At most MAX_NAMED_IN_IMPACT. */
+  readonly taskIds: readonly string[]
+  readonly taskCount: number
+}
+
+/** A placed task that could not become resident again: noswap tasks, foreign memory and the reserve leave it too little. */
+export interface ResidencyImpossible {
+  readonly taskId: string
+  readonly nodeId: string
+  readonly gpu: number
+  readonly needMib: Mib
+  readonly haveMib: Mib
+}
+
+/** A list that names some and counts all. */
+export interface Named<T> {
+  readonly count: number
+  readonly named: readonly T[]
+}
+
+export interface Impact {
+  readonly total: { readonly before: ImpactFigures; readonly after: ImpactFigures }
+  /** Those whose figures or settings change, the largest change of the commit limit first. */
+  readonly nodes: Named<NodeImpact>
+  readonly gpusOver: Named<GpuOver>
+  readonly residencyImpossible: Named<ResidencyImpossible>
+  readonly pending: PendingImpact
+  /** Null when the cluster is too large for it. */
+  readonly nextCycle: CycleImpact | null
+}
+
+/** What a dry run answers: the thing as it would be, and what that would do. */
+export interface Planned<T> {
+  readonly value: T
+  readonly impact: Impact
+}
+
+export function planConfig(c: Cluster, change: Partial<ConfigFields>, now: Instant): Answer<Planned<Config>> {
+  const planned = plannedConfig(c.config, change)
+  if (!planned.ok) return planned
+  const { value } = planned
+  return { ok: true, value: { value, impact: impactOf(c, { config: value, overridesOf: (node) => node }, now) } }
+}
+
+export function planNodeConfig(c: Cluster, nodeId: string, change: NodeConfigChange, now: Instant): Answer<Planned<Node>> {
+  const node = c.nodes.get(nodeId)
+  if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
+  const overrides = overridesAfter(node, change)
+  const overridesOf = (each: LiveNode) => (each === node ? overrides : each)
+  const value: Node = { ...nodeOtherwise(node, { settings: settingsOn(overrides, c.policy) }), ...overrides }
+  return { ok: true, value: { value, impact: impactOf(c, { config: c.config, overridesOf }, now) } }
+}
+
+function impactOf(c: Cluster, proposal: ForkSettings, now: Instant): Impact {
+  const { overridesOf } = proposal
+  const policy = policyOf(proposal.config.fields)
+  const hasOtherRipeness = policy.idlePeriodMs !== c.policy.idlePeriodMs || policy.maxResidencyMs !== c.policy.maxResidencyMs
+  const ripeness = hasOtherRipeness ? { ripeness: { policy, at: now } } : {}
+  const otherwiseOn = (node: LiveNode): Otherwise => ({ settings: settingsOn(overridesOf(node), policy), ...ripeness })
+  const nodes = [...c.nodes.values()].map((node) => ({ node, copy: nodeOtherwise(node, otherwiseOn(node)) }))
+  const impacts = nodes.map(({ node, copy }): NodeImpact => {
+    const [before, after] = [settingsOn(node, c.policy), settingsOn(overridesOf(node), policy)]
+    return {
+      nodeId: node.id,
+      name: node.name,
+      before: { ...before, ...figuresOf(node, before) },
+      after: { ...after, ...figuresOf(copy, after) },
+    }
+  })
+  return {
+    total: { before: sumOf(impacts.map(({ before }) => before)), after: sumOf(impacts.map(({ after }) => after)) },
+    nodes: named(impacts.filter(isChanged).sort(byLargestChange)),
+    gpusOver: named(nodes.flatMap(({ copy }) => copy.gpus.flatMap(overOn))),
+    residencyImpossible: named(nodes.flatMap(({ copy }) => stuckOn(copy))),
+    pending: pendingImpact(c, policy, otherwiseOn, now),
+    nextCycle: cycleImpact(c, proposal, now),
+  }
+}
+
+export interface Over {
+  readonly gpuCount: number
+  readonly overCommittedMib: Mib
+  readonly reserveDeficitMib: Mib
+}
+
+/** What is over now: what a change that has been made says of itself. */
+export function overOf(c: Cluster): Over {
+  const over = { gpuCount: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+  for (const node of c.nodes.values()) {
+    for (const gpu of node.gpus) {
+      const [overCommittedMib, reserveDeficitMib] = [overCommitted(gpu), reserveDeficit(gpu)]
+      if (overCommittedMib + reserveDeficitMib > 0) over.gpuCount += 1
+      over.overCommittedMib += overCommittedMib
+      over.reserveDeficitMib += reserveDeficitMib
+    }
+  }
+  return over
+}
+
+/** Promised beyond the commit limit. */
+export function overCommitted(gpu: Gpu): Mib {
+  return Math.max(0, gpu.noswapMib + gpu.swappableMib - gpu.limitMib)
+}
+
+/** Resident beyond what the reserve and foreign memory leave. */
+export function reserveDeficit(gpu: Gpu): Mib {
+  return Math.max(0, gpu.noswapResidentMib + gpu.swappableResidentMib - gpu.capacityMib)
+}
+
+function figuresOf({ gpus }: Node, { overcommitPercent }: NodeSettings): ImpactFigures {
+  const sum = { effectiveSchedulableMib: 0, commitLimitMib: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+  for (const gpu of gpus) {
+    sum.effectiveSchedulableMib += effectiveSchedulableMib(gpu.physicalMib, overcommitPercent)
+    sum.commitLimitMib += gpu.limitMib
+    sum.overCommittedMib += overCommitted(gpu)
+    sum.reserveDeficitMib += reserveDeficit(gpu)
+  }
+  return sum
+}
+
+function sumOf(all: readonly ImpactFigures[]): ImpactFigures {
+  const sum = { effectiveSchedulableMib: 0, commitLimitMib: 0, overCommittedMib: 0, reserveDeficitMib: 0 }
+  for (const figures of all) for (const name of FIGURES) sum[name] += figures[name]
+  return sum
+}
+
+const FIGURES = ['effectiveSchedulableMib', 'commitLimitMib', 'overCommittedMib', 'reserveDeficitMib'] as const
+
+function isChanged({ before, after }: NodeImpact): boolean {
+  return (
+    FIGURES.some((name) => before[name] !== after[name]) ||
+    before.overcommitPercent !== after.overcommitPercent ||
+    before.reserveMib !== after.reserveMib
+  )
+}
+
+/** 1. Larger change of the commit limit, up or down. 2. Node id. */
+function byLargestChange(a: NodeImpact, b: NodeImpact): number {
+  const change = ({ before, after }: NodeImpact) => Math.abs(after.commitLimitMib - before.commitLimitMib)
+  return change(b) - change(a) || byCodeUnits(a.nodeId, b.nodeId)
+}
+
+function overOn(gpu: Gpu): readonly GpuOver[] {
+  const [overCommittedMib, reserveDeficitMib] = [overCommitted(gpu), reserveDeficit(gpu)]
+  if (overCommittedMib + reserveDeficitMib === 0) return []
+  const { named: taskIds, count: taskCount } = named(gpu.placements.map(({ task }) => task.spec.id))
+  return [{ nodeId: gpu.node.id, gpu: gpu.index, overCommittedMib, reserveDeficitMib, taskIds, taskCount }]
+}
+
+/** Each task once, by the GPU where it is worst off. */
+function stuckOn({ id, gpus }: NodeCopy): readonly ResidencyImpossible[] {
+  const worst = new Map<Placement['task'], ResidencyImpossible>()
+  for (const gpu of gpus) {
+    const haveMib = Math.max(0, besideNoswapMib(gpu))
+    for (const { task, noswap, demandMib } of gpu.placements) {
+      if (noswap === 1 || demandMib <= haveMib) continue
+      if (haveMib >= (worst.get(task)?.haveMib ?? Infinity)) continue
+      worst.set(task, { taskId: task.spec.id, nodeId: id, gpu: gpu.index, needMib: demandMib, haveMib })
+    }
+  }
+  return [...worst.values()]
+}
+
+function named<T>(all: readonly T[]): Named<T> {
+  return { count: all.length, named: all.slice(0, MAX_NAMED_IN_IMPACT) }
+}

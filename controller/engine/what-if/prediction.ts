@@ -1,0 +1,97 @@
+/**
+ * Where a task would go if it were submitted now, and who would leave for it: the cycle's own deciders, asked about a task that nobody
+ * keeps. Derived figures are brought up to date on the way, as the next cycle would; nothing else changes.
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Gpu, Node } from '../../domain/node.ts'
+import type { Task } from '../../domain/task.ts'
+import type { WaitExplanation } from '../../scheduler/explain.ts'
+import { placeAlone } from '../../scheduler/explain-place.ts'
+import { queueClass, type Queued } from '../../scheduler/queue.ts'
+import type { Plan } from '../../scheduler/schedule.ts'
+import { shapeOf } from '../../scheduler/shape.ts'
+import { decideEntry } from '../../swap/swap.ts'
+import type { Cluster } from '../cluster.ts'
+import type { Answer, TaskRequest } from '../commands/commands.ts'
+import { explainIn, positionIn } from '../explain/explain-task.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../live.ts'
+import { newLiveTask } from '../live.ts'
+import { problemsOf, specOf } from '../commands/task-commands.ts'
+
+export interface PredictedVictim {
+  readonly task: Task
+  /** Whose shortage chose it. */
+  readonly gpu: number
+  /** What it gives on each of its GPUs. */
+  readonly mib: Mib
+}
+
+export interface Prediction {
+  /** `after_swap`: it would own its bytes at once and start when the victims have left. Null: it would wait. */
+  readonly when: 'now' | 'after_swap' | null
+  readonly node: Node | null
+  readonly gpus: readonly Gpu[]
+  readonly demandMib: Mib
+  readonly victims: readonly PredictedVictim[]
+  /** Why it would wait; null when it would not. */
+  readonly wait: WaitExplanation | null
+}
+
+export function predictPlacement(c: Cluster, request: TaskRequest, now: Instant): Answer<Prediction> {
+  const problems = problemsOf(request)
+  if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
+  c.ripening.ripen(c, now)
+  c.deriveFigures()
+  const task = newLiveTask(specOf(request, '', c.nextTaskSeq, now), now)
+  const { poolKey } = shapeOf(task.spec)
+  const isNewPool = !c.pools.has(poolKey)
+  const prediction = predict(c, task, now)
+  if (isNewPool) c.dropPool(poolKey)
+  return { ok: true, value: prediction }
+}
+
+function predict(c: Cluster, task: LiveTask, now: Instant): Prediction {
+  const shape = shapeOf(task.spec)
+  const pool = c.poolFor(shape.poolKey)
+  const queued: Queued = { task, queueClass: queueClass(task, c.policy, now) }
+  const position = positionIn(c, queued, pool)
+  const { owner, gpuCount } = task.spec
+  const isLimited = c.owners !== null && owner !== null && c.owners.roomOf(owner) < gpuCount
+  const isBehind = isLimited || (c.policy.strategy === 'fifo' && position > 1)
+  for (;;) {
+    const plan = isBehind ? null : placeAlone(queued, shape, pool, c.policy)
+    if (plan === null) return { ...NOWHERE, wait: explainIn(c, { task, pool, shape, queued, position }, now) }
+    const found = placed(c, task, plan, now)
+    if (found !== null) return found
+    // The figures said yes there, the victims did not: the cycle goes on with the other nodes.
+    task.avoidedNow = new Set([...(task.avoidedNow ?? []), plan.node])
+  }
+}
+
+const NOWHERE = { when: null, node: null, gpus: [], demandMib: 0, victims: [] } as const
+
+/** Null when its victims do not cover it. */
+function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Instant): Prediction | null {
+  const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
+  const place = { when, node, gpus, demandMib, wait: null }
+  if (when === 'now') return { ...place, victims: [] }
+  const entry: LiveEntry = {
+    kind: 'placement',
+    task,
+    node: node as LiveNode,
+    gpus: gpus as readonly LiveGpu[],
+    needMib: task.spec.vramMib,
+    askedAt: task.spec.submittedAt,
+    owns: false,
+    isCollector: false,
+    vainLook: null,
+  }
+  const decision = decideEntry(entry, entry.gpus, now, false)
+  if (decision.kind === 'wait') return { ...place, victims: [] }
+  if (decision.kind !== 'swap_out') return null
+  const victims = decision.choice.victims.flatMap(({ id, gpu }) => {
+    const victim = c.tasks.get(id)
+    return victim === undefined ? [] : [{ task: victim, gpu, mib: victim.placement?.demandMib ?? 0 }]
+  })
+  return { ...place, victims }
+}

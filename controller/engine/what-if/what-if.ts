@@ -1,0 +1,172 @@
+/**
+ * Nodes as they would be under other settings: copies that the pure deciders look at, while the live cluster is only read. A question is
+ * always about one pending task alone: what others ahead of it would take, and what waits in the nodes' queues, is left out, and whoever
+ * asks says so.
+ */
+import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
+import type { Policy } from '../../domain/config.ts'
+import type { Node } from '../../domain/node.ts'
+import type { Placement, QueueEntry, Task } from '../../domain/task.ts'
+import { commitLimitMib, residentCapacityMib, resolveOvercommit } from '../../domain/vram.ts'
+import { hostPromiseMib, isPlaceable, mayRunOn } from '../../scheduler/feasible.ts'
+import type { Queued } from '../../scheduler/queue.ts'
+import { gpusOnNode } from '../../scheduler/schedule.ts'
+import type { When } from '../../scheduler/score.ts'
+import type { Shape } from '../../scheduler/shape.ts'
+import { movingOutForMib } from '../../swap/bytes.ts'
+import type { SwapGpu } from '../../swap/eligible.ts'
+import { ripeAt } from '../../swap/eligible.ts'
+import { decideEntry } from '../../swap/swap.ts'
+import type { LiveGpu, LiveNode } from '../live.ts'
+
+/** What holds on a node, whatever its source. */
+export interface NodeSettings {
+  readonly overcommitPercent: Percent
+  /** Of each GPU. */
+  readonly reserveMib: Mib
+}
+
+/** What would be otherwise; what is left out stays as it is. */
+export interface Otherwise {
+  readonly settings?: NodeSettings
+  readonly isCordoned?: boolean
+  /** This task has ended, wherever on the node it was. */
+  readonly withoutTask?: Task
+  /** Who may leave is decided by this policy, at this instant, if nobody uses a GPU until then. */
+  readonly ripeness?: { readonly policy: Policy; readonly at: Instant }
+}
+
+/** A copy of a node. */
+export interface NodeCopy extends Node {
+  readonly gpus: readonly SwapGpu[]
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** The holds of pending heads are left out, too: they are others of the pending queue. */
+export function nodeOtherwise(node: LiveNode, otherwise: Otherwise = {}): NodeCopy {
+  const gone = placementsOf(node, otherwise.withoutTask)
+  const copy: Writable<NodeCopy> = {
+    ...node,
+    isCordoned: otherwise.isCordoned ?? node.isCordoned,
+    hostUsedMib: node.hostUsedMib - inHostMib(gone),
+    hostPromisedMib: 0,
+    gpus: [],
+  }
+  const gpus = node.gpus.map((gpu) => gpuOtherwise(gpu, copy, otherwise, gone))
+  copy.gpus = gpus
+  for (const gpu of gpus) copy.hostPromisedMib += hostPromiseMib(gpu)
+  return copy
+}
+
+/** The settings of a node under these global values, its overrides counted in. */
+export function settingsOn(
+  node: Pick<Node, 'overcommitOverride' | 'reserveOverrideMib'>,
+  { overcommitPercent, safetyReserveMib }: Pick<Policy, 'overcommitPercent' | 'safetyReserveMib'>,
+): NodeSettings {
+  return {
+    overcommitPercent: resolveOvercommit(overcommitPercent, node.overcommitOverride).percent,
+    reserveMib: node.reserveOverrideMib ?? safetyReserveMib,
+  }
+}
+
+/** How a pending task would be placed on this node if it were the only one that waits; null when it would not be. */
+export function whenPlacedOn(node: NodeCopy, queued: Queued, shape: Shape, policy: Policy, now: Instant): When | null {
+  const { task } = queued
+  if (!isPlaceable(node) || !mayRunOn(task, node) || task.refusedBy?.has(node.id) === true) return null
+  if (gpusOnNode(node, queued, shape, 'now', policy) !== null) return 'now'
+  if (shape.kind === 'exclusive') return null
+  const gpus = gpusOnNode(node, queued, shape, 'after_swap', policy)
+  return gpus !== null && isCovered(task, node, gpus as readonly SwapGpu[], policy, now) ? 'after_swap' : null
+}
+
+/** What the cycle finds when it claims these GPUs for a task that starts once victims have left. */
+export function isCovered(task: Task, node: Node, gpus: readonly SwapGpu[], policy: Policy, now: Instant): boolean {
+  const entry: QueueEntry = {
+    kind: 'placement',
+    task,
+    node,
+    gpus,
+    needMib: task.spec.vramMib,
+    askedAt: task.spec.submittedAt,
+    owns: false,
+    isCollector: false,
+  }
+  const { kind } = decideEntry(entry, gpus, now, false)
+  return kind === 'swap_out' || kind === 'wait'
+}
+
+function gpuOtherwise(gpu: LiveGpu, node: Node, otherwise: Otherwise, gone: ReadonlySet<Placement>): SwapGpu {
+  const copy: Writable<SwapGpu> = {
+    ...gpu,
+    node,
+    holds: gpu.holds.filter((hold) => hold.by === 'entry' && hold.task !== otherwise.withoutTask),
+  }
+  if (otherwise.settings !== undefined) settle(copy, otherwise.settings)
+  const leaving = gpu.placements.filter((placement) => gone.has(placement))
+  if (leaving.length > 0 || otherwise.ripeness !== undefined) takeAway(copy, leaving, otherwise)
+  return copy
+}
+
+function settle(copy: Writable<SwapGpu>, { overcommitPercent, reserveMib }: NodeSettings): void {
+  const capacityMib = residentCapacityMib(copy.physicalMib, reserveMib, copy.foreignMib)
+  copy.freeMib += capacityMib - copy.capacityMib
+  copy.reserveMib = reserveMib
+  copy.capacityMib = capacityMib
+  copy.limitMib = commitLimitMib(copy.physicalMib, overcommitPercent, capacityMib)
+}
+
+/** Books as `gpu-ledger.ts` and `ripening.ts` keep them, derived anew for what is left. */
+function takeAway(copy: Writable<SwapGpu>, leaving: readonly Placement[], { withoutTask, ripeness }: Otherwise): void {
+  for (const { demandMib, noswap, residency } of leaving) {
+    if (noswap === 1) copy.noswapMib -= demandMib
+    else copy.swappableMib -= demandMib
+    if (residency === 'swapping_out') copy.movingOutMib -= demandMib
+    if (residency === 'swapped_out') continue
+    if (noswap === 1) copy.noswapResidentMib -= demandMib
+    else copy.swappableResidentMib -= demandMib
+  }
+  const left = copy.placements.filter((placement) => !leaving.includes(placement))
+  copy.placements = ripeness === undefined ? left : left.map((placement) => placementAt(placement, ripeness.policy, ripeness.at))
+  copy.owners = copy.owners.filter(({ task }) => task !== withoutTask)
+  if (copy.exclusiveTask === withoutTask) copy.exclusiveTask = null
+  deriveSums(copy)
+}
+
+function deriveSums(copy: Writable<SwapGpu>): void {
+  copy.ripeMib = 0
+  copy.ripeP0Mib = 0
+  copy.largestSwappableMib = 0
+  for (const { task, demandMib, noswap, isRipe } of copy.placements) {
+    if (noswap === 0 && demandMib > copy.largestSwappableMib) copy.largestSwappableMib = demandMib
+    if (!isRipe) continue
+    if (task.spec.priority === 0) copy.ripeP0Mib += demandMib
+    else copy.ripeMib += demandMib
+  }
+  for (const { task, needMib } of copy.claims) {
+    if (task.spec.noswap === 0 && needMib > copy.largestSwappableMib) copy.largestSwappableMib = needMib
+  }
+  let keptMib = 0
+  for (const owner of copy.owners) keptMib += Math.max(0, owner.needMib - movingOutForMib(copy, owner))
+  copy.freeMib = copy.capacityMib - copy.noswapResidentMib - copy.swappableResidentMib - keptMib
+}
+
+function placementAt(placement: Placement, policy: Policy, at: Instant): Placement {
+  const ripensAt = ripeAt(placement, policy)
+  const isRipe = ripensAt !== null && ripensAt <= at
+  return isRipe === placement.isRipe ? placement : { ...placement, isRipe }
+}
+
+function placementsOf(node: LiveNode, task: Task | undefined): ReadonlySet<Placement> {
+  const { placement } = task ?? { placement: null }
+  return new Set(placement === null || placement.node !== node ? [] : [placement])
+}
+
+/** Bytes in host memory, or on the way there or back. */
+function inHostMib(placements: ReadonlySet<Placement>): Mib {
+  let mib = 0
+  for (const { residency, demandMib, gpus } of placements) {
+    if (residency !== 'resident' && residency !== 'none') mib += demandMib * gpus.length
+  }
+  return mib
+}
