@@ -1,7 +1,8 @@
 # Two images from one file:
 #   docker build --target controller -t headroom-controller .
 #   docker build --target gpu-server -t headroom-gpu-server .
-# Both run without a shell, as an ordinary user, and with a read-only root: what is written goes to /var/lib/headroom.
+# Both run without a shell and with a read-only root: what is written goes to /var/lib/headroom. The controller runs as an ordinary user; a GPU server
+# as root with named capabilities only, because each attempt of a task gets a user of its own (docker-compose.yml, docs/security.md).
 ARG NODE_IMAGE=node:24-slim
 
 # ---- what is compiled: dist/ and the guard ----
@@ -32,10 +33,10 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY package.json ./
 COPY --from=build /src/dist ./dist
-# A volume that is made for a folder takes its owner over.
-RUN mkdir -p /var/lib/headroom /etc/headroom/broker /etc/headroom/admin && \
-    chown 1000:1000 /var/lib/headroom /etc/headroom/broker /etc/headroom/admin
-VOLUME /var/lib/headroom
+# A volume that is made for a folder takes its owner over. Keys are made in broker/keys, and handed out to a folder for each container.
+RUN mkdir -p /var/lib/headroom /etc/headroom/admin /etc/headroom/broker/keys /etc/headroom/key \
+      /etc/headroom/keys/controller /etc/headroom/keys/gpu-server /etc/headroom/keys/sim && \
+    chown -R 1000:1000 /var/lib/headroom /etc/headroom
 USER 1000:1000
 ENTRYPOINT ["node", "dist/cli/main.js"]
 
@@ -43,6 +44,7 @@ ENTRYPOINT ["node", "dist/cli/main.js"]
 FROM base AS controller
 COPY --from=controller-packages /app/node_modules ./node_modules
 COPY scenarios ./scenarios
+VOLUME /var/lib/headroom
 # From outside the container, so it wants a token: CONTROLLER_ADMIN_TOKEN_FILE (docs/security.md).
 ENV CONTROLLER_HTTP_HOST=0.0.0.0 CONTROLLER_HTTP_PORT=30080 CONTROLLER_DATA_DIR=/var/lib/headroom
 EXPOSE 30080
@@ -54,5 +56,8 @@ FROM base AS gpu-server
 COPY --from=gpu-server-packages /app/node_modules ./node_modules
 # It is newer than its sources in dist/, so that nobody looks for a compiler.
 COPY --from=build /src/gpu-server/guard/build ./dist/gpu-server/guard/build
+USER 0:0
+RUN chown 0:0 /var/lib/headroom && chmod 711 /var/lib/headroom
+VOLUME /var/lib/headroom
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 CMD ["gpu-server"]

@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SHELLFLAGS = -ec
-.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui screenshots bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep bench-ui accept test-faults test-durability test-hostile mutants
+.PHONY: help up install ui test check check-types check-lint check-format check-imports broker browser test-ui screenshots bench test-gpu build guard fmt clean live bench-live bench-rest bench-memory bench-sweep bench-ui accept test-faults test-storms test-durability test-loss test-set-back test-hostile test-containers mutants
 
 # Debian keeps nats-server where only root looks.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH):/usr/sbin
@@ -14,6 +14,9 @@ LINT_CACHE ?= --cache --cache-strategy content --cache-location $(CACHE)/eslint/
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
+# Each demonstration has a store of its own; a broker means a cluster of one's own.
+DEMO_SCENARIO = $(or $(patsubst %.scenario,%,$(basename $(notdir $(CONTROLLER_SIMULATED_FLEET)))),live-demo)
+up: export CONTROLLER_DATA_DIR ?= $(if $(CONTROLLER_NATS_URL),./data,./data/demo/$(DEMO_SCENARIO))
 up: install ui ## start the controller with its page; Ctrl-C stops it (ARGS="..." goes to `headroom serve`)
 	@exec $(HEADROOM) serve $(ARGS)
 
@@ -95,11 +98,24 @@ test-faults: export FAULTS_SERVER_STOPS ?= 5
 test-faults: install broker ## kill and stop broker, controller and servers under load (FAULTS_BROKER_KILLS=20 …)
 	vitest run test/faults --disable-console-intercept=true --no-file-parallelism
 
+# Resumable: STORMS_FROM=7 begins with the seventh. Each takes two minutes at least.
+test-storms: export STORMS_COUNT ?= 30
+test-storms: export STORMS_SEED ?= 1
+test-storms: export STORMS_SECONDS ?= 90
+test-storms: export STORMS_KILLS ?= 10
+test-storms: export STORMS_TASKS ?= 200
+test-storms: install broker ## storms of kills over a cluster of 1 to 4 real servers: nothing lost, nothing twice (STORMS_COUNT=30 STORMS_SEED=1)
+	vitest run test/storms --disable-console-intercept=true --no-file-parallelism
+
 # Seed and count may be given; a stall of more than 200 ms fails, so it wants a quiet machine.
 test-hostile: export HOSTILE_REQUESTS ?= 50000
 test-hostile: export HOSTILE_STALL_MS ?= 200
 test-hostile: install ## requests made from the API's own description to break it (HOSTILE_REQUESTS=50000 HOSTILE_SEED=1)
 	vitest run test/fuzz/api-hostile.test.ts --disable-console-intercept=true
+
+# promtool comes with Debian's package prometheus. The other tools are fetched once, into node_modules/.cache/contracts.
+test-contracts: install ## promtool, Redocly, Spectral and schemathesis against a running controller (CONTRACTS_EXAMPLES=10)
+	@exec test/contracts/run.sh
 
 # An hour at first; with what noticed them last, kept in test/mutants/{caught,vain}.json, some seconds each.
 mutants: install ## take each rule out in turn: a seed or a directed scenario must notice (ARGS="--anew --rule R4 --seeds 10000 --minutes 3")
@@ -110,6 +126,24 @@ test-durability: export DURABILITY_STARTS ?= 5
 test-durability: export DURABILITY_READY_WITHIN_MS ?= 3000
 test-durability: install broker ## kill -9 after acknowledged writes, a full disk, one that fails, ready again in 3 s (DURABILITY_KILLS=100 …)
 	vitest run test/durability --disable-console-intercept=true --no-file-parallelism
+
+# Every case is a start on a copy of one data folder; a run that was cut off goes on with LOSS_FROM.
+test-loss: export LOSS_BITS ?= 1000
+test-loss: export LOSS_LOGS ?= 100
+test-loss: export LOSS_OLDER ?= 100
+test-loss: export LOSS_PROCESSES ?= 20
+test-loss: install ## start on data folders with flipped bits, without their logs, with older files: nothing serves with a loss (LOSS_BITS=1000 LOSS_SEED=1 …)
+	vitest run test/durability/lost-history.test.ts --disable-console-intercept=true
+
+# Real processes: broker, controller, three servers and their tasks. A run that was cut off goes on with SET_BACK_FROM.
+test-set-back: export SET_BACK_WITHIN ?= 10
+test-set-back: export SET_BACK_ACROSS ?= 10
+test-set-back: install broker ## set the data folder of a running cluster back: STORE_BEHIND, nothing is killed, nothing runs twice, and the ways out (SET_BACK_WITHIN=10 SET_BACK_ACROSS=10 SET_BACK_SEED=1)
+	vitest run test/durability/set-back.test.ts --disable-console-intercept=true
+
+# A Docker engine of its own, without a registry: images come from the build and this host's programs. As root; Debian's packages are installed.
+test-containers: install build guard ## the shipped docker-compose.yml on a real Docker engine: a task can read nothing of others; needs root
+	@exec node test/containers/main.ts $(DIST)
 
 # Tests run against a real broker. It is installed where that is possible; elsewhere they are left out, and continuous integration fails.
 broker:

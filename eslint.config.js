@@ -1,4 +1,5 @@
 import solid from 'eslint-plugin-solid/configs/typescript'
+import { readFileSync } from 'node:fs'
 import tseslint from 'typescript-eslint'
 
 /** Everything that decides or computes: the same call gives the same answer on every machine, at any time. */
@@ -121,7 +122,7 @@ const bareSort = {
 const ambientRandom = { object: 'Math', property: 'random', message: AMBIENT.random }
 
 export default tseslint.config(
-  { ignores: ['node_modules/', 'coverage/', 'dist/', 'data/'] },
+  { ignores: ignoredByGit() },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {
     name: 'every TypeScript file',
@@ -214,4 +215,12 @@ export default tseslint.config(
 
 function names(list, message) {
   return list.map((name) => ({ name, message }))
+}
+
+/** The patterns of .gitignore, as eslint has them: what commands leave behind is no source. */
+function ignoredByGit() {
+  const lines = readFileSync(new URL('.gitignore', import.meta.url), 'utf8').split('\n')
+  return lines
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => line.replace(/^(!?)(.+)$/, (_, not, path) => not + (path.startsWith('/') ? path.slice(1) : `**/${path}`)))
 }

@@ -11,9 +11,10 @@ export default defineConfig({
     // Of two cores vitest would use one; many tests wait for processes, so three keep two cores busy.
     maxWorkers: 3,
     experimental: { viteModuleRunner: false },
-    testTimeout: 30_000,
+    // A test that waits for processes may take long on a busy machine; one that hangs still ends.
+    testTimeout: 120_000,
     // A fact that is waited for may come late on a loaded machine.
-    expect: { poll: { timeout: 10_000 } },
-    hookTimeout: 30_000,
+    expect: { poll: { timeout: 30_000 } },
+    hookTimeout: 120_000,
   },
 })

@@ -1,6 +1,7 @@
 /** `headroom doctor`: one line for each thing that has to be right, and what to do where it is not. */
 import { EXIT_FAILED, EXIT_OK } from './exit-codes.ts'
 import { brokerChecks } from './doctor/broker.ts'
+import { keyChecks, taskUserChecks } from './doctor/confinement.ts'
 import { controllerChecks } from './doctor/controller.ts'
 import type { Check } from './doctor/check.ts'
 import { compilerCheck, dataDirCheck, nodeVersionCheck, nvidiaCheck } from './doctor/host.ts'
@@ -16,7 +17,7 @@ export async function doctor({ output, ...server }: VerbOptions): Promise<number
     nvidiaCheck(),
     dataDirCheck(process.env),
   ])
-  const checks = found.flat()
+  const checks = [...found.flat(), ...keyChecks(process.env), ...(process.platform === 'linux' ? taskUserChecks() : [])]
   await printList(checks, COLUMNS, output)
   return checks.some(({ verdict }) => verdict === 'fail') ? EXIT_FAILED : EXIT_OK
 }

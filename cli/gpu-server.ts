@@ -1,5 +1,4 @@
 /** `headroom gpu-server`: this host's GPUs in a cluster, until a signal comes. */
-import { readFileSync } from 'node:fs'
 import { hostname, totalmem } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pino } from 'pino'
@@ -18,21 +17,21 @@ import { guardProgram } from '../gpu-server/guard/guard-program.ts'
 import { openGuards } from '../gpu-server/guard/local-guards.ts'
 import { startGpuServer } from '../gpu-server/server.ts'
 import type { GpuServer } from '../gpu-server/server.ts'
+import type { TaskIdentity } from '../gpu-server/devices/task-identity.ts'
 import { nodeIdFromName } from '../protocol/node-id.ts'
 import type { DurationMs, Mib } from '../protocol/units.ts'
 import { ENVIRONMENT } from './environment/env-table.ts'
 import type { EnvironmentVariable } from './environment/env-table.ts'
 import { CommandFailure, UsageError } from './exit-codes.ts'
+import { checkBroker, checkFolders, checkKeyFile, taskIdentityOf, type TaskIdentityOptions } from './gpu-server/task-identity.ts'
 import { readInventory } from './inventory.ts'
-import { natsSettings } from './environment/nats-settings.ts'
+import { natsSettings, type NatsSettings } from './environment/nats-settings.ts'
 import { SettingsError } from './environment/settings.ts'
 import { untilSignal } from './until-signal.ts'
 
-export interface GpuServerCommandOptions {
+export interface GpuServerCommandOptions extends TaskIdentityOptions {
   readonly device: 'auto' | 'nvidia' | 'process'
   readonly inventory?: string
-  readonly allowExec?: boolean
-  readonly taskUser?: string
   readonly workDir?: string
   readonly hostSwapMib?: Mib
   readonly hostLinkMibPerS?: number
@@ -44,7 +43,8 @@ export interface GpuServerCommandOptions {
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 /** Of tasks that have ended and were told. */
 const ENDED_OUTPUTS = { maxTasks: 1_000, maxBytes: 1024 * 1024 * 1024 }
-const STOP_TASKS_WITHIN_MS: DurationMs = 30_000
+/** Together with STOP_WITHIN_MS 315 s: the default of max_stop_grace_seconds, and 15 s. */
+const STOP_TASKS_WITHIN_MS: DurationMs = 307_000
 const STOP_WITHIN_MS = 8_000
 const MIB = 1024 * 1024
 
@@ -58,8 +58,10 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
   const nodeId = valueOf(env, ENVIRONMENT.nodeId) ?? nodeIdFromName(name)
   const address = valueOf(env, ENVIRONMENT.nodeAddress) ?? hostname()
   const stateFolder = resolve(valueOf(env, ENVIRONMENT.nodeStateDir) ?? '')
-  const user = options.taskUser === undefined ? null : userOf(options.taskUser)
+  const workFolder = options.workDir === undefined ? join(stateFolder, 'work') : resolve(options.workDir)
+  const identity = checkedIdentity(options, broker, valueOf(env, ENVIRONMENT.natsNkeyFile), [stateFolder, workFolder])
   const log = pino({ level: valueOf(env, ENVIRONMENT.logLevel) ?? 'info' }, pino.destination({ fd: 2, sync: true }))
+  if (options.allowExec === true) sayIdentity(log, identity, broker.auth.kind === 'none')
   const clock = createSystemClock(bootTime)
   const { accelerator, hostSwapMib } = acceleratorOf(options, clock, log)
   let bus: NatsBus | null = null
@@ -92,15 +94,15 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       hostLinkMibPerS: options.hostLinkMibPerS ?? null,
       allowExec: options.allowExec === true,
       stateFolder,
-      workingDirectory: options.workDir === undefined ? join(stateFolder, 'work') : resolve(options.workDir),
+      workFolder,
       storage,
       guards,
       accelerator,
       clock,
       random: createSystemRandom().stream('server'),
       bus,
-      user,
-      environment: environmentOf(env, user),
+      identity,
+      environment: environmentOf(env),
       maxOutputBytes: MAX_OUTPUT_BYTES,
       idleAfterMs: options.idleAfter,
       onNote: (line) => log.warn(line),
@@ -115,6 +117,30 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
     await bus?.close()
     clock.stop()
   }
+}
+
+/** Throws UsageError or CommandFailure where tasks would have too much or too little. */
+function checkedIdentity(
+  options: GpuServerCommandOptions,
+  broker: NatsSettings,
+  keyFile: string | null,
+  folders: readonly string[],
+): TaskIdentity {
+  const identity = taskIdentityOf(options)
+  checkBroker(identity, broker)
+  if (options.allowExec !== true) return identity
+  checkKeyFile(keyFile, identity)
+  checkFolders(folders, identity)
+  return identity
+}
+
+/** What the operator gave up by an option is in the log of every start. */
+function sayIdentity(log: Logger, identity: TaskIdentity, isBrokerOpen: boolean): void {
+  if (identity.kind === 'root') log.warn('--task-user root: tasks run as root and can read everything on this host')
+  if (identity.kind === 'task_user') log.warn('--task-user: all tasks share one user and can read each other’s files')
+  if (identity.kind !== 'server_user') return
+  log.warn('--tasks-as-me: tasks run as the user of this server and can read its key and state')
+  if (isBrokerOpen) log.warn('--tasks-as-me: the broker asks for no key; it is accepted because it is on loopback')
 }
 
 async function end(server: GpuServer, options: GpuServerCommandOptions, log: Logger): Promise<void> {
@@ -154,33 +180,14 @@ function acceleratorOf(
 }
 
 /** Nothing of the server's own environment reaches a task, but what every program needs. */
-function environmentOf(env: Environment, user: TaskUser | null): Readonly<Record<string, string>> {
-  const home = user === null ? env['HOME'] : user.home
+function environmentOf(env: Environment): Readonly<Record<string, string>> {
+  const home = env['HOME']
   return {
     PATH: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
     ...(home === undefined ? {} : { HOME: home }),
     ...(env['LANG'] === undefined ? {} : { LANG: env['LANG'] }),
     ...(env['LD_LIBRARY_PATH'] === undefined ? {} : { LD_LIBRARY_PATH: env['LD_LIBRARY_PATH'] }),
   }
-}
-
-interface TaskUser {
-  readonly uid: number
-  readonly gid: number
-  readonly home: string
-}
-
-/** A name of /etc/passwd, or uid:gid. */
-function userOf(text: string): TaskUser {
-  if (process.getuid?.() !== 0) throw new UsageError('--task-user: only a server that runs as root can run tasks as somebody else')
-  const numbers = /^(\d{1,9}):(\d{1,9})$/.exec(text)
-  if (numbers !== null) return { uid: Number(numbers[1]), gid: Number(numbers[2]), home: '/' }
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((each) => each.split(':'))
-    .find(([name]) => name === text)
-  if (line === undefined) throw new UsageError(`--task-user: there is no user ${JSON.stringify(text)} on this host; a name, or uid:gid`)
-  return { uid: Number(line[2]), gid: Number(line[3]), home: line[5] ?? '/' }
 }
 
 const START_FAULTS: ReadonlySet<string> = new Set(['AcceleratorFault', 'StateFault', 'GuardFault'])

@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Mib } from '../protocol/units.ts'
 import { ENVIRONMENT } from './environment/env-table.ts'
 import { EXIT_FAILED, EXIT_OK, UsageError } from './exit-codes.ts'
+import { trialIdentity } from './gpu-server/trial-identity.ts'
 import { readSettings } from './environment/settings.ts'
 import { untilSignal } from './until-signal.ts'
 
@@ -23,7 +24,8 @@ export interface LiveOptions {
 }
 
 const UP_WITHIN_MS = 30_000
-const END_WITHIN_MS = 10_000
+/** `max_stop_grace_seconds` and 15 s: the GPU servers end their tasks. */
+const END_WITHIN_MS = 315_000
 const LOOK_EVERY_MS = 50
 
 interface Part {
@@ -42,7 +44,7 @@ export async function live(options: LiveOptions): Promise<number> {
     const url = await startController(parts, folder, natsUrl, options)
     await tune(url, options)
     const path = `${putCommand(folder)}:${process.env['PATH'] ?? ''}`
-    for (let i = 1; i <= options.servers; i++) startServer(parts, { folder, natsUrl, path, name: `local-${i}` }, options)
+    for (let i = 1; i <= options.servers; i++) startServer(parts, { folder, natsUrl, path, index: i }, options)
     await until(`${options.servers} servers are up`, parts, async () => (await upNodes(url)) >= options.servers)
     process.stdout.write(welcome(url, options))
     const ended = await Promise.race([isAsked, ...parts.map((part) => part.ended)])
@@ -97,16 +99,27 @@ interface ServerPlace {
   readonly natsUrl: string
   /** Where its tasks' commands are looked for. */
   readonly path: string
-  readonly name: string
+  /** From 1. */
+  readonly index: number
 }
 
-function startServer(parts: Part[], { folder, natsUrl, path, name }: ServerPlace, options: LiveOptions): void {
+function startServer(parts: Part[], { folder, natsUrl, path, index }: ServerPlace, options: LiveOptions): void {
+  const name = `local-${index}`
   const state = join(folder, name)
   mkdirSync(state, { recursive: true })
   const inventory = join(folder, `${name}.inventory.yaml`)
   const gpu = { model: 'declared', vram_mib: options.vram, swap: 'pinned-gen4' }
   writeFileSync(inventory, `${JSON.stringify({ gpus: Array.from({ length: options.gpus }, () => gpu) }, null, 2)}\n`)
-  const command = headroom('gpu-server', '--device', 'process', '--inventory', inventory, '--allow-exec', '--stop-tasks')
+  const command = headroom(
+    'gpu-server',
+    '--device',
+    'process',
+    '--inventory',
+    inventory,
+    '--allow-exec',
+    '--stop-tasks',
+    ...trialIdentity(folder, index),
+  )
   start(parts, `server ${name}`, command, {
     [ENVIRONMENT.natsUrls.name]: natsUrl,
     NODE_NAME: name,

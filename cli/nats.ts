@@ -2,6 +2,7 @@
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 import type { NatsConfigOptions } from './nats/nats-config.ts'
+import type { NatsRotateOptions } from './nats/nats-rotate.ts'
 
 export function addNatsCommands(program: Command): void {
   const nats = program.command('nats').description('the message broker')
@@ -19,6 +20,18 @@ export function addNatsCommands(program: Command): void {
       'simulated fleets, which may speak for every node: for trials',
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
+    .option(
+      '--workers <name,…>',
+      'workers of sweeps over machines, and one identity `sweep` that starts them; turns JetStream on',
+      list(CLIENT, 'names of letters, digits, _ and -'),
+    )
+    .option('--jetstream-dir <folder>', 'where the broker keeps sweeps, as it will find it; else jetstream beside the configuration')
+    .option(
+      '--key-copies <name=folder,…>',
+      'copies of keys, each alone in a folder: for the one container that needs it',
+      list(COPY, 'name=folder, as node-gpu-1=/keys/gpu-1'),
+    )
+    .option('--kubernetes', 'one Secret and one workload for each of --nodes, in kubernetes/ beside the configuration')
     .requiredOption('-o, --out <file>', 'the configuration; keys lie beside it in keys/')
     .option('--listen <host:port>', 'where the broker listens', address, '0.0.0.0:4222')
     .option('--monitor <host:port>', 'where it answers health checks (/healthz); else nowhere', address)
@@ -29,11 +42,22 @@ export function addNatsCommands(program: Command): void {
       const { natsConfig } = await import('./nats/nats-config.ts')
       natsConfig(options)
     })
+  nats
+    .command('rotate')
+    .description('a new key for one party or several; the old one is refused once the broker has reloaded its configuration')
+    .argument('[party...]', 'controller, node-NAME, client-ID or fleet-NAME, as `headroom nats config` lists them')
+    .option('--all', 'every party of the configuration')
+    .requiredOption('-o, --out <file>', 'the configuration that `headroom nats config` made; keys lie beside it in keys/')
+    .action(async (parties: readonly string[], options: NatsRotateOptions) => {
+      const { natsRotate } = await import('./nats/nats-rotate.ts')
+      natsRotate(parties, options)
+    })
 }
 
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 const NODE = new RegExp(`^[A-Za-z0-9][\\w.-]{0,99}(?:=${UUID})?$`)
 const CLIENT = /^[A-Za-z0-9][\w-]{0,99}$/
+const COPY = /^[A-Za-z0-9][\w.-]{0,110}=\/[^,=]{1,1000}$/
 const ADDRESS = /^(?:[\w.-]+|\[[0-9a-f:]+\]):\d{1,5}$/i
 
 function list(item: RegExp, words: string): (text: string) => readonly string[] {

@@ -12,6 +12,7 @@ import type { VerbOptions } from './operator/session.ts'
 import type { TaskListOptions } from './operator/tasks.ts'
 import type { TopOptions } from './operator/top.ts'
 import type { WhyPendingOptions } from './operator/why-pending.ts'
+import { addRecoveryVerbs } from './recovery-verbs.ts'
 import { addTwinVerbs } from './twin-verbs.ts'
 import type { VerifyEventsOptions } from './verify-events.ts'
 
@@ -43,6 +44,7 @@ export function addOperatorVerbs(program: Command, setExit: SetExit): void {
   addTask(program, setExit)
   addGroup(program, setExit)
   addConfig(program, setExit)
+  addRecoveryVerbs(program, setExit)
   addEvents(program, setExit)
   addDecisions(program, setExit)
   addWhyPending(program, setExit)
@@ -153,10 +155,16 @@ function addTask(program: Command, setExit: SetExit): void {
     setExit(await taskSet(id, settings, options))
   })
   withExamples(
-    asking(task.command('cancel').description('cancel tasks; a placed one is stopped by its GPU server').argument('<task...>', 'ids')),
+    asking(
+      task
+        .command('cancel')
+        .description('cancel tasks; a placed one is stopped by its GPU server: SIGTERM, and SIGKILL after its stop grace')
+        .argument('<task...>', 'ids')
+        .option('--now', 'SIGKILL at once, also while it is being stopped'),
+    ),
     'headroom task cancel 0b6f4c1e-…',
     'headroom task list --state pending --name sweep -o jsonl | jq -r .id | xargs headroom task cancel',
-  ).action(async (ids: string[], options: VerbOptions) => {
+  ).action(async (ids: string[], options: VerbOptions & { readonly now?: boolean }) => {
     const { taskCancel } = await import('./operator/tasks.ts')
     setExit(await taskCancel(ids, options))
   })
@@ -182,9 +190,9 @@ function addTaskLogs(task: Command, setExit: SetExit): void {
   withExamples(
     fromServer(task.command('logs').description('what a task wrote, in its latest attempt'))
       .argument('<task>', 'id')
-      .addOption(new Option('--stream <stream>', 'which one').choices(['stdout', 'stderr']).default('stdout'))
+      .addOption(new Option('--stream <stream>', 'one of them alone, on stdout').choices(['stdout', 'stderr']))
       .option('-f, --follow', 'go on with what it writes, until it ends or Ctrl-C')
-      .option('--offset <bytes>', 'from this byte on', whole(0, 999_999_999_999), 0),
+      .option('--offset <bytes>', 'from this byte of that stream on', whole(0, 999_999_999_999)),
     'headroom task logs 0b6f4c1e-… --follow',
     'headroom task logs 0b6f4c1e-… --stream stderr > errors.txt',
   ).action(async (id: string, options: LogsOptions) => {

@@ -16,6 +16,9 @@ import { parseVram, VRAM_FORMAT } from './vram-size.ts'
 export const MAX_SEED = 4_294_967_295
 /** Values of one range. */
 const MAX_RANGE_VALUES = 10_000
+const LEAST_TASK_ID = 1_000
+/** The kernel keeps the two highest for itself. */
+const MAX_TASK_ID = 4_294_967_293
 /** What the controller takes for one GPU. */
 const MAX_VRAM_MIB = 16_777_216
 
@@ -106,6 +109,13 @@ function integerRange(least: number, most: number): (text: string) => readonly n
       throw new InvalidArgumentError(`It has ${rangeCount(range)} values; allowed are ${MAX_RANGE_VALUES}.`)
     return rangeValues(range)
   }
+}
+
+/** User ids for tasks: `200000-201023`. The first thousand belong to the system. */
+export function idRange(text: string): { readonly from: number; readonly to: number } {
+  const [from = NaN, to = NaN] = (/^(\d{1,10})-(\d{1,10})$/.exec(text)?.slice(1) ?? []).map(Number)
+  if (from >= LEAST_TASK_ID && from <= to && to <= MAX_TASK_ID) return { from, to }
+  throw new InvalidArgumentError(`It must be two numbers with - between, from ${LEAST_TASK_ID} to ${MAX_TASK_ID}, as 200000-201023.`)
 }
 
 /** `SEQ:HASH`, once or several times. */

@@ -5,7 +5,7 @@ import type { ConformanceOptions } from './conformance.ts'
 import type { GpuServerCommandOptions } from './gpu-server.ts'
 import { addOperatorVerbs } from './operator.ts'
 import type { LiveOptions } from './live.ts'
-import { mib, nodeUuid, time, whole } from './option-values.ts'
+import { idRange, mib, nodeUuid, time, whole } from './option-values.ts'
 import { packageVersion } from './package-info.ts'
 import { addNatsCommands } from './nats.ts'
 import { addProtocolCommands } from './protocol.ts'
@@ -25,9 +25,10 @@ export function programOf(setExit: SetExit): Command {
   program
     .command('serve')
     .description('the controller with its page: for the servers at CONTROLLER_NATS_URL, or over a simulated fleet in real time')
-    .action(async () => {
+    .option('--accept-loss <mark>', 'start once on a store that went back in time: the mark that the refusal names')
+    .action(async ({ acceptLoss }: { readonly acceptLoss?: string }) => {
       const { serve } = await import('./serve.ts')
-      await serve(process.env)
+      await serve(process.env, acceptLoss)
     })
   addGpuServer(program)
   addRun(program, setExit)
@@ -65,8 +66,14 @@ function addGpuServer(program: Command): void {
     )
     .option('--inventory <file>', 'declares the GPUs of --device process (YAML or JSON)')
     .option('--allow-exec', 'run the commands of tasks; otherwise only leases are taken')
-    .option('--task-user <user>', 'run tasks as this user (a name, or uid:gid); else as the server')
-    .option('--work-dir <folder>', 'where tasks begin; else work/ in NODE_STATE_DIR')
+    .addOption(
+      new Option('--task-uids <from-to>', 'as root: user ids from which each attempt gets one of its own; else 200000-201023').argParser(
+        idRange,
+      ),
+    )
+    .option('--task-user <user>', 'as root: run all tasks as this one user (a name, or uid:gid); root: as root, with all its rights')
+    .option('--tasks-as-me', 'not as root: run tasks as the user of the server, who can then read its key and state')
+    .option('--work-dir <folder>', 'holds a folder for each attempt, in which it begins; else work/ in NODE_STATE_DIR')
     .option('--host-swap-mib <size>', 'host memory for swapped-out tasks; else half of it, or as the inventory says', mib(0, 1_073_741_824))
     .option(
       '--host-link-mib-per-s <number>',

@@ -1,20 +1,35 @@
 /** `headroom run` and `headroom lease`: their options. What they do is loaded when one is called. */
 import { Option, type Command } from 'commander'
 import { fromServer, repeatable, withExamples, type SetExit } from './command-shape.ts'
-import { priority, vram, whole } from './option-values.ts'
+import { priority, timeWithin, vram, whole } from './option-values.ts'
 import type { LeaseOptions } from './run/hold-lease.ts'
 import type { RunOptions } from './run/run-task.ts'
 
 /** As in controller/api/schema/task.ts. */
 const MAX_GPUS = 1024
 const MAX_RUNTIME_SECONDS = 31_536_000
+const MAX_REQUEUES = 1000
+
+/** A number, or `none` for no limit. */
+function requeues(text: string): number | null {
+  return text === 'none' ? null : whole(0, MAX_REQUEUES)(text)
+}
+
+const MAX_STOP_GRACE_MS = 3_600_000
+
+/** Whole seconds, rounded up. */
+function stopGraceSeconds(text: string): number {
+  return Math.ceil(timeWithin(0, MAX_STOP_GRACE_MS)(text) / 1000)
+}
 
 export function addRun(program: Command, setExit: SetExit): void {
   withExamples(
     demanding(program.command('run').description('run a command on a GPU server: its output here, its exit code too; Ctrl-C cancels it'))
       .option('--env <name=value>', 'a variable of its environment; may be given several times', repeatable, [])
       .option('--max-runtime <seconds>', 'it is stopped after so long', whole(1, MAX_RUNTIME_SECONDS))
+      .option('--stop-grace <duration>', 'between SIGTERM and SIGKILL when it is stopped (default: of the cluster)', stopGraceSeconds)
       .addOption(new Option('--on-node-loss <what>', 'when its server is lost').choices(['wait', 'fail', 'requeue']))
+      .option('--max-requeues <n>', 'requeues after attempts that ended within 10 minutes; none: no limit', requeues)
       .option('-d, --detach', 'print its id and leave it alone')
       .option('--dry-run', 'say where it would go now and who would be swapped out for it, and run nothing')
       .argument('<command...>', 'what is run, after --; no shell reads it'),
@@ -44,13 +59,13 @@ export function addLease(program: Command, setExit: SetExit): void {
 /** What both ask of a GPU. */
 function demanding(command: Command): Command {
   return fromServer(command)
-    .option('--vram <size>', 'VRAM on each GPU: 8Gi, 8192Mi, 8G; may be left out only with --exclusive', vram)
-    .option('--gpus <n>', 'GPUs of one node, all or nothing', whole(1, MAX_GPUS), 1)
+    .option('--vram <size>', 'VRAM on each GPU: 8Gi, 8192Mi, 8G; may be left out only with --exclusive (REQUIRED_VRAM)', vram)
+    .option('--gpus <n>', 'GPUs of one node, all or nothing; 1 by default (GPU_COUNT)', whole(1, MAX_GPUS))
     .option('--noswap', 'stays in VRAM: never swapped out, no overcommit (VENDOR_SWAP_FROM_VRAM=0)')
     .option('--swap', 'may be swapped out while it is idle (the default, VENDOR_SWAP_FROM_VRAM=1)')
-    .option('--priority <p>', 'P0 (highest) to P4', priority, 2)
+    .option('--priority <p>', 'P0 (highest) to P4; P2 by default (PRIO)', priority)
     .option('--group <group>', 'may run in this group; may be given several times (CONTROLLER_NODE_GROUP_IDS)', repeatable, [])
     .option('--name <name>', 'what it is called')
     .option('--label <name=value>', 'may be given several times', repeatable, [])
-    .option('--exclusive', 'a GPU for itself')
+    .option('--exclusive', 'a GPU for itself (GPU_MODE=exclusive)')
 }

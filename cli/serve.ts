@@ -30,8 +30,11 @@ import { ownChecks } from './serve/readiness.ts'
 import type { ServedFleet } from './serve/served-fleet.ts'
 import { createServedMetrics } from './serve/served-metrics.ts'
 import { readSettings, type Settings } from './environment/settings.ts'
+import { removePartialUploads } from './simulations/partial-uploads.ts'
 import { type FleetScenario, readFleet, startSimulatedFleet } from './serve/simulated-fleet.ts'
 import { unreadVariables } from './environment/unread-variables.ts'
+import { uploadMetrics } from './serve/upload-metrics.ts'
+import { auditOfClients } from './serve/audit-of-clients.ts'
 import { untilSignal } from './until-signal.ts'
 
 const DAY_MS = 86_400_000
@@ -39,8 +42,8 @@ const MIB_BYTES = 1_048_576
 /** After a signal, what is under way may take so long. */
 const STOP_WITHIN_MS = 8_000
 
-/** Runs until SIGINT or SIGTERM. Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line. */
-export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
+/** Runs until SIGINT or SIGTERM. @param acceptLoss the mark that the store need not reach. Throws SettingsError, StoreFault or StartFault when it cannot start; each says why in one line. */
+export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promise<void> {
   const settings = readSettings(env)
   const nats = natsSettings(env)
   const token = adminToken(env)
@@ -50,7 +53,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   if (token !== null && token.warning !== null) log.warn(token.warning)
   for (const line of unreadVariables(env)) log.warn(line)
   const measured = createServedMetrics()
-  const store = openStore(settings, measured.onCommit, log)
+  const store = openStore(settings, acceptLoss, measured.onCommit, log)
   await requireToken(settings, token, store).catch(async (fault: unknown) => {
     await store.close()
     throw fault
@@ -67,7 +70,9 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     // What is told inside an input is written down after it: an audit entry is an input of its own.
     onRefused: (senderId, reason) => queueMicrotask(() => access?.trail?.messageRefused(senderId, reason)),
     ...(recording === null ? {} : { watch: recording.watch }),
-    ownerLimits: settings.ownerLimits,
+    ...{ ownerLimits: settings.ownerLimits, storeKind: settings.storeKind },
+    clientRequestsPerSecond: settings.clientRequestsPerSecond,
+    clientAudit: auditOfClients(() => access?.trail ?? null),
     initialConfig: initialConfig(env, settings, managed),
     onFault: (fault) => endWithStore(fault, store, log),
   }
@@ -78,7 +83,8 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const disk = watchDisk(settings.dataDir)
   const depths = { commitQueueDepth: () => store.queueDepth(), diskFreeBytes: () => disk.freeBytes() }
   measured.watch({ ...{ controller, dropped: fleet.dropped, recording: recording?.files ?? null }, ...depths })
-  const beside = await openBeside({ controller, dataDir: settings.dataDir, log: (line) => log.warn(line) })
+  const beside = await openBeside({ controller, dataDir: settings.dataDir, uploads: settings.uploads, log: (line) => log.warn(line) })
+  measured.metrics.add(...uploadMetrics(beside.simulation.uploadBytes, settings.uploads.maxBytes))
   const app = createApi({
     ...{ commands, views, events, logs, series, simulation: beside.simulation, twin: beside.twin },
     version: packageVersion(),
@@ -112,6 +118,12 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
 function whoMayAsk({ authenticator }: Access, signIn: SignIn | null): string {
   if (!authenticator.isRequired) return 'open to this host'
   return signIn === null ? 'asks for a token' : `asks for a token or for a sign-in at ${signIn.provider}`
+}
+
+/** Before the store opens: the room may be what it lacks. */
+function removeCutOffUploads({ dataDir }: Settings, log: Logger): void {
+  const removed = removePartialUploads(dataDir)
+  if (removed > 0) log.warn(`${removed} uploads were cut off when the controller ended: their files were removed`)
 }
 
 /** Nothing that is not durable was acknowledged, and nothing will be (R10). */
@@ -151,13 +163,21 @@ function initialConfig(env: NodeJS.ProcessEnv, settings: Settings, managed: Mana
   return env[ENVIRONMENT.defaultOvercommitPercent.name] ? { ...config, ...percent } : config
 }
 
-function openStore(settings: Settings, onCommit: NonNullable<SqliteStoreOptions['onCommit']>, log: Logger): SqliteStore {
+function openStore(
+  settings: Settings,
+  acceptLoss: string | undefined,
+  onCommit: NonNullable<SqliteStoreOptions['onCommit']>,
+  log: Logger,
+): SqliteStore {
+  removeCutOffUploads(settings, log)
   return createSqliteStore({
     dataDir: settings.dataDir,
     retainEvents: settings.eventsMaxCount,
     retainEventsMs: settings.eventsMaxDays * DAY_MS,
     retainEventBytes: settings.eventsMaxMib * MIB_BYTES,
     isStoreExpected: settings.isStoreExpected,
+    ...(acceptLoss === undefined ? {} : { acceptLoss }),
+    kind: settings.storeKind,
     onCommit,
     log: (line) => log.info(line),
   })

@@ -25,9 +25,11 @@ export function addStoreCommands(program: Command, setExit: SetExit): void {
   withExamples(
     onStore(program.command('restore').description('make a backup the store; the controller must be stopped'))
       .argument('<backup>', 'a file that headroom backup made')
-      .option('--force', 'a store that is there is put aside'),
+      .option('--force', 'a store that is there is put aside')
+      .option('--dry-run', 'only say what would be lost, against the store and the mark that are there'),
+    'headroom restore /backup/headroom.db --data-dir /var/lib/headroom --dry-run',
     'headroom restore /backup/headroom.db --data-dir /var/lib/headroom',
-  ).action(async (file: string, options: StoreOptions & { readonly force?: boolean }) => {
+  ).action(async (file: string, options: StoreOptions & { readonly force?: boolean; readonly dryRun?: boolean }) => {
     const { restore } = await import('./store/restore.ts')
     await restore(file, options)
   })

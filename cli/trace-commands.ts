@@ -21,6 +21,7 @@ export interface TraceImportOptions {
   readonly vramMib?: number
   readonly reserveMib?: number
   readonly exclusive?: boolean
+  readonly shared?: boolean
   readonly activityModel?: ActivityModelName
   readonly seed?: number
   readonly timeScale?: number
@@ -182,6 +183,8 @@ function defined<T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
 }
 
+const WHOLE_GPUS = 'Tasks of unknown VRAM take whole GPUs. --vram-mib, --vram-map or --shared make them share.'
+
 /** No row disappears without being counted here. */
 function reportOf(format: Importer, { rows, dropped, importer }: TraceHeader, kept: number, file: string): string {
   const droppedCount = Object.values(dropped).reduce((sum, count) => sum + count, 0)
@@ -192,6 +195,7 @@ function reportOf(format: Importer, { rows, dropped, importer }: TraceHeader, ke
     ...linesOf('adjusted', adjusted, format.adjusted),
     ...linesOf('ignored ', ignored, format.ignored),
     ...(synthetic.length === 0 ? [] : [`  made up  ${synthetic.join(', ')}`]),
+    ...(synthetic.includes('gpu_mode') ? [`  ${WHOLE_GPUS}`] : []),
   ]
   return lines.map((line) => `${visible(line)}\n`).join('')
 }

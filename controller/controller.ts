@@ -1,6 +1,7 @@
 /** The controller, whole: what `headroom serve` and the simulator both create. Only its ports differ. */
 import type { ControllerBody, Envelope } from '../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../protocol/messages.ts'
+import type { Instant } from '../protocol/units.ts'
 import type { ConfigFields } from './domain/config.ts'
 import type { Event } from './domain/event.ts'
 import { NO_OWNER_LIMITS, type OwnerLimits } from './domain/owner-limits.ts'
@@ -11,6 +12,7 @@ import { createViews } from './engine/live-views.ts'
 import type { EngineMemory } from './engine/memory/engine-memory.ts'
 import type { Marks, Rearm } from './engine/memory/marks.ts'
 import { TASK_LEASE_MS } from './engine/node/leases.ts'
+import { mayLeave } from './engine/node/may-leave.ts'
 import { isWanted } from './engine/orders.ts'
 import type { Views } from './engine/views.ts'
 import type { Bus } from './ports/bus.ts'
@@ -21,7 +23,9 @@ import type { Store } from './ports/store.ts'
 import type { TaskLogs } from './ports/task-logs.ts'
 import type { ControllerWatch } from './recording/input-recorder.ts'
 import { Series } from './series/series.ts'
+import type { ClientAudit } from './wire/client-audit.ts'
 import { listenToClients } from './wire/client-requests.ts'
+import type { StoreKind } from './domain/store-kind.ts'
 import { Freshness } from './wire/freshness.ts'
 import { listenToNodes } from './wire/inbound.ts'
 import { MessageTally } from './wire/message-counts.ts'
@@ -50,6 +54,12 @@ export interface ControllerOptions {
   readonly series?: { readonly archive: SeriesArchive | null }
   /** Default: none. */
   readonly ownerLimits?: OwnerLimits
+  /** Requests of all clients of the bus together; 0: no limit, which is the default. */
+  readonly clientRequestsPerSecond?: number
+  /** What clients of the bus change is written down there. Default: nowhere. */
+  readonly clientAudit?: ClientAudit
+  /** Of a kind of store, only its servers may join. Default: all servers. */
+  readonly storeKind?: StoreKind
   /** Sees everything that enters: a recording, or what repeats one. Default: nobody. */
   readonly watch?: ControllerWatch
   /** Of this process: told to all at the broker every 2 s, with the epoch. Left out: nothing is told. */
@@ -91,18 +101,19 @@ export interface Controller {
   stop(): Promise<void>
 }
 
+function clientsOf({ ownerLimits = NO_OWNER_LIMITS, clientRequestsPerSecond = 0, clientAudit }: ControllerOptions) {
+  return { ownerLimits, requestsPerSecond: clientRequestsPerSecond, audit: clientAudit ?? null }
+}
+
 export function createController(given: ControllerPorts, options: ControllerOptions = {}): Controller {
   const isElided = options.areHeartbeatsElided ?? false
-  const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, watch } = options
-  watch?.begins(given.clock, { initialConfig, ownerLimits, areHeartbeatsElided: isElided })
+  const { ownerLimits = NO_OWNER_LIMITS, initialConfig = {}, storeKind = null, watch } = options
+  watch?.begins(given.clock, { initialConfig, ownerLimits, areHeartbeatsElided: isElided, ...(storeKind === null ? {} : { storeKind }) })
   const ports = watch?.ports(given) ?? given
   const { clock, bus } = ports
   const freshness = new Freshness(isElided)
-  const boot = { counter: 0, random: 'controller' }
-  let idPrefix = ''
-  const envelope = numbered((seq, body) => {
-    return { v: PROTOCOL_VERSION, id: `${idPrefix}${seq}`, sent_mono: clock.now(), boot, seq, epoch: engine.epoch, body }
-  })
+  const sender = { boot: { counter: 0, random: 'controller' }, idPrefix: '' }
+  const envelope = numbered((seq, body) => sealed(engine, sender, clock.now(), seq, body))
   const events = new DurableEvents(options.onEvents)
   const engine = new Engine({
     ...ports,
@@ -111,6 +122,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     ownerLimits,
     taskLeaseMs: isElided ? null : TASK_LEASE_MS,
     send: (effect) => outbound.send(effect),
+    onResumed: () => outbound.resume(),
     onEvents: (list) => events.publish(list),
     onFault: options.onFault ?? (() => {}),
   })
@@ -120,6 +132,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     random: ports.random.stream('outbound'),
     runLeaseMs: () => engine.cluster.policy.runLeaseMs,
     isWanted: (effect) => isWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
+    mayLeave: (effect) => mayLeave(engine.cluster, effect),
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),
   })
   const commands = watch?.commands(engine.commands) ?? engine.commands
@@ -130,13 +143,13 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   const silence = new SilenceWatch(engine, clock)
   let stops: readonly (() => void)[] = []
   const listen = (): void => {
-    boot.counter = engine.epoch
-    idPrefix = `c${engine.epoch}.`
+    sender.boot.counter = engine.epoch
+    sender.idPrefix = `c${engine.epoch}.`
     const onRefused = counted(messages, options.onRefused)
-    const nodes = { ...wire, engine, onRefused, onLate: () => (messages.late += 1) }
+    const nodes = { ...wire, engine, storeKind, onRefused, onLate: () => (messages.late += 1) }
     stops = [
-      listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) }),
-      listenToClients({ commands, views, bus: given.bus, ownerLimits, envelope, onRefused }),
+      ...[listenToBroker(bus, engine), listenToNodes({ ...nodes, onHeard: (nodeId) => outbound.heard(nodeId) })],
+      listenToClients({ ...clientsOf(options), commands, views, bus: given.bus, envelope, onRefused }),
       () => silence.stop(),
       () => series.stop(),
       tellLeader(options.leaderId, given, envelope, () => engine.epoch),
@@ -161,6 +174,11 @@ export function createController(given: ControllerPorts, options: ControllerOpti
       await ports.store.close()
     },
   }
+}
+
+/** Without a broker of its own it is never away. */
+function listenToBroker(bus: Bus, engine: Engine): () => void {
+  return bus.onConnection?.((isConnected) => engine.brokerConnection(isConnected)) ?? (() => {})
 }
 
 /** Tells all who leads, and gives what ends it. It is no input: who decides again tells nobody. */
@@ -203,6 +221,17 @@ function remembering({ engine, outbound, freshness, silence }: Remembering, list
       listen()
     },
   }
+}
+
+interface Sender {
+  readonly boot: { counter: number; readonly random: string }
+  idPrefix: string
+}
+
+/** With the mark of the store: what is durable now. */
+function sealed(engine: Engine, { boot, idPrefix }: Sender, now: Instant, seq: number, body: ControllerBody): Envelope {
+  const { epoch, process: controller, durableEventSeq: event_seq } = engine
+  return { v: PROTOCOL_VERSION, id: `${idPrefix}${seq}`, sent_mono: now, boot, seq, epoch, controller, event_seq, body }
 }
 
 /** Envelopes 1, 2, 3, … */

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { FinishedEvent } from '../protocol/messages.ts'
 import { ReplayedState } from './core/replayed-state.ts'
-import type { KeptAttempt, NodeChange, NodeState, NodeStorage } from './core/storage.ts'
+import type { AttemptDescription, KeptAttempt, NodeChange, NodeState, NodeStorage } from './core/storage.ts'
 import { StateFault } from './state-fault.ts'
 import { lockFolder } from './state-lock.ts'
 
@@ -37,9 +37,14 @@ interface Snapshot {
   readonly format: number
   readonly boot: number
   readonly epoch: number
+  /** Absent in snapshots that are older than these two fields. */
+  readonly controller?: string | null
+  readonly eventSeq?: number
   readonly attempts: readonly (readonly [string, number])[]
   readonly burned: readonly (readonly [string, number])[]
   readonly living: readonly KeptAttempt[]
+  /** Absent in snapshots that are older than the field. */
+  readonly described?: readonly AttemptDescription[]
   readonly finished: readonly FinishedEvent[]
 }
 
@@ -171,9 +176,12 @@ function stateOf(snapshot: Snapshot, path: string): NodeState {
   return {
     bootCounter: snapshot.boot,
     highestEpoch: snapshot.epoch,
+    controller: snapshot.controller ?? null,
+    eventSeq: snapshot.eventSeq ?? 0,
     attempts: new Map(snapshot.attempts),
     burned: new Map(snapshot.burned),
     living: new Map(snapshot.living.map((attempt) => [attempt.taskId, attempt])),
+    described: new Map(snapshot.described?.map((of) => [of.taskId, of])),
     outbox: snapshot.finished,
   }
 }
@@ -195,9 +203,12 @@ function snapshotOf(state: NodeState): Snapshot {
     format: FORMAT,
     boot: state.bootCounter,
     epoch: state.highestEpoch,
+    controller: state.controller ?? null,
+    eventSeq: state.eventSeq ?? 0,
     attempts: [...state.attempts],
     burned: [...state.burned],
     living: [...state.living.values()],
+    described: [...(state.described?.values() ?? [])],
     finished: state.outbox.filter((event): event is FinishedEvent => event.kind === 'finished'),
   }
 }

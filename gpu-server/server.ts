@@ -1,6 +1,5 @@
 /** A GPU server: the core over a real host. Opens what is on the host in the order in which it is safe (R4): disk, guards, accelerator, core. */
 import { join } from 'node:path'
-import { mkdirSync } from 'node:fs'
 import type { Bus } from '../controller/ports/bus.ts'
 import type { Clock } from '../controller/ports/clock.ts'
 import type { RandomStream } from '../controller/ports/random.ts'
@@ -8,6 +7,8 @@ import type { DurationMs, Mib } from '../protocol/units.ts'
 import { ServerCore } from './core/server-core.ts'
 import type { Accelerator } from './devices/accelerator.ts'
 import { HostDevice } from './devices/host-device.ts'
+import { kindOf, type TaskIdentity } from './devices/task-identity.ts'
+import { TaskPlaces } from './devices/task-places.ts'
 import type { DiskStorage } from './disk-storage.ts'
 import type { Guards } from './guard/guards.ts'
 
@@ -21,7 +22,8 @@ export interface GpuServerOptions {
   readonly allowExec: boolean
   /** It is there, and locked by `storage`. */
   readonly stateFolder: string
-  readonly workingDirectory: string
+  /** Holds a folder for each attempt, in which it begins. */
+  readonly workFolder: string
   readonly storage: DiskStorage
   readonly guards: Guards
   readonly accelerator: Accelerator
@@ -29,8 +31,7 @@ export interface GpuServerOptions {
   readonly clock: Clock
   readonly random: RandomStream
   readonly bus: Bus
-  /** Whom tasks run as; null: the server's own user. */
-  readonly user: { readonly uid: number; readonly gid: number } | null
+  readonly identity: TaskIdentity
   readonly environment: Readonly<Record<string, string>>
   readonly maxOutputBytes: number
   readonly idleAfterMs: DurationMs
@@ -52,14 +53,12 @@ const LOOK_EVERY_MS: DurationMs = 50
 
 /** Rejects with AcceleratorFault, StateFault or what the guards say; nothing is left open then but what was handed in. */
 export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
-  mkdirSync(o.workingDirectory, { recursive: true })
   const device = new HostDevice({
     guards: o.guards,
     accelerator: o.accelerator,
     clock: o.clock,
     socketFolder: join(o.stateFolder, 's'),
-    workingDirectory: o.workingDirectory,
-    user: o.user,
+    places: new TaskPlaces({ identity: o.identity, workFolder: o.workFolder, stateFolder: o.stateFolder }),
     environment: o.environment,
     maxOutputBytes: o.maxOutputBytes,
     idleAfterMs: o.idleAfterMs,
@@ -75,6 +74,7 @@ export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
     signalsWanted: o.accelerator.signalsWanted,
     deviceKind: o.accelerator.kind,
     allowExec: o.allowExec,
+    taskIdentity: kindOf(o.identity),
     clock: o.clock,
     random: o.random,
     bus: o.bus,

@@ -28,12 +28,18 @@ export interface SubmitTask {
   /** Null: no limit. */
   readonly max_runtime_seconds: number | null
   readonly on_node_loss: OnNodeLoss
+  /** Null: no limit; left out: what the configuration says. */
+  readonly max_requeues?: number | null
+  /** Between SIGTERM and SIGKILL; null or left out: what the cluster gives. */
+  readonly stop_grace_seconds?: number | null
 }
 
 /** A pending task is cancelled at once; a placed one is stopped by its GPU server. */
 export interface CancelTask {
   readonly op: 'cancel'
   readonly task_id: string
+  /** Without the stop grace, also of a task that is being stopped. */
+  readonly now?: boolean
 }
 
 export interface GetTask {

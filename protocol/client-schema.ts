@@ -1,7 +1,7 @@
 /** The messages of `client-messages.ts` as tables. The ranges are those of REST (controller/api/schema/task.ts); a test holds them equal. */
 import type { CancelTask, ClientBody, GetTask, KeepTask, Label, SubmitTask, TaskAnswer, WireTaskState } from './client-messages.ts'
 import type { WireResidency } from './messages.ts'
-import { every, flag, integer, list, oneOf, orNull, record, text } from './schema-field.ts'
+import { every, flag, integer, list, oneOf, optional, orNull, record, text } from './schema-field.ts'
 import type { RecordField } from './schema-field.ts'
 import type { GpuMode, NoSwap, OnNodeLoss, Priority } from './units.ts'
 
@@ -13,7 +13,9 @@ const MAX_GROUPS = 32
 const MAX_LABELS = 64
 const MAX_ARGUMENTS = 256
 const MAX_ARGUMENT_LENGTH = 4096
+const MAX_STOP_GRACE_SECONDS = 3_600
 const MAX_RUNTIME_SECONDS = 31_536_000
+const MAX_REQUEUES = 1000
 const MAX_COUNT = 2_251_799_813_685_248
 /** A sentence for people, or what a device said about an end; longer ones are cut. */
 export const MAX_ANSWER_REASON_LENGTH = 1000
@@ -35,6 +37,8 @@ const submit = record<SubmitTask>({
   command: orNull(list(text(0, MAX_ARGUMENT_LENGTH, 'no_nul'), 1, MAX_ARGUMENTS)),
   max_runtime_seconds: orNull(integer(1, MAX_RUNTIME_SECONDS)),
   on_node_loss: every<OnNodeLoss>()('wait', 'fail', 'requeue'),
+  max_requeues: optional(orNull(integer(0, MAX_REQUEUES))),
+  stop_grace_seconds: optional(orNull(integer(0, MAX_STOP_GRACE_SECONDS))),
 })
 
 const task = record<TaskAnswer>({
@@ -56,7 +60,7 @@ type Tables = { readonly [O in (ClientBody | TaskAnswer)['op']]: RecordField<Ext
 
 export const CLIENT_BODIES = {
   submit,
-  cancel: record<CancelTask>({ op: oneOf('cancel'), task_id: taskId }),
+  cancel: record<CancelTask>({ op: oneOf('cancel'), task_id: taskId, now: optional(flag) }),
   get: record<GetTask>({ op: oneOf('get'), task_id: taskId }),
   keepalive: record<KeepTask>({ op: oneOf('keepalive'), task_id: taskId, busy: flag }),
   task,

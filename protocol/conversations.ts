@@ -68,6 +68,14 @@ export const CONVERSATIONS = withEveryOperation([
       "What the server is to do. It dies on the node's own clock; a repeated one is answered with what the node knows of that attempt.",
   },
   {
+    name: 'read_attempt',
+    subject: nodeSubject(NODE, 'command'),
+    asker: 'controller',
+    says: ['read_attempt'],
+    answers: ['attempt', 'refused'],
+    meaning: 'What the server recorded of an attempt that lives there, for an administrator who adopts it. It changes nothing.',
+  },
+  {
     name: 'read_log',
     subject: nodeSubject(NODE, 'command'),
     asker: 'controller',

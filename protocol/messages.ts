@@ -22,14 +22,18 @@ export interface Envelope<B extends Body = Body> {
   readonly boot: Boot
   /** Per (sender, boot). */
   readonly seq: number
-  /** The controller's fencing token; 0 in messages of a node that knows none yet. */
+  /** The controller's fencing token. In messages of a node: the highest that it has obeyed; 0 when it knows none yet. */
   readonly epoch: number
+  /** Id of the controller process that has this epoch, another one after each start. Absent: not known, or the sender is older than the field. */
+  readonly controller?: string
+  /** Sequence number of the last event that is durable in this epoch; from a node: the highest that it heard of. Absent as `controller`. */
+  readonly event_seq?: number
   readonly body: B
 }
 
 export type Body = NodeBody | ControllerBody | ClientBody
-export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | Refused
-export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | ReadLog | Leader | Refused | TaskAnswer
+export type NodeBody = Hello | Heartbeat | NodeEvents | CommandResult | LogChunk | AttemptRecord | Refused
+export type ControllerBody = Welcome | Lease | EventsAck | StateReset | Command | ReadLog | ReadAttempt | Leader | Refused | TaskAnswer
 
 // ── node → controller ────────────────────────────────────────────────────────
 
@@ -63,6 +67,12 @@ export interface AttemptRef {
   readonly attempt: number
 }
 
+/**
+ * `uid_per_attempt`: each attempt has a user of its own. `task_user`: one user for all tasks, not that of the server. `root`: tasks are
+ * root. `server_user`: tasks run as the user of the server, who is not root.
+ */
+export type TaskIdentityKind = 'uid_per_attempt' | 'task_user' | 'root' | 'server_user'
+
 export interface Hello {
   readonly op: 'hello'
   readonly node_id: string
@@ -78,6 +88,8 @@ export interface Hello {
   readonly device: DeviceKind
   /** It runs commands; otherwise only leases are placed here. */
   readonly allow_exec: boolean
+  /** The users that its tasks run as; missing from servers of earlier versions and from simulated ones. */
+  readonly task_identity?: TaskIdentityKind
   readonly tasks: readonly TaskReport[]
   readonly finished_unacked: readonly AttemptRef[]
 }
@@ -117,6 +129,8 @@ export interface FinishedEvent extends NodeEventBase {
   readonly outcome: 'completed' | 'failed' | 'stopped' | 'lease_ended' | 'lost'
   readonly exit_code: number | null
   readonly detail: string | null
+  /** It never ran: the start was refused, and why. With `outcome: failed`, which is all that a controller knows of it that does not know the field. */
+  readonly start_refused?: StartRefused
 }
 
 export interface ResidencyEvent extends NodeEventBase {
@@ -155,6 +169,18 @@ export interface CommandResult {
   readonly reason: RefusalReason | null
   readonly residency: WireResidency
   readonly generation: number
+  /** Of a `start` that was refused. */
+  readonly start_refused?: StartRefused
+}
+
+/**
+ * Whose fault it is that an attempt was not started. `host`: any task would have been refused; `task`: this one is refused here whenever it
+ * is tried; `passing`: neither, another try may work at once.
+ */
+export interface StartRefused {
+  readonly cause: 'host' | 'task' | 'passing'
+  /** For people and for counting: letters, digits and `_`. */
+  readonly code: string
 }
 
 export type RefusalReason =
@@ -189,6 +215,22 @@ export interface LogChunk {
   readonly is_ended: boolean
 }
 
+/** The answer to `read_attempt`: as it was started. `name`, `owner` and `command` are null where the start did not say. */
+export interface AttemptRecord {
+  readonly op: 'attempt'
+  readonly task_id: string
+  readonly attempt: number
+  readonly name: string | null
+  readonly owner: string | null
+  readonly command: readonly string[] | null
+  /** It runs no command: its client keeps it alive. */
+  readonly is_lease: boolean
+  readonly gpu_mode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  readonly on_node_loss: OnNodeLoss
+}
+
 export type LogStream = 'stdout' | 'stderr'
 
 // ── controller → node ────────────────────────────────────────────────────────
@@ -204,12 +246,16 @@ export interface Welcome {
   readonly settings: NodeSettings
   /** Attempts that the node must end: the controller has given them up. */
   readonly stop: readonly AttemptRef[]
+  /** Attempts that no task has: they must end when the next snapshot names them as well. Absent: none. */
+  readonly unknown?: readonly AttemptRef[]
 }
 
 export interface Lease {
   readonly op: 'lease'
   readonly settings: NodeSettings
   readonly stop: readonly AttemptRef[]
+  /** As in welcome. */
+  readonly unknown?: readonly AttemptRef[]
 }
 
 export interface EventsAck {
@@ -249,11 +295,18 @@ export interface StartCommand extends CommandBase {
   readonly priority: Priority
   readonly on_node_loss: OnNodeLoss
   readonly command: readonly string[] | null
+  /** For the server's record alone: what an administrator is shown of an attempt that the store has lost. Absent from older controllers. */
+  readonly name?: string
+  readonly owner?: string | null
+  /** What the attempt gets between SIGTERM and SIGKILL when its server is told to end its tasks. Left out: nothing. */
+  readonly stop_grace_ms?: DurationMs
 }
 
 export interface StopCommand extends CommandBase {
   readonly op: 'stop'
   readonly reason: string
+  /** Between SIGTERM and SIGKILL. Left out, or unknown to the server: it is killed at once. A later stop can only bring the end nearer. */
+  readonly grace_ms?: DurationMs
 }
 
 export interface SwapCommand extends CommandBase {
@@ -280,6 +333,13 @@ export interface Leader {
   readonly epoch: number
   /** Of its process: another one after each start. */
   readonly id: string
+}
+
+/** What the server recorded of an attempt that lives there. It changes nothing, as `read_log`; answered by `attempt`, or `refused` when unknown. */
+export interface ReadAttempt {
+  readonly op: 'read_attempt'
+  readonly task_id: string
+  readonly attempt: number
 }
 
 /** What a task has written. It changes nothing, so that nothing of R3 applies to it; answered by `log`, or `refused` for an attempt unknown. */

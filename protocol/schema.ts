@@ -1,6 +1,7 @@
 /** Every message of the wire as a table: field, kind, range, longest length. Source: `messages.ts`, which says what they mean. */
 import type {
   AllocationWantedEvent,
+  AttemptRecord,
   AttemptRef,
   Body,
   Boot,
@@ -21,15 +22,18 @@ import type {
   NodeEvents,
   NodeSettings,
   RefusalReason,
+  ReadAttempt,
   ReadLog,
   Refused,
   ReserveBreachedEvent,
   ResidencyEvent,
   StartCommand,
+  StartRefused,
   StartedEvent,
   StateReset,
   StopCommand,
   SwapCommand,
+  TaskIdentityKind,
   TaskReport,
   UseEvent,
   Welcome,
@@ -48,6 +52,7 @@ export const MAX_ATTEMPTS_PER_NODE = 1024
 export const MAX_EVENTS = 256
 /** What a device says about the end of a task, in UTF-16 code units. */
 export const MAX_DETAIL_LENGTH = 512
+export const MAX_REFUSAL_CODE_LENGTH = 40
 
 /** Bytes of a task's output in one message; base64 makes a third more of them. */
 export const MAX_LOG_BYTES = 128 * 1024
@@ -65,14 +70,18 @@ const MAX_COUNT = 2_251_799_813_685_248
 const MAX_ATTEMPT = 2_147_483_647
 const MAX_HEARTBEAT_MS = 60_000
 const MAX_RUN_LEASE_MS = 86_400_000
+const MAX_STOP_GRACE_MS = 3_600_000
 const MAX_ARGUMENTS = 256
 const MAX_ARGUMENT_LENGTH = 4096
+/** Of a task or an owner, in UTF-16 code units. */
+const MAX_NAME_LENGTH = 1000
 
 const count = integer(0, MAX_COUNT)
 const milliseconds = integer(0, MAX_COUNT)
 const vramMib = integer(0, MAX_VRAM_MIB)
 const id = text(1, 200)
 const reason = text(0, 1000)
+const stopGrace = integer(0, MAX_STOP_GRACE_MS)
 const noswap = every<NoSwap>()(0, 1)
 const residency = every<WireResidency>()('none', 'resident', 'swapping_out', 'swapped_out', 'swapping_in')
 const gpuIndexes = list(integer(0, MAX_GPUS - 1), 1, MAX_GPUS, 'no_duplicates')
@@ -118,6 +127,7 @@ const hello = record<Hello>({
   signals_wanted: flag,
   device: every<DeviceKind>()('nvidia', 'process', 'simulated'),
   allow_exec: flag,
+  task_identity: optional(every<TaskIdentityKind>()('uid_per_attempt', 'task_user', 'root', 'server_user')),
 })
 
 const heartbeat = record<Heartbeat>({ op: oneOf('heartbeat'), ...snapshot })
@@ -125,6 +135,11 @@ const heartbeat = record<Heartbeat>({ op: oneOf('heartbeat'), ...snapshot })
 const entry = { n: count, ...attempt }
 
 const use = record<UseEvent>({ kind: oneOf('gpu_wanted', 'gpu_used'), ...entry, idle_ms: milliseconds })
+
+const startRefused = record<StartRefused>({
+  cause: every<StartRefused['cause']>()('host', 'task', 'passing'),
+  code: text(1, MAX_REFUSAL_CODE_LENGTH),
+})
 
 const nodeEvent = tagged<NodeEvent, 'kind'>('kind', {
   started: record<StartedEvent>({ kind: oneOf('started'), ...entry, wants_gpu: flag }),
@@ -134,6 +149,7 @@ const nodeEvent = tagged<NodeEvent, 'kind'>('kind', {
     outcome: every<FinishedEvent['outcome']>()('completed', 'failed', 'stopped', 'lease_ended', 'lost'),
     exit_code: orNull(integer(-2_147_483_648, 4_294_967_295)),
     detail: orNull(text(0, MAX_DETAIL_LENGTH, 'no_nul')),
+    start_refused: optional(startRefused),
   }),
   residency: record<ResidencyEvent>({
     kind: oneOf('residency'),
@@ -181,6 +197,7 @@ const result = record<CommandResult>({
   ),
   residency,
   generation: count,
+  start_refused: optional(startRefused),
 })
 
 const logStream = every<LogStream>()('stdout', 'stderr')
@@ -201,6 +218,8 @@ const settings = record<NodeSettings>({
   safety_reserve_mib: integer(0, MAX_RESERVE_MIB),
 })
 
+const commandLine = orNull(list(text(0, MAX_ARGUMENT_LENGTH, 'no_nul'), 1, MAX_ARGUMENTS))
+
 const command = { ...attempt, valid_until_mono: milliseconds, node_boot: boot }
 
 const start = record<StartCommand>({
@@ -213,6 +232,9 @@ const start = record<StartCommand>({
   priority: every<Priority>()(0, 1, 2, 3, 4),
   on_node_loss: every<OnNodeLoss>()('wait', 'fail', 'requeue'),
   command: orNull(list(text(0, MAX_ARGUMENT_LENGTH, 'no_nul'), 1, MAX_ARGUMENTS)),
+  name: optional(text(0, MAX_NAME_LENGTH)),
+  owner: optional(orNull(text(0, MAX_NAME_LENGTH))),
+  stop_grace_ms: optional(stopGrace),
 })
 
 const swap = record<SwapCommand>({ op: oneOf('swap_out', 'swap_in'), ...command, generation: count, force_active: flag })
@@ -227,7 +249,7 @@ const growth = record<GrantCommand>({
 
 const commands = {
   start,
-  stop: record<StopCommand>({ op: oneOf('stop'), ...command, reason }),
+  stop: record<StopCommand>({ op: oneOf('stop'), ...command, reason, grace_ms: optional(stopGrace) }),
   swap_out: swap,
   swap_in: swap,
   grant: growth,
@@ -242,6 +264,19 @@ export const BODIES = tagged<Body, 'op'>('op', {
   events,
   result,
   log,
+  attempt: record<AttemptRecord>({
+    op: oneOf('attempt'),
+    ...attempt,
+    name: orNull(text(0, MAX_NAME_LENGTH)),
+    owner: orNull(text(0, MAX_NAME_LENGTH)),
+    command: commandLine,
+    is_lease: flag,
+    gpu_mode: every<GpuMode>()('shared', 'exclusive'),
+    noswap,
+    priority: every<Priority>()(0, 1, 2, 3, 4),
+    on_node_loss: every<OnNodeLoss>()('wait', 'fail', 'requeue'),
+  }),
+  read_attempt: record<ReadAttempt>({ op: oneOf('read_attempt'), ...attempt }),
   read_log: record<ReadLog>({
     op: oneOf('read_log'),
     ...attempt,
@@ -249,8 +284,8 @@ export const BODIES = tagged<Body, 'op'>('op', {
     offset: count,
     max_bytes: integer(1, MAX_LOG_BYTES),
   }),
-  welcome: record<Welcome>({ op: oneOf('welcome'), settings, stop: attemptRefs }),
-  lease: record<Lease>({ op: oneOf('lease'), settings, stop: attemptRefs }),
+  welcome: record<Welcome>({ op: oneOf('welcome'), settings, stop: attemptRefs, unknown: optional(attemptRefs) }),
+  lease: record<Lease>({ op: oneOf('lease'), settings, stop: attemptRefs, unknown: optional(attemptRefs) }),
   events_ack: record<EventsAck>({ op: oneOf('events_ack'), up_to: count }),
   state_reset: record<StateReset>({ op: oneOf('state_reset'), counter_above: integer(0, MAX_COUNT - 1) }),
   refused: record<Refused>({ op: oneOf('refused'), reason: text(0, 200) }),
@@ -267,5 +302,7 @@ export const ENVELOPE = record<Envelope>({
   boot,
   seq: count,
   epoch: count,
+  controller: optional(text(1, 64)),
+  event_seq: optional(count),
   body: BODIES,
 })

@@ -10,6 +10,7 @@ export function laterBus(bus: Bus, clock: Clock): Bus {
     request: (subject, message, timeoutMs, done) => later(() => bus.request(subject, message, timeoutMs, done)),
     subscribe: (pattern, handler) =>
       bus.subscribe(pattern, (message, subject, reply) => handler(message, subject, (answer) => later(() => reply(answer)))),
+    onConnection: (listener) => bus.onConnection?.((isConnected) => later(() => listener(isConnected))) ?? (() => {}),
     drain: () => bus.drain(),
   }
 }

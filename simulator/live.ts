@@ -82,7 +82,7 @@ export function createLiveFleet(o: LiveFleetOptions): LiveFleet {
       cast.start()
       feed(clock, o.startAt, workloadOf(o.scenario, random), (task) => {
         const id = uuidFrom(random.stream('live-task-ids'))
-        workload.add(id, task.work, task.allocSteps)
+        workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
         const request = { ...task.request, id, name: task.request.name ?? task.request.id, command: task.request.command ?? ['simulated'] }
         controller.commands.submitTask(request, () => {})
       })

@@ -25,6 +25,8 @@ export interface DeskAnswer {
 }
 
 const SHOWN_CHARACTERS = 300
+/** HTTP: 4xx and 5xx. */
+const LEAST_REFUSED = 400
 
 export class OperatorAgenda {
   readonly #desk: OperatorDesk | null
@@ -96,7 +98,8 @@ export class OperatorAgenda {
 
 /** What is not as expected, after the status; null: all is. */
 function problemOf({ expect, answer }: OperatorAction, answered: DeskAnswer): string | null {
-  if (expect !== null && answered.status !== expect) return `expected is ${expect}`
+  if (expect === 'accepted' && answered.status >= LEAST_REFUSED) return 'which is a refusal (`expect` allows one)'
+  if (typeof expect === 'number' && answered.status !== expect) return `expected is ${expect}`
   return answer === undefined ? null : missingIn(jsonOf(answered.text), answer)
 }
 

@@ -114,7 +114,11 @@ function recordOf({ request, state }: StartTask, seq: number, placement: Placeme
     owner: request.owner,
     command: request.command ?? SIMULATED_COMMAND,
     maxRuntimeMs: request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000,
+    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
+      ? {}
+      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
     onNodeLoss: request.onNodeLoss,
+    ...(request.maxRequeues === undefined ? {} : { maxRequeues: request.maxRequeues }),
     submittedAt: at - state.submittedAgoMs,
     state: placement === null ? 'pending' : 'running',
     isHeld: state.isHeld,

@@ -270,7 +270,7 @@ export class World {
   /** Hands one task in, as a client would. */
   submit(task: SimTask): void {
     const { id } = task.request
-    this.workload.add(id, task.work, task.allocSteps)
+    this.workload.add(id, task.work, task.allocSteps, task.stopTakesMs)
     this.collector.submittedTask(id, this.clock.now(), aloneMsOf(task.work))
     const request = task.request.command === null ? { ...task.request, command: SIMULATED_COMMAND } : task.request
     if (this.faults === null) {
@@ -282,10 +282,10 @@ export class World {
   }
 
   /** A task that is there at the start: its work is known, its outcome is awaited. */
-  #expect({ request, work, allocSteps, cancelAt, state }: StartTask): void {
+  #expect({ request, work, allocSteps, cancelAt, state, stopTakesMs }: StartTask): void {
     const { startMs } = this.plan.clock
     const isNew = state.firstStartedAgoMs === null
-    this.workload.add(request.id, work, allocSteps)
+    this.workload.add(request.id, work, allocSteps, stopTakesMs)
     this.collector.submittedTask(request.id, startMs - state.submittedAgoMs, isNew ? aloneMsOf(work) : null)
     if (state.firstStartedAgoMs !== null) this.collector.startedBefore(request.id, startMs - state.firstStartedAgoMs)
     if (cancelAt !== null) this.#planCancel(request.id, cancelAt)

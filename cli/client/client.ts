@@ -17,22 +17,26 @@ import type { ReadyzBody, VersionBody } from '../../controller/api/schema/servic
 import type { NewSimulationBody, NewSweepBody, SimulationBody } from '../../controller/api/schema/simulation.ts'
 import type { SweepReportBody } from '../../controller/api/schema/sweep-report.ts'
 import type { SummaryBody } from '../../controller/api/schema/summary.ts'
+import type { AdoptionBody, AttemptBody, AttemptChoiceBody, AttemptListBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'
 import type { AuditEntryBody, AuditPage, AuditQueryBody } from '../../controller/api/schema/audit.ts'
 import type { MadeTokenBody, NewTokenBody, TokenBody, TokenPage } from '../../controller/api/schema/token.ts'
 import type { ExplanationBody } from '../../controller/api/schema/explanation.ts'
 import type { DecisionBody, DecisionPage, DecisionQueryBody } from '../../controller/api/schema/decision.ts'
 import type { TaskBody, TaskPage, TaskPatchBody, TaskQuery, TaskRequestBody } from '../../controller/api/schema/task.ts'
 import type { TwinBody } from '../../controller/api/schema/twin.ts'
+import { withClientVariables } from './client-variables.ts'
 import { followEvents, type EventsQuery, type FollowEventsOptions } from './events.ts'
 import { followLog, type FollowLogOptions } from './logs.ts'
 import { simulationsOf, type CallOptions } from './simulations.ts'
 import { DEFAULT_URL, part, Transport } from './transport.ts'
 
 export { ApiError, ConnectionError, UnexpectedAnswer } from './errors.ts'
+export { VariableError } from './client-variables.ts'
 export { DEFAULT_URL } from './transport.ts'
 export type { FollowLogOptions, LogPiece } from './logs.ts'
 export type { EventFilter, EventsQuery, FollowEventsOptions } from './events.ts'
 export type {
+  AttemptBody as Attempt,
   AuditEntryBody as AuditEntry,
   AuditQueryBody as AuditQuery,
   ConfigBody as Config,
@@ -55,6 +59,7 @@ export type {
   NodePage,
   PlacementPreviewBody as PlacementPreview,
   ReadyzBody as Readiness,
+  RecoveryBody as Recovery,
   NewSimulationBody as SimulationRequest,
   NewSweepBody as SweepRequest,
   SimulationBody as Simulation,
@@ -79,6 +84,8 @@ export interface ClientOptions {
   readonly attempts?: number
   /** Ends everything that is under way. */
   readonly signal?: AbortSignal
+  /** Where VENDOR_SWAP_FROM_VRAM, CONTROLLER_NODE_GROUP_IDS, REQUIRED_VRAM, PRIO, GPU_COUNT and GPU_MODE are read (process.env). */
+  readonly environment?: Readonly<Record<string, string | undefined>>
 }
 
 interface DryRun {
@@ -109,12 +116,14 @@ export function createClient(options: ClientOptions = {}) {
   })
   return {
     url: transport.url,
-    tasks: tasksOf(transport),
+    tasks: tasksOf(transport, options.environment ?? process.env),
     nodes: nodesOf(transport),
     groups: groupsOf(transport),
     simulations: simulationsOf(transport),
     tokens: tokensOf(transport),
     audit: auditOf(transport),
+    recovery: recoveryOf(transport),
+    attempts: attemptsOf(transport),
     config: {
       get: ({ signal }: CallOptions = {}) => transport.json<ConfigBody>({ method: 'GET', path: '/config', signal }),
       /** Fields that are not sent stay as they are; everything is persisted from then on. With `dryRun` it answers the impact instead. */
@@ -159,7 +168,12 @@ export function createClient(options: ClientOptions = {}) {
 
 export type HeadroomClient = ReturnType<typeof createClient>
 
-function tasksOf(transport: Transport) {
+function tasksOf(transport: Transport, environment: NonNullable<ClientOptions['environment']>) {
+  const filledIn = (request: TaskRequestBody): TaskRequestBody => {
+    const filled = withClientVariables(request, environment)
+    if (filled.taken.length > 0) process.stderr.write(`headroom: taken from the environment: ${filled.taken.join(', ')}\n`)
+    return filled.request
+  }
   const at = (id: string): string => `/tasks/${part(id)}`
   const list = ({ signal, ...query }: TaskQuery & CallOptions = {}) =>
     transport.json<TaskPage>({ method: 'GET', path: '/tasks', query, signal })
@@ -174,7 +188,7 @@ function tasksOf(transport: Transport) {
       transport.json<TaskBody>({
         method: 'POST',
         path: '/tasks',
-        body: request,
+        body: filledIn(request),
         headers: { 'idempotency-key': idempotencyKey },
         isRepeatable: true,
         signal,
@@ -187,10 +201,11 @@ function tasksOf(transport: Transport) {
     update: (id: string, patch: TaskPatchBody, { signal }: CallOptions = {}) =>
       transport.json<TaskBody>({ method: 'PATCH', path: at(id), body: patch, signal }),
     /** A pending task is cancelled at once, a placed one is being stopped when this resolves. */
-    cancel: (id: string, { signal }: CallOptions = {}) => transport.json<TaskBody>({ method: 'DELETE', path: at(id), signal }),
+    cancel: (id: string, { signal, now = false }: CallOptions & { readonly now?: boolean } = {}) =>
+      transport.json<TaskBody>({ method: 'DELETE', path: at(id), ...(now ? { query: { now: true } } : {}), signal }),
     /** Where it would go now, and who would leave for it; nothing is submitted. */
     tryOut: (request: TaskRequestBody, { signal }: CallOptions = {}) =>
-      transport.json<PlacementPreviewBody>({ method: 'POST', path: '/tasks', query: { dry_run: true }, body: request, signal }),
+      transport.json<PlacementPreviewBody>({ method: 'POST', path: '/tasks', query: { dry_run: true }, body: filledIn(request), signal }),
     /** A pending task is not placed before it is released. */
     hold: (id: string, options: CallOptions = {}) => post(id, 'hold', options),
     release: (id: string, options: CallOptions = {}) => post(id, 'release', options),
@@ -208,6 +223,27 @@ function tasksOf(transport: Transport) {
       transport.json<LogBody>({ method: 'GET', path: `${at(id)}/logs`, query, signal }),
     /** What it writes, until all of an attempt is read; outlives restarts of the controller. */
     followLog: (id: string, options: FollowLogOptions = {}) => followLog(transport, id, options),
+  }
+}
+
+function recoveryOf(transport: Transport) {
+  return {
+    get: ({ signal }: CallOptions = {}) => transport.json<RecoveryBody>({ method: 'GET', path: '/recovery', signal }),
+    /** Placements go on although nodes have not spoken. */
+    finish: ({ signal }: CallOptions = {}) => transport.json<RecoveryBody>({ method: 'POST', path: '/recovery/finish', signal }),
+  }
+}
+
+function attemptsOf(transport: Transport) {
+  const at = (taskId: string, attempt: number): string => `/attempts/${part(taskId)}/${attempt}`
+  return {
+    /** Running attempts that the store does not know. */
+    list: async ({ signal }: CallOptions = {}) =>
+      (await transport.json<AttemptListBody>({ method: 'GET', path: '/attempts', signal })).items,
+    adopt: (taskId: string, attempt: number, body: AdoptionBody, { signal }: CallOptions = {}) =>
+      transport.json<TaskBody>({ method: 'POST', path: `${at(taskId, attempt)}/adopt`, body, signal }),
+    stop: (taskId: string, attempt: number, body: AttemptChoiceBody = {}, { signal }: CallOptions = {}) =>
+      transport.json<AttemptBody>({ method: 'POST', path: `${at(taskId, attempt)}/stop`, body, signal }),
   }
 }
 

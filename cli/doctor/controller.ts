@@ -2,10 +2,13 @@
 import { ApiError } from '../client/client.ts'
 import { openClient, type ServerOption } from '../operator/session.ts'
 import { packageVersion } from '../package-info.ts'
+import { nodeIdentityCheck } from './confinement.ts'
 import { fail, ok, reasonOf, warn, type Check } from './check.ts'
 
 /** Clocks that differ by more make ages and times in answers misleading. */
 const MAX_SKEW_MS = 5_000
+/** Of one page; more nodes are not looked at. */
+const MAX_NODES = 1000
 
 export async function controllerChecks(server: ServerOption): Promise<readonly Check[]> {
   const client = openClient(server)
@@ -22,6 +25,7 @@ export async function controllerChecks(server: ServerOption): Promise<readonly C
       ),
       ...(readiness.checks.length === 0 ? [ok('ready', readiness.status)] : []),
       clockCheck(Date.parse(summary.at), askedAt, Date.now()),
+      ...(version.fleet === 'simulated' ? [] : nodeIdentityCheck((await client.nodes.list({ limit: MAX_NODES })).items)),
     ]
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {

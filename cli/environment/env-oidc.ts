@@ -43,7 +43,7 @@ export const OIDC_VARIABLES = {
     name: 'CONTROLLER_OIDC_ROLES_CLAIM',
     range: 'the name of a claim, dots leading into objects, such as realm_access.roles',
     byDefault: 'groups',
-    meaning: 'Claim of the ID token that holds those values',
+    meaning: 'Claim of the ID token, or of UserInfo, that holds those values',
     read: (text) => (WORD.test(text) ? text : undefined),
   },
   oidcNameClaim: {

@@ -64,11 +64,18 @@ export const ENVIRONMENT = {
     meaning: 'How often one address may ask without a token that is known, once there are tokens',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
+  clientRequestsPerSecond: {
+    name: 'CONTROLLER_NATS_CLIENT_REQUESTS_PER_SECOND',
+    range: 'an integer from 0 to 1000000; 0 sets no limit',
+    byDefault: '5000',
+    meaning: 'How often all clients of the broker together may ask; they may save up two seconds of that',
+    read: (text) => integerIn(text, 0, 1_000_000),
+  },
   maxPendingPerOwner: {
     name: 'CONTROLLER_MAX_PENDING_TASKS_PER_OWNER',
     range: 'an integer from 0 to 1000000; 0 sets no limit',
-    byDefault: '0',
-    meaning: 'How many tasks of one owner may be pending; more are refused',
+    byDefault: '100000',
+    meaning: 'How many tasks of one owner may be pending; more are refused, and so are more than 1,000,000 of all',
     read: (text) => integerIn(text, 0, 1_000_000),
   },
   maxPlacedGpusPerOwner: {
@@ -80,7 +87,7 @@ export const ENVIRONMENT = {
   },
   p0Allowed: {
     name: 'CONTROLLER_P0_ALLOWED',
-    range: 'names of tokens and roles such as role:operator, separated by commas',
+    range: 'names of tokens, roles such as role:operator and clients of the broker such as nats:lab, separated by commas',
     byDefault: null,
     meaning: 'Who may submit P0 tasks; unset: everybody',
     read: namesAndRoles,
@@ -91,6 +98,34 @@ export const ENVIRONMENT = {
     byDefault: './data',
     meaning: 'Folder of the SQLite store; it is made when it is missing',
     read: aPath,
+  },
+  uploadsMaxMib: {
+    name: 'CONTROLLER_UPLOADS_MAX_MIB',
+    range: 'an integer from 1 to 16777216',
+    byDefault: '10240',
+    meaning: 'What traces and scenarios that were sent may take together, MiB',
+    read: (text) => integerIn(text, 1, 16_777_216),
+  },
+  uploadsMaxMibPerOwner: {
+    name: 'CONTROLLER_UPLOADS_MAX_MIB_PER_OWNER',
+    range: 'an integer from 1 to 16777216',
+    byDefault: '2048',
+    meaning: 'What those of one owner may take, MiB',
+    read: (text) => integerIn(text, 1, 16_777_216),
+  },
+  uploadsMinFreeMib: {
+    name: 'CONTROLLER_UPLOADS_MIN_FREE_MIB',
+    range: 'an integer from 0 to 16777216',
+    byDefault: '1024',
+    meaning: 'What uploads leave free on the disk, MiB; this or the percentage below, whichever is more',
+    read: (text) => integerIn(text, 0, 16_777_216),
+  },
+  uploadsMinFreePercent: {
+    name: 'CONTROLLER_UPLOADS_MIN_FREE_PERCENT',
+    range: 'an integer from 0 to 100',
+    byDefault: '5',
+    meaning: 'What uploads leave free on the disk, percent of it',
+    read: (text) => integerIn(text, 0, 100),
   },
   eventsMaxCount: {
     name: 'CONTROLLER_EVENTS_MAX_COUNT',
@@ -140,6 +175,14 @@ export const ENVIRONMENT = {
     byDefault: 'false',
     meaning: 'There must be a store in that folder: a volume that was not mounted does not look like a fresh installation',
     read: trueOrFalse,
+  },
+  storeKind: {
+    name: 'CONTROLLER_STORE_KIND',
+    range: 'live or trial, with CONTROLLER_NATS_URL',
+    byDefault: 'live',
+    meaning:
+      'Which servers join over the broker: live refuses simulated ones, trial refuses NVIDIA GPUs; kept in the store, which refuses another kind',
+    read: (text) => (text === 'live' || text === 'trial' ? text : undefined),
   },
   natsUrls: {
     name: 'CONTROLLER_NATS_URL',

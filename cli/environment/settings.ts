@@ -1,5 +1,7 @@
 /** The settings of `headroom serve`, read from the environment once, at the start. */
+import type { StoreKind } from '../../controller/domain/store-kind.ts'
 import type { OwnerLimits } from '../../controller/domain/owner-limits.ts'
+import type { UploadLimits } from '../simulations/uploads-room.ts'
 import type { ClaimRules } from '../../controller/domain/role-claims.ts'
 import type { Percent } from '../../protocol/units.ts'
 import { ENVIRONMENT, type EnvironmentVariable, type LogLevel } from './env-table.ts'
@@ -26,11 +28,16 @@ export interface Settings {
   readonly isStoreExpected: boolean
   /** Empty: no broker. */
   readonly natsUrls: readonly string[]
+  readonly storeKind: StoreKind
   /** Scenario file of the simulated fleet; null: the demonstration. */
+  readonly uploads: UploadLimits
+  readonly clientRequestsPerSecond: number
   readonly simulatedFleet: string | null
   readonly defaultOvercommitPercent: Percent
   readonly logLevel: LogLevel
 }
+
+const MIB_BYTES = 1_048_576
 
 /** Where people sign in to the page, and what they may do then. */
 export interface OidcSettings {
@@ -67,6 +74,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     trustedProxies: listOf(env, ENVIRONMENT.httpTrustedProxies),
     requestsPerSecond: valueOf(env, ENVIRONMENT.httpRequestsPerSecond),
     anonymousRequestsPerSecond: valueOf(env, ENVIRONMENT.httpAnonymousRequestsPerSecond),
+    clientRequestsPerSecond: valueOf(env, ENVIRONMENT.clientRequestsPerSecond),
     oidc: oidcSettings(env),
     ownerLimits: {
       maxPending: valueOf(env, ENVIRONMENT.maxPendingPerOwner) || null,
@@ -74,6 +82,12 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       p0: env[ENVIRONMENT.p0Allowed.name] ? valueOf(env, ENVIRONMENT.p0Allowed) : null,
     },
     dataDir: valueOf(env, ENVIRONMENT.dataDir),
+    uploads: {
+      maxBytes: valueOf(env, ENVIRONMENT.uploadsMaxMib) * MIB_BYTES,
+      maxBytesPerOwner: valueOf(env, ENVIRONMENT.uploadsMaxMibPerOwner) * MIB_BYTES,
+      minFreeBytes: valueOf(env, ENVIRONMENT.uploadsMinFreeMib) * MIB_BYTES,
+      minFreePercent: valueOf(env, ENVIRONMENT.uploadsMinFreePercent),
+    },
     eventsMaxCount: valueOf(env, ENVIRONMENT.eventsMaxCount),
     eventsMaxDays: valueOf(env, ENVIRONMENT.eventsMaxDays),
     eventsMaxMib: valueOf(env, ENVIRONMENT.eventsMaxMib),
@@ -82,10 +96,19 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       : null,
     isStoreExpected: valueOf(env, ENVIRONMENT.expectStore),
     natsUrls: listOf(env, ENVIRONMENT.natsUrls),
+    storeKind: storeKind(env),
     simulatedFleet: simulatedFleet(env),
     defaultOvercommitPercent: valueOf(env, ENVIRONMENT.defaultOvercommitPercent),
     logLevel: valueOf(env, ENVIRONMENT.logLevel),
   }
+}
+
+/** Without a broker the servers are simulated. */
+function storeKind(env: Readonly<Record<string, string | undefined>>): StoreKind {
+  const { storeKind: kind, natsUrls } = ENVIRONMENT
+  if (env[natsUrls.name]) return valueOf(env, kind)
+  if (env[kind.name]) throw new SettingsError(kind.name, env[kind.name] ?? '', kind.range)
+  return 'simulated'
 }
 
 /** Whoever has a broker has servers of his own. */

@@ -1,12 +1,12 @@
 /** The broker's configuration as text: who may connect, and what each may say and hear (protocol/broker-rights.ts). */
-import { brokerRights } from '../../protocol/broker-rights.ts'
-import type { Identity } from '../../protocol/broker-rights.ts'
+import { brokerRights, type BrokerRights, type Identity } from '../../protocol/broker-rights.ts'
+import { sweepRights, type SweepIdentity } from '../sweep/nats/sweep-rights.ts'
 import { MAX_MESSAGE_BYTES } from '../../protocol/schema.ts'
 
 export interface BrokerUser {
   /** For people, and the name of the file with its seed. */
   readonly name: string
-  readonly identity: Identity
+  readonly identity: Identity | SweepIdentity
   /** Public half of its nkey (`U…`). */
   readonly publicKey: string
 }
@@ -18,6 +18,8 @@ export interface BrokerConfigOptions {
   readonly monitor: string | null
   /** Paths of PEM files; null: no TLS. With `ca`, whoever connects must show a certificate of it. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca: string | null } | null
+  /** Where sweeps over machines are kept, as the broker finds it; null: no JetStream. */
+  readonly jetStreamDir: string | null
 }
 
 export const CONFIG_HEADER = '# Made by `headroom nats config`, which keeps the keys of those it knows and renews this file.\n'
@@ -25,7 +27,12 @@ export const CONFIG_HEADER = '# Made by `headroom nats config`, which keeps the 
 /** A request is answered within the time in which its sender waits; the right to answer lives a little longer. */
 const ANSWER_WITHIN = '30s'
 
-export function brokerConfigText(users: readonly BrokerUser[], { listen, monitor, tls }: BrokerConfigOptions): string {
+/** What sweeps may take of the broker's host. Past it the broker refuses more, and the sweep says so. */
+const JETSTREAM_FILE_STORE = '16G'
+const JETSTREAM_MEMORY_STORE = '64M'
+
+export function brokerConfigText(users: readonly BrokerUser[], options: BrokerConfigOptions): string {
+  const { listen, monitor, tls, jetStreamDir } = options
   return [
     CONFIG_HEADER,
     '# It holds public keys only. Needs nats-server 2.9 or later; `nats-server --signal reload` takes in changes.\n',
@@ -33,10 +40,16 @@ export function brokerConfigText(users: readonly BrokerUser[], { listen, monitor
     monitor === null ? '' : `http: "${monitor}"\n`,
     `max_payload: ${MAX_MESSAGE_BYTES}\n`,
     tls === null ? '' : tlsText(tls),
+    jetStreamDir === null ? '' : jetStreamText(jetStreamDir),
     'authorization {\n  users: [\n',
     ...users.map(userText),
     '  ]\n}\n',
   ].join('')
+}
+
+function jetStreamText(dir: string): string {
+  const limits = `  max_file_store: ${JETSTREAM_FILE_STORE}\n  max_memory_store: ${JETSTREAM_MEMORY_STORE}\n`
+  return `jetstream {\n  store_dir: ${JSON.stringify(dir)}\n${limits}}\n`
 }
 
 function tlsText({ cert, key, ca }: NonNullable<BrokerConfigOptions['tls']>): string {
@@ -45,7 +58,7 @@ function tlsText({ cert, key, ca }: NonNullable<BrokerConfigOptions['tls']>): st
 }
 
 function userText({ name, identity, publicKey }: BrokerUser): string {
-  const { publish, subscribe, mayAnswer } = brokerRights(identity, `_INBOX_${publicKey}`)
+  const { publish, subscribe, mayAnswer } = rightsOf(identity, `_INBOX_${publicKey}`)
   const lines = [
     `# ${name}`,
     '{',
@@ -58,6 +71,10 @@ function userText({ name, identity, publicKey }: BrokerUser): string {
     '}',
   ]
   return lines.map((line) => `    ${line}\n`).join('')
+}
+
+function rightsOf(identity: Identity | SweepIdentity, inbox: string): BrokerRights {
+  return identity.kind === 'sweep' || identity.kind === 'worker' ? sweepRights(identity, inbox) : brokerRights(identity, inbox)
 }
 
 function quoted(subjects: readonly string[]): string {

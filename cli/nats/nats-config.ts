@@ -2,21 +2,26 @@
  * `headroom nats config`: the broker's configuration, and a key for each identity. Nkeys and not passwords, because then the configuration holds
  * nothing secret and no secret ever crosses the wire; each seed lies in a file of its own, for the one host that needs it.
  */
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
-import type { Identity } from '../../protocol/broker-rights.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { UsageError } from '../exit-codes.ts'
 import { checkPlace, makeFolder, writeOutput } from '../output-file.ts'
 import { brokerConfigText, CONFIG_HEADER } from './nats-config-text.ts'
 import type { BrokerUser } from './nats-config-text.ts'
+import { gpuServerManifest, whyNoKubernetesName } from './kubernetes-text.ts'
 import { seedOf } from '../environment/nats-settings.ts'
 
 export interface NatsConfigOptions {
   readonly nodes?: readonly string[]
   readonly clients?: readonly string[]
   readonly fleets?: readonly string[]
+  readonly workers?: readonly string[]
+  readonly jetstreamDir?: string
+  /** `name=folder`: copies of keys for containers. */
+  readonly keyCopies?: readonly string[]
+  readonly kubernetes?: boolean
   readonly out: string
   readonly listen: string
   readonly monitor?: string
@@ -25,16 +30,20 @@ export interface NatsConfigOptions {
   readonly tlsCa?: string
 }
 
-interface Named {
-  readonly name: string
-  readonly identity: Identity
-}
+type Named = Pick<BrokerUser, 'name' | 'identity'>
+
+/** For its owner and its group: the server in a container is root, and not its owner. */
+const KEY_COPY_MODE = 0o440
 
 /** Keys that exist stay; only those that are missing are made. */
 export function natsConfig(options: NatsConfigOptions): void {
   const { out, listen, monitor, tlsCert, tlsKey, tlsCa } = options
+  const { workers = [], jetstreamDir } = options
+  if (jetstreamDir !== undefined && workers.length === 0) throw new UsageError('--jetstream-dir needs --workers')
   if ((tlsCert === undefined) !== (tlsKey === undefined)) throw new UsageError('--tls-cert and --tls-key go together')
   if (tlsCa !== undefined && tlsCert === undefined) throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
+  const unfit = options.kubernetes === true ? options.nodes?.map((node) => node.split('=')[0] ?? '').find(whyNoKubernetesName) : undefined
+  if (unfit !== undefined) throw new UsageError(`--kubernetes: ${unfit} is no name of a Kubernetes node: small letters, digits, - and .`)
   const option = `--out ${out}`
   const keys = join(dirname(out), 'keys')
   if (existsSync(out)) checkPlace(option, out)
@@ -50,18 +59,47 @@ export function natsConfig(options: NatsConfigOptions): void {
       publicKey: publicKeyIn(option, seedFile(keys, name)),
     }))
     const tls = tlsCert === undefined || tlsKey === undefined ? null : { cert: tlsCert, key: tlsKey, ca: tlsCa ?? null }
-    writeOutput(option, out, brokerConfigText(users, { listen, monitor: monitor ?? null, tls }))
+    const jetStreamDir = workers.length === 0 ? null : (jetstreamDir ?? join(resolve(dirname(out)), 'jetstream'))
+    writeOutput(option, out, brokerConfigText(users, { listen, monitor: monitor ?? null, tls, jetStreamDir }))
+    for (const copy of options.keyCopies ?? []) copyKey(copy, keys, users)
+    const manifests = options.kubernetes === true ? writeManifests(option, out, options.nodes ?? [], keys) : null
     tell(out, keys, users)
+    if (manifests !== null)
+      process.stdout.write(`${manifests}: one file for each GPU server, with its key: kubectl apply -f ${manifests}\n`)
   } catch (error) {
     throw isFileError(error) ? new UsageError(`${option}: ${error.message}`, { cause: error }) : error
   }
+}
+
+/** A folder for the one container that needs the key: other keys in it are of an earlier run, and go. */
+function copyKey(copy: string, keys: string, users: readonly BrokerUser[]): void {
+  const [name = '', folder = ''] = copy.split(/=(.*)/s)
+  if (users.every((user) => user.name !== name)) {
+    throw new UsageError(`--key-copies ${copy}: there is no identity ${name}; there are ${users.map((user) => user.name).join(', ')}`)
+  }
+  makeFolder('--key-copies', folder, 0o755)
+  const file = `${name}.nk`
+  writeOutput('--key-copies', join(folder, file), readFileSync(seedFile(keys, name), 'utf8'), KEY_COPY_MODE)
+  for (const each of readdirSync(folder)) if (each.endsWith('.nk') && each !== file) rmSync(join(folder, each))
+}
+
+/** @returns their folder */
+function writeManifests(option: string, out: string, nodes: readonly string[], keys: string): string {
+  const folder = join(dirname(out), 'kubernetes')
+  makeFolder(option, folder, 0o700)
+  for (const node of nodes) {
+    const [name = '', nodeId = null] = node.split('=')
+    const seed = readFileSync(seedFile(keys, `node-${name}`), 'utf8').trim()
+    writeOutput(option, join(folder, `gpu-server-${name}.yaml`), gpuServerManifest({ name, nodeId }, seed), 0o600)
+  }
+  return folder
 }
 
 function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error
 }
 
-function identitiesOf({ nodes = [], clients = [], fleets = [] }: NatsConfigOptions): readonly Named[] {
+function identitiesOf({ nodes = [], clients = [], fleets = [], workers = [] }: NatsConfigOptions): readonly Named[] {
   return [
     { name: 'controller', identity: { kind: 'controller' } },
     ...nodes.map((node): Named => {
@@ -70,6 +108,8 @@ function identitiesOf({ nodes = [], clients = [], fleets = [] }: NatsConfigOptio
     }),
     ...clients.map((clientId): Named => ({ name: `client-${clientId}`, identity: { kind: 'client', clientId } })),
     ...fleets.map((name): Named => ({ name: `fleet-${name}`, identity: { kind: 'fleet' } })),
+    ...(workers.length === 0 ? [] : [{ name: 'sweep', identity: { kind: 'sweep' } } satisfies Named]),
+    ...workers.map((name): Named => ({ name: `worker-${name}`, identity: { kind: 'worker' } })),
   ]
 }
 

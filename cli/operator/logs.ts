@@ -1,34 +1,61 @@
-/** `headroom task logs`: what a task wrote, as it is in a file or a pipe, with its control characters shown on a terminal. */
+/**
+ * `headroom task logs`: what a task wrote, each stream to the stream of the same name; as it is in a file or a pipe, with its control characters
+ * shown on a terminal.
+ */
 import type { HeadroomClient } from '../client/client.ts'
-import { EXIT_OK } from '../exit-codes.ts'
+import { drained } from '../drained.ts'
+import { EXIT_OK, UsageError } from '../exit-codes.ts'
 import { visible, visibleLines } from '../terminal-text.ts'
 import { untilInterrupted } from './interrupt.ts'
 import { openClient, type ServerOption } from './session.ts'
 
 export interface LogsOptions extends ServerOption {
-  readonly stream: 'stdout' | 'stderr'
+  /** Left out: both. */
+  readonly stream?: Stream
   readonly follow?: boolean
-  /** Bytes from the start of the latest attempt. */
-  readonly offset: number
+  /** Bytes from the start of the latest attempt, of the one stream that is asked for. */
+  readonly offset?: number
 }
+
+type Stream = 'stdout' | 'stderr'
 
 /** What one request may hold. */
 const PIECE_BYTES = 131_072
 
 export async function taskLogs(id: string, { stream, follow, offset, ...server }: LogsOptions): Promise<number> {
+  if (offset !== undefined && stream === undefined)
+    throw new UsageError('--offset counts the bytes of one stream: add --stream stdout or --stream stderr')
   const client = openClient(server)
-  const write = writerOf(process.stdout)
-  if (follow === true) await untilInterrupted((signal) => followed(client, id, { stream, offset, signal }, write))
-  else await written(client, id, stream, offset, write)
+  const copies = copiesOf(stream, offset ?? 0)
+  if (follow === true) {
+    await untilInterrupted(async (signal) => {
+      await Promise.all(copies.map((copy) => followed(client, id, { stream: copy.stream, offset: copy.offset, signal }, copy.write)))
+    })
+  } else for (const copy of copies) await written(client, id, copy.stream, copy.offset, copy.write)
   return EXIT_OK
 }
 
+interface Copy {
+  readonly stream: Stream
+  readonly offset: number
+  readonly write: Write
+}
+
+/** One stream that was asked for goes to stdout, so that it can be put into a file. */
+function copiesOf(stream: Stream | undefined, offset: number): readonly Copy[] {
+  if (stream !== undefined) return [{ stream, offset, write: writerOf(process.stdout) }]
+  return [
+    { stream: 'stdout', offset: 0, write: writerOf(process.stdout) },
+    { stream: 'stderr', offset: 0, write: writerOf(process.stderr) },
+  ]
+}
+
 /** All that is there now. */
-async function written(client: HeadroomClient, id: string, stream: 'stdout' | 'stderr', from: number, write: Write): Promise<void> {
+async function written(client: HeadroomClient, id: string, stream: Stream, from: number, write: Write): Promise<void> {
   for (let offset = from; ;) {
     const piece = await client.tasks.readLog(id, { stream, offset, max_bytes: PIECE_BYTES })
     if (piece.next_offset <= offset) return
-    write(Buffer.from(piece.data, 'base64'))
+    await write(Buffer.from(piece.data, 'base64'))
     offset = piece.next_offset
   }
 }
@@ -39,16 +66,19 @@ async function followed(client: HeadroomClient, id: string, options: FollowOptio
   const onInterrupted = (error: Error): void => void process.stderr.write(`headroom: ${visible(error.message)}; trying again\n`)
   const pieces = client.tasks.followLog(id, { ...options, onInterrupted })
   for (let next = await pieces.next(); ; next = await pieces.next()) {
-    if (next.done !== true) write(next.value.bytes)
+    if (next.done !== true) await write(next.value.bytes)
     else if (next.value.why === 'superseded') return followed(client, id, { ...options, offset: 0 }, write)
     else return
   }
 }
 
-type Write = (bytes: Uint8Array) => void
+/** Resolves when the reader has room for more: only the reader waits, never the task. */
+type Write = (bytes: Uint8Array) => Promise<void>
 
 function writerOf(stream: NodeJS.WriteStream): Write {
-  if (!stream.isTTY) return (bytes) => void stream.write(bytes)
   const decoder = new TextDecoder()
-  return (bytes) => void stream.write(visibleLines(decoder.decode(bytes, { stream: true })))
+  return async (bytes) => {
+    const text = stream.isTTY ? visibleLines(decoder.decode(bytes, { stream: true })) : bytes
+    if (!stream.write(text)) await drained(stream)
+  }
 }

@@ -106,12 +106,13 @@ export function nodeColumns(now: number): readonly Column<Node>[] {
 
 function statusOf(node: Node): string {
   if (node.drain !== null) return `${node.status},${node.drain.tasks_left === 0 ? 'drained' : 'draining'}`
+  if (node.auto_cordon !== null) return `${node.status},auto_cordoned`
   return node.cordoned ? `${node.status},cordoned` : node.status
 }
 
-function statusColour(text: string, { status, cordoned }: Node, palette: Palette): string {
+function statusColour(text: string, { status, cordoned, auto_cordon: autoCordon }: Node, palette: Palette): string {
   if (status === 'unreachable') return palette.red(text)
-  return status === 'suspect' || cordoned ? palette.yellow(text) : palette.green(text)
+  return status === 'suspect' || cordoned || autoCordon !== null ? palette.yellow(text) : palette.green(text)
 }
 
 function tasksOn(node: Node): number {
@@ -129,9 +130,11 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ['id', node.node_id],
     ['address', node.address],
     ['status', statusOf(node)],
+    ['auto cordon', autoCordonLine(node)],
     ['drain', node.drain === null ? null : `by ${node.drain.by} since ${node.drain.since}, ${tasksLeft(node)}`],
     ['last seen', `${node.last_seen_at} (${age(node.last_seen_at, now)} ago)`],
     ['groups', node.groups],
+    ['tasks run as', identityOf(node)],
     ['overcommit', `${overcommit.effective_percent} % (${overcommit.source === 'node' ? 'of its own' : 'global default'})`],
     ['reserve', `${size(reserve.effective_mib)} a GPU (${reserve.override_mib === null ? 'global default' : 'of its own'})`],
     ['VRAM', `${size(vram.physical_mib)} physical, ${size(vram.used_mib)} used, ${size(vram.foreign_mib)} of it foreign`],
@@ -140,6 +143,24 @@ function fieldsOf(node: Node, now: number): readonly Field[] {
     ['queue', `${node.queue_length} wait for bytes here`],
     ['GPUs', node.gpus.map(gpuLine)],
   ]
+}
+
+const IDENTITIES: Readonly<Record<NonNullable<Node['task_identity']>, string>> = {
+  uid_per_attempt: 'a user of their own each',
+  task_user: 'one user, not that of the server (--task-user)',
+  root: 'root (--task-user root)',
+  server_user: 'the user of the server (--tasks-as-me)',
+}
+
+/** Null: the server, or the controller, is of an earlier version. */
+function identityOf({ task_identity: identity }: Partial<Pick<Node, 'task_identity'>>): string | null {
+  return identity === null || identity === undefined ? null : IDENTITIES[identity]
+}
+
+function autoCordonLine({ auto_cordon: closed }: Node): string | null {
+  if (closed === null) return null
+  const next = closed.is_trial_open ? 'the next task is its trial' : `next trial start ${closed.next_trial_at}`
+  return `since ${closed.since}, ${closed.code}: ${closed.reason}; ${next}`
 }
 
 function gpuLine({ index, model, vram, task_ids: tasks, exclusive_task_id: exclusive }: Node['gpus'][number]): string {

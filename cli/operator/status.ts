@@ -26,6 +26,7 @@ export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...
   const { by_list: lists, by_state: states } = tasks
   const starved = summary.starvation_percent
   return [
+    ...alarmFields(summary.alarms),
     ['nodes', `${nodes.up} of ${nodes.total} up, ${gpus.up} of ${gpus.total} GPUs`],
     [
       'tasks',
@@ -44,6 +45,13 @@ export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...
         : `${percent(starved.total)} (queue ${percent(starved.queue)}, swap ${percent(starved.swap)}, compute ${percent(starved.compute)})`,
     ],
   ]
+}
+
+/** No line while all is well. */
+function alarmFields(alarms: Summary['alarms']): readonly Field[] {
+  if (alarms.length === 0) return []
+  const where = (nodes: readonly string[]): string => (nodes.length === 0 ? '' : ` (${nodes.join(', ')})`)
+  return [['alarms', alarms.map(({ code, nodes, detail }) => `${code}${where(nodes)}: ${detail}`)]]
 }
 
 /** Of many tasks only the first are explained; the line says of how many. */

@@ -45,11 +45,15 @@ export async function taskShow(id: string, { output, ...server }: VerbOptions): 
   return EXIT_OK
 }
 
+export interface CancelOptions extends VerbOptions {
+  readonly now?: boolean
+}
+
 /** All of them are tried; the first failure is what the exit code says. */
-export async function taskCancel(ids: readonly string[], { output, ...server }: VerbOptions): Promise<number> {
+export async function taskCancel(ids: readonly string[], { output, now, ...server }: CancelOptions): Promise<number> {
   const client = openClient(server)
   await forEach(ids, async (id) => {
-    const task = await client.tasks.cancel(id)
+    const task = await client.tasks.cancel(id, { now: now === true })
     await printDone(task, `${task.id}: ${task.state === 'cancelled' ? 'cancelled' : 'is being stopped'}`, output)
   })
   return EXIT_OK
@@ -115,7 +119,7 @@ export function taskColumns(now: number): readonly Column<Task>[] {
   return [
     { title: 'ID', of: (task) => task.id },
     { title: 'NAME', of: (task) => task.name },
-    { title: 'STATE', of: (task) => task.state, colour: stateColour },
+    { title: 'STATE', of: stateOf, colour: stateColour },
     { title: 'RESIDENCY', of: (task) => (task.residency === 'none' ? null : task.residency) },
     { title: 'PRIO', of: (task) => `P${task.priority}` },
     { title: 'VRAM', isNumber: true, of: vramOf },
@@ -136,6 +140,12 @@ export function taskColumns(now: number): readonly Column<Task>[] {
 function vramOf(task: Task): string {
   const each = task.vram_mib === null ? 'whole GPU' : size(task.vram_mib)
   return task.gpu_count === 1 ? each : `${task.gpu_count}×${each}`
+}
+
+/** Its state, and what an operator has done to it. */
+function stateOf({ state, held, stopping_since }: Task): string {
+  if (stopping_since !== null) return `${state}, stopping`
+  return held ? `${state}, held back` : state
 }
 
 export function stateColour(text: string, { state }: Pick<Task, 'state'>, palette: Palette): string {
@@ -162,7 +172,7 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
   return [
     ['id', task.id],
     ['name', task.name],
-    ['state', task.held ? `${task.state}, held back` : task.state],
+    ['state', stateOf(task)],
     ['why', wait?.sentence ?? task.end_reason],
     ['residency', task.residency],
     ['where', where],
@@ -174,10 +184,14 @@ function fieldsOf(task: Task, now: number): readonly Field[] {
     ['owner', task.owner],
     ['command', task.command === null ? 'none: a lease' : task.command.join(' ')],
     ['on node loss', task.on_node_loss],
+    ['stop grace', task.stop_grace_seconds === null ? 'of the cluster' : `${task.stop_grace_seconds} s`],
+    ['requeues', `${task.requeues} after short attempts, ${task.max_requeues === null ? 'no limit' : `at most ${task.max_requeues}`}`],
     ['submitted', task.submitted_at],
     ['first started', task.first_started_at],
     ['finished', task.finished_at],
     ['age', age(task.submitted_at, now)],
+    ['refused by', task.start_refusals.map(({ node_name: node, detail }) => `${node}: ${detail}`)],
+    ['tried again', task.start_pause?.until ?? null],
     ['attempt', task.attempt],
     ['exit code', task.exit_code],
     [

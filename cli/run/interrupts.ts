@@ -1,4 +1,4 @@
-/** Ctrl-C, twice: the first asks for an orderly end, the second leaves at once. */
+/** Ctrl-C, again and again: the first asks for an orderly end, the second for one at once where there is a difference, the next leaves. */
 import { codeOfSignal } from './exit-status.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -10,14 +10,22 @@ export interface Interrupts {
   end(): void
 }
 
-/** @param onFirst what an orderly end is; called once */
-export function onInterrupt(onFirst: () => void): Interrupts {
+/**
+ * @param onFirst what an orderly end is; called once
+ * @param onSecond an end at once; called once. Left out: the second signal leaves.
+ */
+export function onInterrupt(onFirst: () => void, onSecond?: () => void): Interrupts {
   let exitCode: number | null = null
+  let isHurried = onSecond === undefined
   const listener = (signal: NodeJS.Signals): void => {
     const code = codeOfSignal(signal) ?? 1
-    if (exitCode !== null) process.exit(code)
-    exitCode = code
-    onFirst()
+    if (exitCode === null) {
+      exitCode = code
+      return onFirst()
+    }
+    if (isHurried) process.exit(code)
+    isHurried = true
+    onSecond?.()
   }
   for (const signal of SIGNALS) process.on(signal, listener)
   return {

@@ -1,6 +1,8 @@
 /** `headroom run`: submits, follows, passes the exit code on. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { WaitReason } from '../../controller/scheduler/explain.ts'
 import { ApiError, type HeadroomClient, type Task } from '../client/client.ts'
+import { drained } from '../drained.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { openClient } from '../operator/session.ts'
 import { exitCodeOfTask } from './exit-status.ts'
@@ -9,14 +11,27 @@ import { patiently } from './patient.ts'
 import { StatusLine } from './status-line.ts'
 import { commandWithEnv, demandOf, type DemandOptions } from './task-request.ts'
 import { tryOut } from './try-out.ts'
+import { noticeStdin } from './unsent-stdin.ts'
 
 export interface RunOptions extends DemandOptions {
   readonly env: readonly string[]
   readonly maxRuntime?: number
+  readonly stopGrace?: number
   readonly onNodeLoss?: 'wait' | 'fail' | 'requeue'
+  readonly maxRequeues?: number | null
   readonly detach?: boolean
   readonly dryRun?: boolean
 }
+
+/** Reasons that pass only when the cluster or the task is changed: time alone does not end such a wait. */
+const ENDLESS: ReadonlySet<string> = new Set([
+  'GROUP_NOT_FOUND',
+  'GROUP_EMPTY',
+  'NEVER_FITS',
+  'EXCEEDS_NODE_GPU_COUNT',
+  'NO_NODES',
+  'EXEC_NOT_ALLOWED',
+] satisfies WaitReason[])
 
 /** A task that waits is looked at this often, one that runs as often as its end should be seen. */
 const LOOK_EVERY_MS = 500
@@ -30,7 +45,9 @@ export async function runTask(command: readonly string[], options: RunOptions): 
     ...demandOf(options),
     command: commandWithEnv(command, options.env),
     ...(options.maxRuntime === undefined ? {} : { max_runtime_seconds: options.maxRuntime }),
+    ...(options.stopGrace === undefined ? {} : { stop_grace_seconds: options.stopGrace }),
     ...(options.onNodeLoss === undefined ? {} : { on_node_loss: options.onNodeLoss }),
+    ...(options.maxRequeues === undefined ? {} : { max_requeues: options.maxRequeues }),
   }
   const client = openClient(options, { attempts: SUBMIT_ATTEMPTS })
   if (options.dryRun === true) return tryOut(client, request)
@@ -47,24 +64,35 @@ class Run {
   readonly #line = new StatusLine()
   #task: Task | null = null
   #isCancelled = false
+  #isHurried = false
   #isAway = false
   #isPipeBroken = false
+  /** The reason that was said to be endless. */
+  #endless: string | null = null
 
   constructor(client: HeadroomClient) {
     this.#client = client
   }
 
   async toItsEnd(submit: () => Promise<Task>): Promise<number> {
-    const interrupts = onInterrupt(() => {
-      this.#line.say('cancelling the task; Ctrl-C again leaves it alone')
-      this.#isCancelled = true
-      void this.#cancel()
-    })
+    const interrupts = onInterrupt(
+      () => {
+        this.#line.say('cancelling the task; Ctrl-C again ends it at once')
+        this.#isCancelled = true
+        void this.#cancel()
+      },
+      () => {
+        this.#line.say('ending the task at once; Ctrl-C again leaves it alone')
+        this.#isHurried = true
+        void this.#cancel()
+      },
+    )
     const onBrokenPipe = (): void => {
       this.#isPipeBroken = true
       if (!this.#isCancelled) void this.#cancel()
       this.#isCancelled = true
     }
+    const stdin = noticeStdin(() => this.#line.say('stdin is not passed on to the task: it reads nothing'))
     process.stdout.on('error', onBrokenPipe)
     process.stderr.on('error', onBrokenPipe)
     try {
@@ -73,6 +101,7 @@ class Run {
       return this.#codeOf(await this.#follow(this.#task), interrupts)
     } finally {
       this.#line.clear()
+      stdin.end()
       interrupts.end()
     }
   }
@@ -109,11 +138,22 @@ class Run {
   async #untilPlaced(task: Task): Promise<Task> {
     let now = task
     while (now.state === 'pending') {
+      this.#sayEndless(now)
       this.#line.show(`task ${now.id}: ${now.wait?.sentence ?? 'pending'}`)
       await sleep(LOOK_EVERY_MS)
       now = await this.#look(now.id)
     }
     return now
+  }
+
+  /** Once for each such reason, on a terminal or not: a script would wait in silence for ever. */
+  #sayEndless({ id, wait }: Task): void {
+    const reason = wait !== null && ENDLESS.has(wait.reason) ? wait.reason : null
+    if (reason !== null && reason !== this.#endless)
+      this.#line.say(
+        `task ${id}: ${wait?.sentence} This wait does not end unless the task or the cluster is changed; Ctrl-C cancels the task.`,
+      )
+    this.#endless = reason
   }
 
   /** Both streams, to the streams of the same names. */
@@ -171,7 +211,7 @@ class Run {
     if (id === undefined) return
     try {
       await patiently(
-        () => this.#client.tasks.cancel(id),
+        () => this.#client.tasks.cancel(id, { now: this.#isHurried }),
         (error) => this.#away(error),
       )
     } catch (error) {
@@ -185,18 +225,4 @@ const FINAL: ReadonlySet<Task['state']> = new Set(['completed', 'failed', 'cance
 
 function isEnded({ state }: Task): boolean {
   return FINAL.has(state)
-}
-
-function drained(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      stream.off('drain', done)
-      stream.off('close', done)
-      stream.off('error', done)
-      resolve()
-    }
-    stream.once('drain', done)
-    stream.once('close', done)
-    stream.once('error', done)
-  })
 }

@@ -1,52 +1,55 @@
 /** From options and environment to a submission. A flag wins over its variable. */
 import type { TaskRequest } from '../client/client.ts'
+import { VariableError, withClientVariables } from '../client/client-variables.ts'
 import { UsageError } from '../exit-codes.ts'
 import { pairsOf, type ServerOption } from '../operator/session.ts'
+import { visible } from '../terminal-text.ts'
 
 export interface DemandOptions extends ServerOption {
   /** MiB on each GPU. */
   readonly vram?: number
-  readonly gpus: number
+  readonly gpus?: number
   readonly noswap?: boolean
   readonly swap?: boolean
-  readonly priority: NonNullable<TaskRequest['priority']>
+  readonly priority?: NonNullable<TaskRequest['priority']>
   readonly group: readonly string[]
   readonly name?: string
   readonly label: readonly string[]
   readonly exclusive?: boolean
 }
 
-/** @throws UsageError when options contradict each other or a variable cannot be used. */
+/**
+ * Says on stderr what was taken from the variables of the original client (REQUIRED_VRAM, PRIO, GPU_COUNT, GPU_MODE).
+ * @throws UsageError when options contradict each other or a variable cannot be used.
+ */
 export function demandOf(options: DemandOptions, env: NodeJS.ProcessEnv = process.env): TaskRequest {
-  if (options.vram === undefined && options.exclusive !== true)
+  if (options.noswap === true && options.swap === true) throw new UsageError('--swap and --noswap contradict each other')
+  const { request, taken } = fromEnvironment(
+    {
+      ...(options.vram === undefined ? {} : { vram_mib: options.vram }),
+      ...(options.name === undefined ? {} : { name: options.name }),
+      ...(options.gpus === undefined ? {} : { gpu_count: options.gpus }),
+      ...(options.exclusive === true ? { gpu_mode: 'exclusive' as const } : {}),
+      ...(options.noswap === true ? { noswap: 1 as const } : options.swap === true ? { noswap: 0 as const } : {}),
+      ...(options.priority === undefined ? {} : { priority: options.priority }),
+      ...(options.group.length === 0 ? {} : { groups: [...new Set(options.group)] }),
+      labels: Object.fromEntries(pairsOf(options.label)),
+    },
+    env,
+  )
+  if (request.vram_mib === undefined && request.gpu_mode !== 'exclusive')
     throw new UsageError('--vram is missing: how much VRAM on each GPU? (--vram 8Gi)')
-  const groups = options.group.length > 0 ? options.group : groupsOf(env['CONTROLLER_NODE_GROUP_IDS'] ?? '')
-  return {
-    ...(options.vram === undefined ? {} : { vram_mib: options.vram }),
-    ...(options.name === undefined ? {} : { name: options.name }),
-    gpu_count: options.gpus,
-    gpu_mode: options.exclusive === true ? 'exclusive' : 'shared',
-    noswap: noswapOf(options, env['VENDOR_SWAP_FROM_VRAM'] ?? ''),
-    priority: options.priority,
-    groups: [...new Set(groups)],
-    labels: Object.fromEntries(pairsOf(options.label)),
+  if (taken.length > 0) process.stderr.write(`headroom: taken from the environment: ${visible(taken.join(', '))}\n`)
+  return { gpu_count: 1, gpu_mode: 'shared', noswap: 0, priority: 2, groups: [], ...request }
+}
+
+function fromEnvironment(given: TaskRequest, env: NodeJS.ProcessEnv): ReturnType<typeof withClientVariables<TaskRequest>> {
+  try {
+    return withClientVariables(given, env)
+  } catch (error) {
+    if (!(error instanceof VariableError)) throw error
+    throw new UsageError(error.message, { cause: error })
   }
-}
-
-function noswapOf({ noswap, swap }: DemandOptions, variable: string): 0 | 1 {
-  if (noswap === true && swap === true) throw new UsageError('--swap and --noswap contradict each other')
-  if (noswap === true) return 1
-  if (swap === true || variable === '' || variable === '1') return 0
-  if (variable === '0') return 1
-  throw new UsageError(`VENDOR_SWAP_FROM_VRAM is ${JSON.stringify(variable.slice(0, 200))}; it must be 1 (swappable) or 0`)
-}
-
-function groupsOf(variable: string): readonly string[] {
-  if (variable.trim() === '') return []
-  const groups = variable.split(',').map((group) => group.trim())
-  if (groups.includes(''))
-    throw new UsageError(`CONTROLLER_NODE_GROUP_IDS is ${JSON.stringify(variable.slice(0, 200))}; it must be groups, separated by commas`)
-  return groups
 }
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/

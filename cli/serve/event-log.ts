@@ -3,7 +3,14 @@ import type { Logger } from 'pino'
 import type { Event, EventKind } from '../../controller/domain/event.ts'
 
 const NOTABLE: ReadonlySet<EventKind> = new Set(['node_registered', 'node_status', 'node_forgotten', 'config_changed', 'reserve_breached'])
-const ALARMING: ReadonlySet<EventKind> = new Set(['requeue_freeze', 'duplicate_node'])
+const ALARMING: ReadonlySet<EventKind> = new Set([
+  'requeue_freeze',
+  'broker_absence',
+  'duplicate_node',
+  'store_behind',
+  'recovery',
+  'attempt_quarantined',
+])
 
 /** @param fleet of a simulated one nobody has to hear that its nodes come and go. */
 export function createEventLog(log: Logger, fleet: 'live' | 'simulated'): (events: readonly Event[]) => void {

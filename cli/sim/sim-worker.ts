@@ -1,5 +1,5 @@
 /** `headroom sim worker`: makes runs of whatever sweeps lie on a broker, until it is stopped. */
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, existsSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -9,22 +9,24 @@ import { packageCommit, packageVersion } from '../package-info.ts'
 import { readRunInput } from './run-input.ts'
 import { onInterrupt } from '../run/interrupts.ts'
 import type { SweepAnswer, SweepTask } from './sweep-run.ts'
+import type { BlobRef } from '../sweep/nats/blob-ref.ts'
 import { getBlob, putBlob } from '../sweep/nats/blobs.ts'
-import type { BlobRef } from '../sweep/nats/blobs.ts'
-import { type Delivery, JetStream } from '../sweep/nats/jetstream.ts'
+import { putAway } from '../sweep/nats/dead-letters.ts'
+import { type Delivery, JetStream, JetStreamError } from '../sweep/nats/jetstream.ts'
 import { connectForSweep } from '../sweep/nats/sweep-connection.ts'
-import { FORMAT, JOBS, prepareBroker, resultSubject, WORKERS } from '../sweep/nats/sweep-subjects.ts'
-import type { BuildIdentity, JobMessage, PointBlob, ResultMessage } from '../sweep/nats/sweep-subjects.ts'
+import { FORMAT, readJob, readPoint } from '../sweep/nats/sweep-messages.ts'
+import type { BuildIdentity, JobMessage, PointBlob, ResultMessage } from '../sweep/nats/sweep-messages.ts'
+import { JOBS, resultSubject, WORKERS } from '../sweep/nats/sweep-subjects.ts'
 import { filesOf, runFolderOf } from '../sweep/run-store.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
+import { TraceShelf, type HeldTrace } from './trace-shelf.ts'
 
 export interface SimWorkerOptions {
   readonly nats?: string
   readonly jobs?: number
 }
 
-const DEFAULT_SILENT_MS = 30_000
 /** So long one request for work waits; then the next. */
 const ASK_MS = 2_000
 const RETRY_MS = 500
@@ -32,6 +34,8 @@ const RETRY_MS = 500
 const MAX_DELIVERIES = 5
 /** A job that this worker may not do waits so long for another. */
 const GIVE_BACK_MS = 2_000
+/** Until somebody has started a sweep on this broker there is no queue. */
+const NO_QUEUE_MS = 2_000
 
 export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<number> {
   const connection = await connectForSweep('--nats', nats, `headroom worker ${hostname()}`)
@@ -40,11 +44,12 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
   const interrupts = onInterrupt(() => stop.abort())
   try {
     const stream = new JetStream(connection)
-    await prepareBroker(stream, DEFAULT_SILENT_MS)
     const build = { version: packageVersion(), commit: packageCommit() }
     const runs = jobs ?? availableParallelism()
     process.stderr.write(`worker: headroom ${nameOf(build)}, ${runs} runs at a time\n`)
-    await Promise.all(Array.from({ length: runs }, () => serve({ stream, folder, build, signal: stop.signal })))
+    const bench = { stream, folder, build, signal: stop.signal, traces: new TraceShelf(join(folder, 'traces')) }
+    await untilThereIsAQueue(bench)
+    await Promise.all(Array.from({ length: runs }, () => serve(bench)))
     return EXIT_OK
   } finally {
     stop.abort()
@@ -56,8 +61,9 @@ export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<numbe
 
 interface Bench {
   readonly stream: JetStream
-  /** Scratch, for traces and for the files of a run until they are sent. */
+  /** Scratch, for the files of a run until they are sent. */
   readonly folder: string
+  readonly traces: TraceShelf
   readonly build: BuildIdentity
   readonly signal: AbortSignal
 }
@@ -66,15 +72,21 @@ type Maker = JobProcess<SweepTask, SweepAnswer>
 
 /** One run at a time, in a process of its own, so that this one stays awake to say that it is at work. */
 async function serve(bench: Bench): Promise<void> {
-  const maker: Maker = new JobProcess(workerUrl('sim/sweep-worker'))
+  let maker = newMaker()
   try {
     while (!bench.signal.aborted) {
       const delivery = await nextJob(bench)
+      // A run that took its process with it must not take the runs after it.
+      if (maker.isEnded) maker = newMaker()
       if (delivery !== null) await work(bench, maker, delivery)
     }
   } finally {
     await maker.end()
   }
+}
+
+function newMaker(): Maker {
+  return new JobProcess(workerUrl('sim/sweep-worker'))
 }
 
 /** Null: there is none now, or the broker is away. */
@@ -87,9 +99,26 @@ async function nextJob({ stream, signal }: Bench): Promise<Delivery | null> {
   }
 }
 
+/** The worker has no right to make the queue; who starts a sweep makes it. Throws JetStreamError for a broker without JetStream. */
+async function untilThereIsAQueue({ stream, signal }: Bench): Promise<void> {
+  let isTold = false
+  while (!signal.aborted) {
+    try {
+      return await stream.requireConsumer(JOBS, WORKERS)
+    } catch (error) {
+      if (error instanceof JetStreamError && error.code !== 404) throw error
+      if (!isTold) process.stderr.write('worker: no sweep was ever started on this broker; waiting for the first\n')
+      isTold = true
+      await wait(NO_QUEUE_MS, undefined, { signal }).catch(() => undefined)
+    }
+  }
+}
+
 /** The job is acknowledged when its result is on the broker's disk, and not before. */
 async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<void> {
-  const job = JSON.parse(Buffer.from(delivery.data).toString('utf8')) as JobMessage
+  const read = readJob(delivery.data)
+  if (!read.ok) return noJob(bench, delivery, read.why)
+  const job = read.value
   const refusal = refusalOf(job, bench.build)
   if (refusal !== null) {
     await delivery.giveBack(GIVE_BACK_MS)
@@ -101,13 +130,23 @@ async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<voi
     if (result === null) return
     await bench.stream.publish(resultSubject(job.sweep, job.run), JSON.stringify(result))
     await delivery.ack()
-    if (result.kind === 'done') process.stderr.write(`worker: ${job.sweep} ${job.run} took ${result.timing.wall_s.toFixed(1)} s\n`)
+    const what = result.kind === 'done' ? `took ${result.timing.wall_s.toFixed(1)} s` : `failed: ${firstLineOf(result.message)}`
+    process.stderr.write(`worker: ${job.sweep} ${job.run} ${what}\n`)
   } catch (error) {
     // The broker went away in the middle: it will give the job out again.
     process.stderr.write(`worker: ${job.sweep} ${job.run}: ${(error as Error).message}\n`)
   } finally {
     clearInterval(alive)
   }
+}
+
+/** Whatever lies in the queue, the worker goes on. What the broker does not take now it gives out again. */
+async function noJob({ stream }: Bench, delivery: Delivery, why: string): Promise<void> {
+  process.stderr.write(`worker: ${delivery.subject}: a message that is no job (${why}): moved to headroom.sweep.dead\n`)
+  await putAway(stream, delivery, why).catch(async (error: unknown) => {
+    process.stderr.write(`worker: ${delivery.subject}: it could not be moved: ${(error as Error).message}\n`)
+    await delivery.giveBack(GIVE_BACK_MS).catch(() => undefined)
+  })
 }
 
 /** Other code may come to other bytes. */
@@ -128,8 +167,8 @@ async function outcomeOf(bench: Bench, maker: Maker, job: JobMessage, deliveries
     const message = `run ${job.run} was given to ${MAX_DELIVERIES} workers, and none of them came back with it`
     return { ...head, kind: 'failed', name: 'CommandFailure', message }
   }
-  const traces = new Map<string, string>()
-  const scratch = mkdtempSync(join(bench.folder, `${job.sweep}-${job.run}-`))
+  const traces = new Map<string, HeldTrace>()
+  const scratch = mkdtempSync(join(bench.folder, 'run-'))
   try {
     const task = await taskOf(bench, job, scratch, traces)
     const answer = await Promise.race([maker.ask(task), aborted(bench.signal)])
@@ -141,6 +180,7 @@ async function outcomeOf(bench: Bench, maker: Maker, job: JobMessage, deliveries
     if (!(error instanceof Error) || isTransportError(error)) throw error
     return { ...head, kind: 'failed', name: error.name, message: inTheirWords(error.message, traces) }
   } finally {
+    for (const { release } of traces.values()) release()
     rmSync(scratch, { recursive: true, force: true })
   }
 }
@@ -158,15 +198,13 @@ function isTransportError({ name }: Error): boolean {
   return TRANSPORT_ERRORS.has(name)
 }
 
-/** @param nameOfTrace learns what the files here are called where the sweep was started */
-async function taskOf(bench: Bench, job: JobMessage, scratch: string, nameOfTrace: Map<string, string>): Promise<SweepTask> {
-  const point = JSON.parse((await getBlob(bench.stream, job.sweep, job.point)).toString('utf8')) as PointBlob
-  const traces: Record<string, string> = {}
+/** @param held learns by name, as it is where the sweep was started, which traces it holds: the caller releases them */
+async function taskOf(bench: Bench, job: JobMessage, scratch: string, held: Map<string, HeldTrace>): Promise<SweepTask> {
+  const point = await pointOf(bench, job)
   for (const [name, ref] of Object.entries(point.traces)) {
-    const path = await traceFile(bench, job.sweep, ref)
-    traces[name] = path
-    nameOfTrace.set(path, name)
+    held.set(name, await bench.traces.hold(ref, () => getBlob(bench.stream, job.sweep, 'blob', ref)))
   }
+  const traces = Object.fromEntries([...held].map(([name, { path }]) => [name, path]))
   const source = { text: point.text, baseDir: point.base_dir, file: point.file, traces }
   const input = await readRunInput(source, overridesOf(point.settings))
   if (JSON.stringify(input.identity) !== JSON.stringify(point.identity))
@@ -175,17 +213,10 @@ async function taskOf(bench: Bench, job: JobMessage, scratch: string, nameOfTrac
   return { ...input, job: { overcommitPercent: job.overcommit_percent, settings: point.settings, seed: job.seed }, store }
 }
 
-/** A trace is fetched once for all runs. Those that fetch it at the same time write the same bytes. */
-async function traceFile({ stream, folder }: Bench, sweep: string, ref: PointBlob['traces'][string]): Promise<string> {
-  const traces = join(folder, 'traces')
-  const path = join(traces, `${ref.sha256}.trace.jsonl${ref.suffix}`)
-  if (existsSync(path)) return path
-  mkdirSync(traces, { recursive: true })
-  const partial = mkdtempSync(join(traces, 'partial-'))
-  writeFileSync(join(partial, 'trace'), await getBlob(stream, sweep, ref))
-  renameSync(join(partial, 'trace'), path)
-  rmSync(partial, { recursive: true })
-  return path
+async function pointOf({ stream }: Bench, { sweep, run, point: ref }: JobMessage): Promise<PointBlob> {
+  const read = readPoint(await getBlob(stream, sweep, 'blob', ref))
+  if (!read.ok) throw new Error(`run ${run}: its scenario cannot be taken: ${read.why}`)
+  return read.value
 }
 
 async function sendFiles(
@@ -196,14 +227,19 @@ async function sendFiles(
 ): Promise<Record<string, BlobRef>> {
   const files: Record<string, BlobRef> = {}
   if (store === null) return files
-  for (const name of filesOf(store)) files[name] = await putBlob(stream, job.sweep, readFileSync(join(runFolderOf(scratch, run), name)))
+  for (const name of filesOf(store))
+    files[name] = await putBlob(stream, job.sweep, 'file', readFileSync(join(runFolderOf(scratch, run), name)))
   return files
 }
 
-function inTheirWords(message: string, nameOfTrace: ReadonlyMap<string, string>): string {
+function inTheirWords(message: string, traces: ReadonlyMap<string, HeldTrace>): string {
   let text = message
-  for (const [path, name] of nameOfTrace) text = text.replaceAll(path, name)
+  for (const [name, { path }] of traces) text = text.replaceAll(path, name)
   return text
+}
+
+function firstLineOf(message: string): string {
+  return message.split('\n', 1)[0] ?? ''
 }
 
 function aborted(signal: AbortSignal): Promise<null> {

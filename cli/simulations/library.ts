@@ -1,13 +1,18 @@
 /** Scenarios by name: those that come with Headroom, and those that people have stored here. */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { byCodeUnits } from '../../controller/domain/order.ts'
-import type { LibraryEntry, ScenarioReference } from '../../controller/ports/simulation.ts'
+import type { LibraryEntry, Outcome, ScenarioReference, Uploader } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import { LIMITS } from './limits.ts'
+import { refused } from './scenario-gate.ts'
+import { whyNotTheirs } from './ownership.ts'
+import type { UploadedFile, UploadsRoom } from './uploads-room.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 
 const SUFFIX = '.scenario.yaml'
+/** Beside a scenario that somebody stored: who. */
+const FACTS = '.facts.json'
 const TRACE = /\.trace\.jsonl(?:\.gz)?$/
 
 export interface LibraryFolders {
@@ -35,14 +40,14 @@ export class ScenarioLibrary {
 
   /** In order of their names. */
   async list(): Promise<readonly LibraryEntry[]> {
-    return (await this.#all()).map(({ name, description, purpose, isOwn }) => ({ name, description, purpose, isOwn }))
+    return (await this.#all()).map(({ file: _, ...entry }) => entry)
   }
 
   async get(name: string): Promise<(LibraryEntry & { readonly text: string }) | undefined> {
     const known = (await this.#all()).find((entry) => entry.name === name)
     if (known === undefined) return undefined
-    const { description, purpose, isOwn, file } = known
-    return { name, description, purpose, isOwn, text: await readFile(file, 'utf8') }
+    const { file, ...entry } = known
+    return { ...entry, text: await readFile(file, 'utf8') }
   }
 
   /** What a process is given to read it; undefined for a name that is not known. A text may name no file but the traces that are here. */
@@ -53,26 +58,57 @@ export class ScenarioLibrary {
     return known.isOwn ? this.#ofText(await readFile(known.file, 'utf8')) : known.file
   }
 
-  /** Keeps a text that was found right. Answers why not, or null. */
-  async put(name: string, text: string): Promise<string | null> {
+  /** Keeps a text that was found right. */
+  async put(name: string, text: string, by: Uploader, room: UploadsRoom): Promise<Outcome<null>> {
     const all = await this.#all()
-    const isOwn = (entry: Known): boolean => entry.isOwn
-    if (all.some((entry) => !isOwn(entry) && entry.name === name)) return `A scenario that comes with Headroom is called ${name}.`
-    const isNew = !all.some((entry) => isOwn(entry) && entry.name === name)
-    if (isNew && all.filter(isOwn).length >= LIMITS.ownScenarios) return `${LIMITS.ownScenarios} scenarios are kept already; delete one.`
-    await mkdir(this.#folders.own, { recursive: true })
-    const file = join(this.#folders.own, `${name}${SUFFIX}`)
-    await writeFile(`${file}.new`, text)
-    await rename(`${file}.new`, file)
-    return null
+    const known = all.find((entry) => entry.name === name)
+    if (known !== undefined && !known.isOwn) return conflict(`A scenario that comes with Headroom is called ${name}.`)
+    if (known === undefined && all.filter(({ isOwn }) => isOwn).length >= LIMITS.ownScenarios) {
+      return conflict(`${LIMITS.ownScenarios} scenarios are kept already; delete one.`)
+    }
+    const notTheirs = known === undefined ? null : whyNotTheirs(`The scenario ${name}`, known.createdBy, by)
+    if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
+    const { own } = this.#folders
+    await mkdir(own, { recursive: true })
+    const full = room.whyNot(await room.usageOf(by.name), Buffer.byteLength(text)) ?? (await room.whyDiskIsShort())
+    if (full !== null) return refused({ code: 'uploads_full', detail: full })
+    // An operator who replaces a scenario does not take it over.
+    const createdBy = known === undefined ? by.name : known.createdBy
+    await this.#write(`${name}${FACTS}`, JSON.stringify({ createdBy }))
+    await this.#write(`${name}${SUFFIX}`, text)
+    return { ok: true, value: null }
   }
 
-  /** Undefined: there is none. False: it comes with Headroom and stays. */
-  async remove(name: string): Promise<boolean | undefined> {
+  /** The value says whether there was one. */
+  async remove(name: string, by: Uploader): Promise<Outcome<boolean>> {
     const known = (await this.#all()).find((entry) => entry.name === name)
-    if (known === undefined) return undefined
-    if (known.isOwn) await rm(known.file, { force: true })
-    return known.isOwn
+    if (known === undefined) return { ok: true, value: false }
+    if (!known.isOwn) return conflict('It comes with Headroom and stays.')
+    const notTheirs = whyNotTheirs(`The scenario ${name}`, known.createdBy, by)
+    if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
+    await rm(known.file, { force: true })
+    await rm(join(this.#folders.own, `${name}${FACTS}`), { force: true })
+    return { ok: true, value: true }
+  }
+
+  /** Those that people have stored. */
+  async uploads(): Promise<readonly UploadedFile[]> {
+    const own = await this.#read(this.#folders.own, true)
+    return Promise.all(
+      own.map(async ({ createdBy, file }) => ({
+        owner: createdBy,
+        bytes: await stat(file).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      })),
+    )
+  }
+
+  async #write(name: string, text: string): Promise<void> {
+    const file = join(this.#folders.own, name)
+    await writeFile(`${file}.new`, text)
+    await rename(`${file}.new`, file)
   }
 
   async #ofText(text: string): Promise<ScenarioSource> {
@@ -103,10 +139,29 @@ export class ScenarioLibrary {
     const names = (await namesIn(folder)).filter((name) => name.endsWith(SUFFIX))
     const files = names.map((name) => ({ file: join(folder, name), purpose: purposeOf(folder, join(folder, name)) }))
     if (files.length === 0) return []
-    if (isOwn) return files.map(({ file }) => ({ name: basename(file, SUFFIX), description: null, purpose: 'own', isOwn, file }))
+    if (isOwn) return Promise.all(files.map(({ file }) => ownEntry(file)))
     const answer = await this.#reader.read({ kind: 'library', files })
-    return answer?.kind === 'library' ? answer.entries.map((entry) => ({ ...entry, isOwn })) : []
+    return answer?.kind === 'library' ? answer.entries.map((entry) => ({ ...entry, isOwn, createdBy: null })) : []
   }
+}
+
+async function ownEntry(file: string): Promise<Known> {
+  const name = basename(file, SUFFIX)
+  return { name, description: null, purpose: 'own', isOwn: true, createdBy: await ownerIn(join(dirname(file), `${name}${FACTS}`)), file }
+}
+
+/** Of what was stored before owners were written down, none is known. */
+async function ownerIn(file: string): Promise<string | null> {
+  try {
+    const { createdBy } = JSON.parse(await readFile(file, 'utf8')) as { readonly createdBy?: unknown }
+    return typeof createdBy === 'string' ? createdBy : null
+  } catch {
+    return null
+  }
+}
+
+function conflict(detail: string): Outcome<never> {
+  return refused({ code: 'conflict', detail })
 }
 
 /** The folder below the library that it stands in. */

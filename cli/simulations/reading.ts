@@ -7,7 +7,7 @@ import type { SweepWish } from '../../simulator/sweep-grid.ts'
 import { readSweep, type SweepReading } from './reading-sweep.ts'
 import { factsOf, whyTooLarge } from './scenario-facts.ts'
 
-export type FoundScenario = Omit<LibraryEntry, 'isOwn'> & { readonly file: string }
+export type FoundScenario = Omit<LibraryEntry, 'isOwn' | 'createdBy'> & { readonly file: string }
 
 export type ReadJob =
   | { readonly kind: 'scenario'; readonly source: ScenarioSource }

@@ -3,13 +3,21 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RunChoices, RunRequest, ScenarioFacts, Simulation, SimulationKind } from '../../controller/ports/simulation.ts'
-import { isOver, type RunResidency, type SimulationSeries } from '../../controller/ports/simulation.ts'
+import {
+  isOver,
+  type RunResidency,
+  type SimulationRecord,
+  type SimulationSeries,
+  type UploadUsage,
+} from '../../controller/ports/simulation.ts'
 import { packageRoot } from '../package-info.ts'
 import { exercisesPort } from './exercises.ts'
 import { SweepFiles } from './sweep-file.ts'
 import { sweepWork } from './sweep-work.ts'
 import { DEFAULT_OBJECTIVES, OBJECTIVE_FORMAT, parseObjective, type Objective } from '../../simulator/plan/objective.ts'
-import { tracesPort } from './traces.ts'
+import { uploadFolders } from './partial-uploads.ts'
+import { traceEntries, tracesPort } from './traces.ts'
+import { DEFAULT_UPLOAD_LIMITS, UploadsRoom, type UploadedFile, type UploadLimits } from './uploads-room.ts'
 import { JobProcess } from '../workers/job-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
 import { SimulationBook } from './book.ts'
@@ -28,9 +36,12 @@ export interface SimulationsOptions {
   readonly dataDir: string
   readonly log: (line: string) => void
   readonly now?: () => number
+  readonly uploads?: UploadLimits
 }
 
 export interface Simulations extends Simulation {
+  /** All uploads, as last looked at; null: not yet. */
+  readonly uploadBytes: () => number | null
   /** Finds what was there before. A folder that cannot be read is told in the log: the controller does not need it. */
   open(): Promise<void>
   /** Ends everything that runs. */
@@ -44,11 +55,14 @@ export async function openSimulations(options: SimulationsOptions): Promise<Simu
   return simulations
 }
 
-export function createSimulations({ dataDir, log, now = Date.now }: SimulationsOptions): Simulations {
+export function createSimulations(options: SimulationsOptions): Simulations {
+  const { dataDir, log, now = Date.now, uploads = DEFAULT_UPLOAD_LIMITS } = options
   const folder = join(dataDir, 'simulations')
   const shipped = fileURLToPath(new URL('scenarios', packageRoot()))
   const reader = new ScenarioReader()
-  const library = new ScenarioLibrary({ shipped, own: join(folder, 'scenarios'), traces: join(folder, 'traces') }, reader)
+  const { traces, scenarios } = uploadFolders(dataDir)
+  const library = new ScenarioLibrary({ shipped, own: scenarios, traces }, reader)
+  const room = roomFor(dataDir, uploads, library)
   const { scenario: readScenario, sweep: readSweep } = scenarioGate(library, reader)
   const files = new SweepFiles()
   const store = new RecordStore(join(folder, 'runs'), now)
@@ -66,7 +80,10 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
   }
 
   return {
-    open: () => book.load().catch((error: unknown) => log(`simulations of before are not known, the controller goes on: ${String(error)}`)),
+    open: () =>
+      Promise.all([book.load(), room.usageOf(null)])
+        .then(() => undefined)
+        .catch((error: unknown) => log(`simulations of before are not known, the controller goes on: ${String(error)}`)),
     async close() {
       await sessions.close(STOPPED)
       await queue.close(STOPPED)
@@ -98,18 +115,11 @@ export function createSimulations({ dataDir, log, now = Date.now }: SimulationsO
     get: (id) => book.get(id),
     changed: (id, revision, withinMs) => book.changed(id, revision, withinMs),
     ...resultsPort(book, store, files),
-    async remove(id, reason) {
-      const record = book.get(id)
-      if (record === undefined) return undefined
-      if (isOver(record.state)) {
-        await book.remove(id)
-        return record
-      }
-      await (sessions.has(id) ? sessions.end(id, reason) : queue.cancel(id, reason))
-      return book.get(id)
-    },
-    ...libraryPort(library, readScenario),
-    ...tracesPort(join(folder, 'traces'), join(shipped, 'traces'), now),
+    remove: (id, reason) => removeRecord(id, reason, { book, sessions, queue }),
+    ...libraryPort(library, readScenario, room),
+    ...tracesPort({ folder: traces, shippedFolder: join(shipped, 'traces'), room, now }),
+    usage: (owner) => usageOf(owner, { library, room, traces }),
+    uploadBytes: () => room.totalBytes,
   }
 }
 
@@ -158,22 +168,67 @@ function resultsPort(
 function libraryPort(
   library: ScenarioLibrary,
   readScenario: ScenarioGate['scenario'],
+  room: UploadsRoom,
 ): Pick<Simulation, 'scenarios' | 'scenario' | 'putScenario' | 'removeScenario' | 'validate'> {
   return {
     scenarios: () => library.list(),
     scenario: (name) => library.get(name),
-    async putScenario(text) {
+    async putScenario(text, by) {
       const read = await readScenario({ text })
       if (!read.ok) return read
       const { facts } = read.value
-      const why = await library.put(facts.name, text)
-      return why === null ? { ok: true, value: facts } : refused({ code: 'conflict', detail: why })
+      const put = await library.put(facts.name, text, by, room)
+      return put.ok ? { ok: true, value: facts } : put
     },
-    removeScenario: (name) => library.remove(name),
+    removeScenario: (name, by) => library.remove(name, by),
     async validate(scenario) {
       const read = await readScenario(scenario)
       return read.ok ? { ok: true, value: read.value.facts } : read
     },
+  }
+}
+
+function roomFor(dataDir: string, limits: UploadLimits, library: ScenarioLibrary): UploadsRoom {
+  const { traces } = uploadFolders(dataDir)
+  const kept = async () => [...(await library.uploads()), ...(await uploadedTraces(traces))]
+  return new UploadsRoom({ folder: dataDir, limits, kept })
+}
+
+interface Running {
+  readonly book: SimulationBook
+  readonly sessions: Sessions
+  readonly queue: SimulationQueue
+}
+
+async function removeRecord(id: string, reason: string, { book, sessions, queue }: Running): Promise<SimulationRecord | undefined> {
+  const record = book.get(id)
+  if (record === undefined) return undefined
+  if (isOver(record.state)) {
+    await book.remove(id)
+    return record
+  }
+  await (sessions.has(id) ? sessions.end(id, reason) : queue.cancel(id, reason))
+  return book.get(id)
+}
+
+async function uploadedTraces(folder: string): Promise<readonly UploadedFile[]> {
+  return (await traceEntries(folder)).map(({ createdBy, bytes }) => ({ owner: createdBy, bytes }))
+}
+
+interface Kept {
+  readonly library: ScenarioLibrary
+  readonly room: UploadsRoom
+  readonly traces: string
+}
+
+async function usageOf(owner: string | null, { library, room, traces }: Kept): Promise<UploadUsage> {
+  const ofOwner = (files: readonly UploadedFile[]): number => files.filter((file) => file.owner === owner).length
+  const { ownBytes, totalBytes } = await room.usageOf(owner)
+  const { maxBytes, maxBytesPerOwner } = room.limits
+  return {
+    traces: ofOwner(await uploadedTraces(traces)),
+    scenarios: ofOwner(await library.uploads()),
+    ...{ bytes: ownBytes, maxBytes: maxBytesPerOwner, totalBytes, totalMaxBytes: maxBytes },
   }
 }
 

@@ -1,5 +1,4 @@
 /** Traces that people have sent: streamed to disk within a limit, checked in a process of its own, kept beside what is known of them. */
-import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,100 +9,170 @@ import { JobProcess } from '../workers/job-process.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
 import { workerUrl } from '../workers/worker-url.ts'
 import { LIMITS } from './limits.ts'
+import { whyNotTheirs } from './ownership.ts'
+import { newPartialName } from './partial-uploads.ts'
 import { refused } from './scenario-gate.ts'
 import type { TraceAnswer, TraceJob } from './trace-job.ts'
+import { bytesBelow, type UploadsRoom } from './uploads-room.ts'
 
 const SUFFIX = '.trace.jsonl'
 const FACTS = '.facts.json'
+/** While a file is received its room is looked at this often. */
+const LOOK_EVERY_BYTES = 16 * 1024 * 1024
+/** While it is read. */
+const LOOK_EVERY_MS = 500
 
-/** What of the port is about traces. @param shippedFolder their names are taken */
-export function tracesPort(
-  folder: string,
-  shippedFolder: string,
-  now: () => number,
-): Pick<Simulation, 'storeTrace' | 'traces' | 'removeTrace'> {
+export interface TracesOptions {
+  readonly folder: string
+  /** The names of the traces there are taken. */
+  readonly shippedFolder: string
+  readonly room: UploadsRoom
+  readonly now: () => number
+}
+
+type TracesPort = Pick<Simulation, 'storeTrace' | 'traces' | 'removeTrace'>
+
+/** What of the port is about traces. */
+export function tracesPort(options: TracesOptions): TracesPort {
+  const { folder } = options
   let isBusy = false
   return {
     async storeTrace(upload) {
       if (isBusy) return refused({ code: 'too_many', detail: 'Another trace is being taken.', retryAfterSeconds: 5 })
       isBusy = true
       try {
-        return await store(upload)
+        return await store(options, upload)
       } finally {
         isBusy = false
       }
     },
-    traces: () => entries(folder),
-    async removeTrace(name) {
-      const isThere = (await entries(folder)).some((entry) => entry.name === name)
-      if (isThere) await Promise.all([SUFFIX, FACTS].map((suffix) => rm(join(folder, name + suffix), { force: true })))
-      return isThere
+    traces: () => traceEntries(folder),
+    async removeTrace(name, by) {
+      const entry = (await traceEntries(folder)).find((each) => each.name === name)
+      if (entry === undefined) return { ok: true, value: false }
+      const notTheirs = whyNotTheirs(`The trace ${name}`, entry.createdBy, by)
+      if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
+      await Promise.all([SUFFIX, FACTS].map((suffix) => rm(join(folder, name + suffix), { force: true })))
+      return { ok: true, value: true }
     },
-  }
-
-  async function store(upload: TraceUpload): Promise<Outcome<TraceEntry>> {
-    const { name, body } = upload
-    const taken = await stat(join(shippedFolder, name + SUFFIX)).catch(() => null)
-    if (taken !== null) return refused({ code: 'conflict', detail: `A trace that comes with Headroom is called ${name}.` })
-    const known = await entries(folder)
-    if (known.length >= LIMITS.traces && !known.some((entry) => entry.name === name)) {
-      return refused({ code: 'conflict', detail: `${LIMITS.traces} traces are kept already; delete one.` })
-    }
-    await mkdir(folder, { recursive: true })
-    const work = join(folder, `.upload-${randomUUID()}`)
-    await mkdir(work)
-    try {
-      const source = join(work, 'sent')
-      const bytes = await receive(source, body)
-      if (bytes === null) return refused({ code: 'body_too_large', limitBytes: LIMITS.traceBytes })
-      const target = join(work, name + SUFFIX)
-      const answer = await check({ source, target, name, format: upload.format, activityModel: upload.activityModel })
-      if ('problem' in answer) return refused({ code: 'invalid', field: 'body', detail: answer.problem })
-      const { isWritten, ...facts } = answer
-      const entry: TraceEntry = { name, ...facts, createdAt: now(), createdBy: upload.by }
-      await rename(isWritten ? target : source, join(folder, name + SUFFIX))
-      await writeFile(join(folder, name + FACTS), JSON.stringify(entry))
-      return { ok: true, value: entry }
-    } finally {
-      await rm(work, { recursive: true, force: true })
-    }
   }
 }
 
-/** @returns how much it was; null: more than is taken */
-async function receive(file: string, body: AsyncIterable<Uint8Array>): Promise<number | null> {
+async function store(options: TracesOptions, upload: TraceUpload): Promise<Outcome<TraceEntry>> {
+  const { folder, shippedFolder, room, now } = options
+  const { name, by } = upload
+  const taken = await stat(join(shippedFolder, name + SUFFIX)).catch(() => null)
+  if (taken !== null) return refused({ code: 'conflict', detail: `A trace that comes with Headroom is called ${name}.` })
+  const known = await traceEntries(folder)
+  const before = known.find((entry) => entry.name === name)
+  if (known.length >= LIMITS.traces && before === undefined) {
+    return refused({ code: 'conflict', detail: `${LIMITS.traces} traces are kept already; delete one.` })
+  }
+  const notTheirs = before === undefined ? null : whyNotTheirs(`The trace ${name}`, before.createdBy, by)
+  if (notTheirs !== null) return refused({ code: 'forbidden', detail: notTheirs })
+  await mkdir(folder, { recursive: true })
+  const work = join(folder, newPartialName())
+  await mkdir(work)
+  try {
+    const look = await roomFor(room, work, by.name)
+    const source = join(work, 'sent')
+    const received = await receive(source, upload.body, look)
+    if (received !== null) return received
+    const target = join(work, name + SUFFIX)
+    const answer = await check({ source, target, name, format: upload.format, activityModel: upload.activityModel }, look)
+    if ('full' in answer) return refused({ code: 'uploads_full', detail: answer.full })
+    if ('problem' in answer) return refused({ code: 'invalid', field: 'body', detail: answer.problem })
+    const { isWritten, ...facts } = answer
+    const written = isWritten ? target : source
+    const { size: bytes } = await stat(written)
+    // An operator who replaces a trace does not take it over.
+    const createdBy = before === undefined ? by.name : before.createdBy
+    const entry: TraceEntry = { name, ...facts, createdAt: now(), createdBy, bytes }
+    await rename(written, join(folder, name + SUFFIX))
+    await writeFile(join(folder, name + FACTS), JSON.stringify(entry))
+    return { ok: true, value: entry }
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+/** Says why what is written into the folder of one upload is too much by now; null: it is not. */
+type Look = () => Promise<string | null>
+
+async function roomFor(room: UploadsRoom, work: string, owner: string | null): Promise<Look> {
+  const usage = await room.usageOf(owner)
+  return async () => room.whyNot(usage, await bytesBelow(work)) ?? (await room.whyDiskIsShort())
+}
+
+/** @returns why it was not taken; null: it was */
+async function receive(file: string, body: AsyncIterable<Uint8Array>, look: Look): Promise<Outcome<never> | null> {
   let bytes = 0
+  let lookAt = 0
+  let refusal: Outcome<never> | null = null
   async function* limited(): AsyncGenerator<Uint8Array> {
     for await (const piece of body) {
       bytes += piece.length
-      if (bytes > LIMITS.traceBytes) return
+      if (bytes > LIMITS.traceBytes) {
+        refusal = refused({ code: 'body_too_large', limitBytes: LIMITS.traceBytes })
+        return
+      }
+      if (bytes >= lookAt) {
+        lookAt = bytes + LOOK_EVERY_BYTES
+        const full = await look()
+        if (full !== null) {
+          refusal = refused({ code: 'uploads_full', detail: full })
+          return
+        }
+      }
       yield piece
     }
   }
   await pipeline(limited(), createWriteStream(file))
-  return bytes > LIMITS.traceBytes ? null : bytes
+  const full = refusal === null ? await look() : null
+  return full === null ? refusal : refused({ code: 'uploads_full', detail: full })
 }
 
-async function check(job: TraceJob): Promise<TraceAnswer> {
+/** A trace that is made of another file grows beside it, and its sorting too. */
+async function check(job: TraceJob, look: Look): Promise<TraceAnswer | { readonly full: string }> {
   const process = new JobProcess<TraceJob, TraceAnswer>(workerUrl('simulations/trace-worker'), { heapMib: LIMITS.heapMib })
+  let full: string | null = null
   const timer = setTimeout(() => void process.end(), LIMITS.traceWithinMs)
+  const watch = setInterval(() => {
+    void look().then((why) => {
+      if (why === null || full !== null) return
+      full = why
+      void process.end()
+    })
+  }, LOOK_EVERY_MS)
   try {
     return await process.ask(job)
   } catch (error) {
+    if (full !== null) return { full }
     if (error instanceof WorkerFault) return { problem: `The trace was not read: ${error.message}.` }
     throw error
   } finally {
     clearTimeout(timer)
+    clearInterval(watch)
     await process.end()
   }
 }
 
 /** In order of their names. */
-async function entries(folder: string): Promise<readonly TraceEntry[]> {
+export async function traceEntries(folder: string): Promise<readonly TraceEntry[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
     throw error
   })
   const facts = names.filter((name) => name.endsWith(FACTS)).sort(byCodeUnits)
-  return Promise.all(facts.map(async (name) => JSON.parse(await readFile(join(folder, name), 'utf8')) as TraceEntry))
+  return Promise.all(facts.map((name) => entryIn(folder, name)))
+}
+
+/** The size is looked up: it was not written down before. */
+async function entryIn(folder: string, name: string): Promise<TraceEntry> {
+  const entry = JSON.parse(await readFile(join(folder, name), 'utf8')) as TraceEntry
+  const bytes = await stat(join(folder, entry.name + SUFFIX)).then(
+    ({ size }) => size,
+    () => 0,
+  )
+  return { ...entry, bytes }
 }

@@ -1,14 +1,26 @@
 import { resolve } from 'node:path'
-import { restoreStore } from '../../controller/adapters/sqlite/restore.ts'
+import { requireWell, restoreStore } from '../../controller/adapters/sqlite/restore.ts'
+import { previewRestore } from '../../controller/adapters/sqlite/restore-preview.ts'
 import { UsageError } from '../exit-codes.ts'
 import type { StoreOptions } from '../store-commands.ts'
+import { previewText } from './preview-text.ts'
 import { BUSY_TIMEOUT_MS, requireFile, storePath } from './store-path.ts'
 
+export interface RestoreCommandOptions extends StoreOptions {
+  readonly force?: boolean
+  readonly dryRun?: boolean
+}
+
 /** @throws UsageError, or StoreFault, each one line. */
-export async function restore(file: string, options: StoreOptions & { readonly force?: boolean }): Promise<void> {
+export async function restore(file: string, options: RestoreCommandOptions): Promise<void> {
   const [backup, path] = [resolve(file), storePath(options)]
   requireFile(backup)
   if (backup === path) throw new UsageError(`${backup} is the store itself`)
+  if (options.dryRun === true) {
+    await requireWell(backup)
+    process.stdout.write(previewText(backup, path, await previewRestore(backup, path)))
+    return
+  }
   const { verdict, aside } = await restoreStore({
     backup,
     path,
@@ -18,4 +30,5 @@ export async function restore(file: string, options: StoreOptions & { readonly f
   })
   process.stdout.write(`${path} holds ${verdict.tasks} tasks, ${verdict.nodes} nodes and ${verdict.events} events of ${backup}\n`)
   if (aside !== null) process.stdout.write(`what was there is now ${aside}\n`)
+  process.stdout.write('the next controller starts in recovery: it asks every node before it places, requeues or gives up a task\n')
 }

@@ -2,11 +2,12 @@ import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import { idlenessOf } from '../../simulator/plan/idleness.ts'
 import type { Idleness } from '../../simulator/plan/idleness.ts'
 import type { RunPlan } from '../../simulator/run.ts'
-import { workloadOf } from '../../simulator/scenario/generate.ts'
+import { startTasksOf, workloadOf } from '../../simulator/scenario/generate.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 
-/** Of the tasks that a run with that seed draws. Throws TraceError. */
+/** Of the tasks that a run with that seed has: those there at the start and those it draws. Throws TraceError. */
 export function idlenessOfScenario(scenario: RunPlan, seed: number): Promise<Idleness> {
   const idleSeconds = scenario.config.idle_swap_out_seconds ?? DEFAULT_CONFIG.idle_swap_out_seconds
-  return idlenessOf(workloadOf(scenario, createSeededRandom(seed)), idleSeconds * 1000)
+  const random = createSeededRandom(seed)
+  return idlenessOf(workloadOf(scenario, random), idleSeconds * 1000, startTasksOf(scenario, random))
 }

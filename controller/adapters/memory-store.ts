@@ -9,7 +9,10 @@ import type { Decision } from '../domain/decision.ts'
 import type { Group } from '../domain/group.ts'
 import { isFinal, type FinalState } from '../domain/task.ts'
 import {
+  EMPTY_CHAIN,
   MAX_CONFIG_REVISIONS,
+  MAX_EPOCH_RECORDS,
+  NO_HISTORY,
   StoreFault,
   type AccessRecords,
   type AuditQuery,
@@ -17,10 +20,12 @@ import {
   type Batch,
   type ConfigRecord,
   type DecisionQuery,
+  type EpochRecord,
   type EventQuery,
   type EventRange,
   type FinishedQuery,
   type NodeRecord,
+  type RecoveryRecord,
   type Store,
   type StoredState,
   type StoreReads,
@@ -57,6 +62,7 @@ export const EMPTY_STATE: StoredState = {
   submissionKeys: [],
   lastAuditSeq: 0,
   marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
+  ...NO_HISTORY,
   finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
 }
 
@@ -98,6 +104,9 @@ interface Held {
   /** Final tasks that are counted and no longer in `tasks`. */
   readonly dropped: Record<FinalState, number>
   marks: StoredState['marks']
+  recovery: RecoveryRecord | null
+  /** By epoch, ascending. */
+  readonly epochs: EpochRecord[]
 }
 
 function hold(options: MemoryStoreOptions): Held {
@@ -119,6 +128,8 @@ function hold(options: MemoryStoreOptions): Held {
     retainFinished: options.retainFinished ?? true,
     dropped: { ...initial.finishedCounts },
     marks: initial.marks,
+    recovery: initial.recovery,
+    epochs: [...initial.epochs],
   }
 }
 
@@ -137,8 +148,16 @@ function commit(held: Held, batch: Batch): Promise<void> | undefined {
   if (batch.access !== null) keepAccess(held, batch.access)
   if (batch.submissionKeys !== null) keepSubmissionKeys(held, batch.submissionKeys)
   if (held.decisionCapacity > 0 && batch.decisions.length > 0) keepDecisions(held, batch.decisions)
+  if (batch.endsRecovery) held.recovery = null
+  if (batch.marks.epoch > held.marks.epoch) keepEpoch(held, batch.marks.epoch)
   held.marks = batch.marks
   return undefined
+}
+
+/** Call it before the marks of the batch are taken over. */
+function keepEpoch({ epochs, marks }: Held, epoch: number): void {
+  epochs.push({ epoch, firstEventSeq: marks.nextEventSeq })
+  if (epochs.length > MAX_EPOCH_RECORDS) epochs.splice(0, epochs.length - MAX_EPOCH_RECORDS)
 }
 
 function fenced(epoch: number, newest: number): StoreFault {
@@ -217,6 +236,9 @@ function stateOf(held: Held): StoredState {
     lastAuditSeq: [...held.audits.keys()].at(-1) ?? 0,
     submissionKeys: [...held.submissionKeys.values()].sort(bySeq),
     marks: held.marks,
+    mark: { epoch: held.marks.epoch, eventSeq: held.marks.nextEventSeq - 1, chain: EMPTY_CHAIN },
+    recovery: held.recovery,
+    epochs: [...held.epochs],
     finishedCounts,
   }
 }

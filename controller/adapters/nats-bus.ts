@@ -85,6 +85,9 @@ class TransportBus implements NatsBus {
   /** Its subscriptions hold. */
   #isReady = false
   #state: 'open' | 'draining' | 'closed' = 'open'
+  /** It was told that the connection is away. */
+  #isAway = false
+  readonly #onConnection = new Set<(isConnected: boolean) => void>()
 
   constructor(options: NatsBusOptions) {
     this.#o = options
@@ -136,6 +139,13 @@ class TransportBus implements NatsBus {
     }
   }
 
+  onConnection(listener: (isConnected: boolean) => void): () => void {
+    this.#onConnection.add(listener)
+    // Not from within the call, and not when it has come back before.
+    if (this.#isAway) setImmediate(() => this.#isAway && this.#onConnection.has(listener) && call(() => listener(false)))
+    return () => this.#onConnection.delete(listener)
+  }
+
   /** Hears nothing more, handles what came in, waits for requests under way and for the broker to have all that was sent. */
   async drain(): Promise<void> {
     if (this.#state !== 'open') return
@@ -171,12 +181,20 @@ class TransportBus implements NatsBus {
     if (this.#connection !== connection) return
     this.#isReady = true
     this.counts.connections += 1
+    this.#tell(true)
     call(() => this.#o.onState('connected', connection.getServer()))
   }
 
   #down(why: string): void {
     this.#lose()
+    this.#tell(false)
     call(() => this.#o.onState('disconnected', why))
+  }
+
+  #tell(isConnected: boolean): void {
+    if (this.#isAway === !isConnected || this.#state !== 'open') return
+    this.#isAway = !isConnected
+    for (const listener of this.#onConnection) call(() => listener(isConnected))
   }
 
   #lose(): void {

@@ -5,9 +5,11 @@ import {
   AuthorizationResponseError,
   buildAuthorizationUrl,
   calculatePKCECodeChallenge,
+  ClientError,
   ClientSecretPost,
   discovery,
   enableNonRepudiationChecks,
+  fetchUserInfo,
   None,
   randomNonce,
   randomPKCECodeVerifier,
@@ -15,7 +17,8 @@ import {
   ResponseBodyError,
   type Configuration,
 } from 'openid-client'
-import type { Claims, IdentityProvider, SignInChecks } from '../ports/identity-provider.ts'
+import { claimAt } from '../domain/role-claims.ts'
+import type { Claims, IdentityProvider, SignedIn, SignInChecks } from '../ports/identity-provider.ts'
 import { ProviderFault } from '../ports/identity-provider.ts'
 
 export interface OidcOptions {
@@ -61,7 +64,7 @@ export function createOidcProvider({ issuer, clientId, clientSecret, redirectUrl
       })
       return { url: url.href, checks }
     },
-    async finish(query, { state, nonce, codeVerifier }) {
+    async finish(query, { state, nonce, codeVerifier }, needed) {
       const config = await configuration()
       const cameBackTo = new URL(`${redirectUrl.href}?${query.toString()}`)
       try {
@@ -71,12 +74,44 @@ export function createOidcProvider({ issuer, clientId, clientSecret, redirectUrl
           expectedNonce: nonce,
           idTokenExpected: true,
         })
-        return tokens.claims() as Claims
+        const idToken = tokens.claims() as Claims & { readonly sub: string }
+        if (needed.every((path) => claimAt(idToken, path) !== undefined)) return { claims: idToken, lookedIn: 'the ID token' }
+        return await withUserInfo(config, idToken, tokens.access_token)
       } catch (error) {
+        if (error instanceof ProviderFault) throw error
         throw new ProviderFault(isUnreachable(error) ? 'unreachable' : 'denied', `${issuer.host}: ${wordsOf(error)}`, { cause: error })
       }
     },
   }
+}
+
+/** @throws ProviderFault, `denied` when UserInfo speaks of another subject than the ID token */
+async function withUserInfo(config: Configuration, idToken: Claims & { readonly sub: string }, accessToken: string): Promise<SignedIn> {
+  const { issuer, userinfo_endpoint: endpoint } = config.serverMetadata()
+  if (endpoint === undefined) return { claims: idToken, lookedIn: 'the ID token: the provider has no UserInfo' }
+  const { host } = new URL(issuer)
+  const userInfo = await fetchUserInfo(config, accessToken, idToken.sub).catch((error: unknown) => {
+    const kind = isUnreachable(error) || isServerFault(error) ? 'unreachable' : 'denied'
+    throw new ProviderFault(kind, `${host}: UserInfo: ${wordsOf(error)}`, { cause: error })
+  })
+  return { claims: mergedClaims(idToken, userInfo), lookedIn: 'the ID token and UserInfo' }
+}
+
+/** What the first says wins; objects are merged, so that a path may lead through both. */
+function mergedClaims(first: Claims, second: Claims): Claims {
+  const merged = Object.entries(first).map(([name, value]): [string, unknown] => {
+    const other = Object.hasOwn(second, name) ? second[name] : undefined
+    return [name, isClaims(value) && isClaims(other) ? mergedClaims(value, other) : value]
+  })
+  return { ...second, ...Object.fromEntries(merged) }
+}
+
+function isClaims(value: unknown): value is Claims {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isServerFault(error: unknown): boolean {
+  return error instanceof ClientError && error.cause instanceof Response && error.cause.status >= 500
 }
 
 function isUnreachable(error: unknown): boolean {

@@ -7,6 +7,7 @@ import type { Simulation } from '../ports/simulation.ts'
 import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
 import type { Access } from './access/access.ts'
+import type { StreamsOfTokens } from './access/streams-of-tokens.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
 import type { Series } from '../series/series.ts'
@@ -47,6 +48,7 @@ export interface ApiContext {
   readonly summary: () => SummaryBody
   readonly feed: EventFeed
   readonly ownerLimits: OwnerLimits
+  readonly streams: StreamsOfTokens
   /** Requests that wait for a task; null in virtual time, where nobody can. */
   readonly waits: TaskWaits | null
   /** What tasks write; null: there are no GPU servers to ask. */

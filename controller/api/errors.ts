@@ -35,6 +35,7 @@ export const PROBLEMS = {
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal_error: { status: 500, title: 'Something went wrong in the controller' },
   store_failed: { status: 503, title: 'The store does not answer' },
+  uploads_full: { status: 507, title: 'There is no room for uploads' },
   provider_unreachable: { status: 503, title: 'The identity provider cannot be asked' },
   logs_unavailable: { status: 503, title: 'The output cannot be read now' },
 } as const satisfies Record<string, { readonly status: number; readonly title: string }>
@@ -92,7 +93,7 @@ export function invalidFields(errors: readonly ProblemError[]): ApiProblem {
   return new ApiProblem('invalid_request', errors.map((error) => error.detail).join('; '), { errors })
 }
 
-export function notFound(what: 'node' | 'task' | 'group' | 'token' | 'revision' | 'decision', id: string): ApiProblem {
+export function notFound(what: 'node' | 'task' | 'group' | 'token' | 'attempt' | 'revision' | 'decision', id: string): ApiProblem {
   return new ApiProblem('not_found', `There is no ${what} ${JSON.stringify(id)}.`)
 }
 

@@ -72,7 +72,8 @@ function shapeCheck({ method, schema }: RouteOptions): preValidationHookHandler 
   if (read === null && !hasBody && changesNothing) return null
   return (request, _reply, done) => {
     read?.(request.query as Record<string, unknown>)
-    if (isBodyOptional) request.body ??= {}
+    // A body of `null` was sent and is no object.
+    if (isBodyOptional && request.body === undefined) request.body = {}
     requireDryRun(request.query as DryRunQuery)
     if (!readsConditions) refuseConditions(request.headers)
     if (hasBody) requireBody(request.body)

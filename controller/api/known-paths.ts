@@ -9,14 +9,20 @@ export class KnownPaths {
     for (const method of methods) known.methods.add(method)
   }
 
-  /** In alphabetical order; empty when there is no such path. */
+  /** In alphabetical order; empty when there is no such path. A path that a route names letter by letter has the methods of that route alone. */
   methodsOf(path: string): readonly string[] {
-    const methods = new Set<string>()
+    const exact = this.#methodsOf.get(path)
+    const methods = new Set<string>(exact?.methods)
+    if (exact !== undefined) return inOrder(methods)
     for (const known of this.#methodsOf.values()) {
       if (known.pattern.test(path)) known.methods.forEach((method) => methods.add(method))
     }
-    return [...methods].sort((a, b) => (a < b ? -1 : 1))
+    return inOrder(methods)
   }
+}
+
+function inOrder(methods: ReadonlySet<string>): readonly string[] {
+  return [...methods].sort((a, b) => (a < b ? -1 : 1))
 }
 
 function patternOf(url: string): RegExp {

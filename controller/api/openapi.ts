@@ -17,6 +17,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         version,
         description: 'GPU task controller with VRAM overcommit. JSON, snake_case, RFC 3339 times in UTC, whole MiB. Errors are RFC 9457.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+        contact: { name: 'Headroom' },
       },
       servers: [{ url: '/' }],
       components: {
@@ -36,7 +37,11 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
         { name: 'decisions', description: 'What was decided, and from what' },
         { name: 'events', description: 'What happened, in order' },
         { name: 'summary', description: 'The cluster on one page' },
-        { name: 'simulations', description: 'Runs of scenarios beside the live cluster' },
+        {
+          name: 'simulations',
+          description:
+            'Runs of scenarios beside the live cluster. A session has this whole interface for its own controller below /api/v1/simulations/{simulation_id}: the same routes, roles and answers.',
+        },
         { name: 'access', description: 'Tokens, and who asked for what' },
         { name: 'service', description: 'Health, version, this document' },
       ],
@@ -46,12 +51,18 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
     transformObject: (document) => {
       if (!('openapiObject' in document)) return document.swaggerObject
       markOptionalBodies(document.openapiObject)
+      leaveOutForwarded(document.openapiObject)
       return document.openapiObject
     },
     refResolver: {
       buildLocalReference: (json, _baseUri, _fragment, index) => (typeof json['$id'] === 'string' ? json['$id'] : `def-${index}`),
     },
   }
+}
+
+/** Routes that hand requests on are described by the routes that answer them: no tool can make a request from a path of any length. */
+function leaveOutForwarded(document: { paths?: Record<string, unknown> }): void {
+  for (const path of Object.keys(document.paths ?? {})) if (path.endsWith('/{*}')) delete document.paths?.[path]
 }
 
 /** The route's answers with descriptions, and the problems among them. Compiling a serialiser for each would slow every start down. */
@@ -66,10 +77,19 @@ function successResponses(responses: object): object {
     if ('type' in schema && schema.type === 'null') return [status, schema]
     const type = MEDIA_TYPE in schema ? String(schema[MEDIA_TYPE]) : 'application/json'
     const { [OTHER_MEDIA_TYPES]: others = [], ...rest } = schema as { readonly [OTHER_MEDIA_TYPES]?: readonly string[] }
+    // A schema is of one event's data, which no tool can know from OpenAPI 3.1; as the schema of the stream it would be wrong.
+    if (type === 'text/event-stream') return [status, streamOf(rest)]
     const asText = others.map((other) => [other, { schema: { type: 'string' } }])
     return [status, { description: STATUS_CODES[status] ?? status, content: { [type]: { schema: rest }, ...Object.fromEntries(asText) } }]
   })
   return Object.fromEntries(described)
+}
+
+function streamOf({ description }: { readonly description?: string }): object {
+  return {
+    description: description ?? 'Server-sent events',
+    content: { 'text/event-stream': { schema: { description: 'Server-sent events' } } },
+  }
 }
 
 function problemResponses(codes: readonly ProblemCode[]): object {

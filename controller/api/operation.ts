@@ -23,7 +23,13 @@ export type Tag = 'configuration' | 'nodes' | 'tasks' | 'groups' | 'decisions' |
 export type Origin = 'specification' | 'project'
 
 const NO_QUERY = closed({})
-const OF_EVERY_ROUTE: readonly ProblemCode[] = ['invalid_request', 'misdirected_request', 'too_many_requests', 'internal_error']
+const OF_EVERY_ROUTE: readonly ProblemCode[] = [
+  'invalid_request',
+  'misdirected_request',
+  'too_many_requests',
+  'headers_too_large',
+  'internal_error',
+]
 const OF_EVERY_CLOSED_ROUTE: readonly ProblemCode[] = ['unauthorized', 'forbidden']
 const OF_EVERY_BODY: readonly ProblemCode[] = ['body_too_large', 'unsupported_media_type']
 

@@ -17,8 +17,10 @@ import type { Twin } from '../ports/twin.ts'
 import { Series } from '../series/series.ts'
 import { createAccess, type Access } from './access/access.ts'
 import { addAuditing } from './access/auditing.ts'
+import { limitConnections, type ConnectionRefusals } from './access/connection-limits.ts'
 import { admit } from './access/gate.ts'
 import { endStreamsWithTheirTokens } from './access/open-streams.ts'
+import { StreamsOfTokens } from './access/streams-of-tokens.ts'
 import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { requireDeclaredRoles } from './declared-roles.ts'
@@ -28,11 +30,18 @@ import { EventFeed } from './event-feed.ts'
 import { handleEveryRequest } from './every-request.ts'
 import { readJsonBodies } from './json-body.ts'
 import { KnownPaths } from './known-paths.ts'
-import { BODY_LIMIT_BYTES, HEADERS_TIMEOUT_MS, MAX_CONNECTIONS, REQUEST_TIMEOUT_MS, URI_PARAMETER_LIMIT } from './limits.ts'
+import {
+  BODY_LIMIT_BYTES,
+  HEADERS_TIMEOUT_MS,
+  MAX_CONNECTIONS,
+  REQUEST_TIMEOUT_MS,
+  TIMEOUTS_CHECKED_EVERY_MS,
+  URI_PARAMETER_LIMIT,
+} from './limits.ts'
 import { openApiOptions } from './openapi.ts'
 import { addClusterMetrics } from './prometheus/cluster-metrics.ts'
 import type { ValueFamily } from './prometheus/exposition.ts'
-import { gauges, Metrics } from './prometheus/metrics.ts'
+import { counters, gauges, Metrics } from './prometheus/metrics.ts'
 import { servePage } from './page.ts'
 import { addTwinMetrics } from './prometheus/twin-metrics.ts'
 import { requestIdOf } from './request-id.ts'
@@ -52,6 +61,7 @@ import { logRoutes } from './routes/logs.ts'
 import { membershipRoutes } from './routes/memberships.ts'
 import { metricsRoutes } from './routes/metrics.ts'
 import { nodeRoutes } from './routes/nodes.ts'
+import { attemptRoutes } from './routes/attempts.ts'
 import { recoveryRoutes } from './routes/recovery.ts'
 import { seriesRoutes } from './routes/series.ts'
 import { sessionFaultRoutes } from './routes/session-faults.ts'
@@ -71,6 +81,7 @@ import { taskRoutes } from './routes/tasks.ts'
 import { traceRoutes } from './routes/traces.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { twinRoutes } from './routes/twin.ts'
+import { usageRoutes } from './routes/usage.ts'
 import { ConfigSchema } from './schema/config.ts'
 import { DecisionSchema } from './schema/decision.ts'
 import { EventSchema } from './schema/event.ts'
@@ -166,9 +177,11 @@ export function createApi(options: ApiOptions): FastifyInstance {
     metrics,
     fleet,
     readiness,
+    streams: new StreamsOfTokens(),
   }
   const app: ApiApp = fastify(serverOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   app.server.maxConnections = MAX_CONNECTIONS
+  const refusals = limitConnections(app.server, options.trustedProxies ?? [])
   const paths = new KnownPaths()
 
   app.addHook('onRoute', ({ url, method }) => paths.add(url, [method].flat()))
@@ -191,7 +204,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   })
   addClusterMetrics(metrics, { views, series, fleet })
   addTwinMetrics(metrics, twin)
-  metrics.add(buildInfo(api))
+  metrics.add(buildInfo(api), connectionRefusals(refusals))
   for (const schema of SHARED_SCHEMAS) app.addSchema(schema)
   void app.register(swagger, openApiOptions(version))
   void app.register(async (scope: ApiApp) => addRoutes(scope, api), { prefix: '/api/v1' })
@@ -210,7 +223,7 @@ function serverOptions({ logger, inVirtualTime = false, trustedProxies = [] }: A
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: TIMEOUTS_CHECKED_EVERY_MS },
     ...(trustedProxies.length === 0 ? {} : { trustProxy: [...trustedProxies] }),
     // An open page would keep the server from closing.
     forceCloseConnections: true,
@@ -251,6 +264,7 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   eventRoutes(app, api)
   assignmentRoutes(app, api)
   recoveryRoutes(app, api)
+  attemptRoutes(app, api)
   summaryRoutes(app, api)
   snapshotRoutes(app, api)
   twinRoutes(app, api)
@@ -266,9 +280,18 @@ function addRoutes(app: ApiApp, api: ApiContext): void {
   sessionInterfaceRoutes(app, api)
   scenarioRoutes(app, api)
   traceRoutes(app, api)
+  usageRoutes(app, api)
   healthRoutes(app, api, '')
   metricsRoutes(app, api, '')
   openApiRoutes(app)
+}
+
+function connectionRefusals(refusals: ConnectionRefusals): ValueFamily {
+  const help = 'Connections that were closed at once: their address had too many (address), or all together were too many (total).'
+  return counters('headroom_http_connections_refused_total', help, ['limit'], () => [
+    { labels: ['address'], value: refusals.perAddress },
+    { labels: ['total'], value: refusals.inAll },
+  ])
 }
 
 function buildInfo({ version, build, fleet }: ApiContext): ValueFamily {

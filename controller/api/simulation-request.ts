@@ -1,6 +1,14 @@
 /** What the routes of simulations have in common: which scenario is meant, whose simulation it is, what a refusal is answered with. */
 import { mayCall } from '../domain/role.ts'
-import type { Outcome, RunChoices, ScenarioReference, Simulation, SimulationRecord, SimulationRefusal } from '../ports/simulation.ts'
+import type {
+  Outcome,
+  RunChoices,
+  ScenarioReference,
+  Simulation,
+  SimulationRecord,
+  SimulationRefusal,
+  Uploader,
+} from '../ports/simulation.ts'
 import { callerOf, type Caller } from './caller.ts'
 import { ApiProblem, invalidField, invalidFields } from './errors.ts'
 
@@ -64,6 +72,15 @@ export function ownSimulation(simulation: Simulation, id: string, request: { rea
   return record
 }
 
+/** Who asks, as an owner of scenarios and traces. */
+export function uploaderOf(request: { readonly caller: Caller | null }): Uploader {
+  const { name, role } = callerOf(request)
+  return { name, mayChangeOthers: mayCall(role, 'operator') }
+}
+
+/** The rest of a body is not read: the connection ends with the answer. */
+const UNREAD = { headers: { connection: 'close' } }
+
 export function problemOf(refusal: SimulationRefusal): ApiProblem {
   switch (refusal.code) {
     case 'invalid_scenario':
@@ -82,11 +99,15 @@ export function problemOf(refusal: SimulationRefusal): ApiProblem {
     case 'not_found':
       return new ApiProblem('not_found', `There is no ${refusal.what} ${JSON.stringify(refusal.id)}.`)
     case 'body_too_large':
-      return new ApiProblem('body_too_large', `The body is larger than the limit of ${refusal.limitBytes} bytes.`)
+      return new ApiProblem('body_too_large', `The body is larger than the limit of ${refusal.limitBytes} bytes.`, UNREAD)
     case 'invalid':
       return invalidField(`/${refusal.field}`, refusal.detail)
     case 'conflict':
       return new ApiProblem('conflict', refusal.detail)
+    case 'forbidden':
+      return new ApiProblem('forbidden', refusal.detail)
+    case 'uploads_full':
+      return new ApiProblem('uploads_full', refusal.detail, UNREAD)
     case 'too_many':
       return new ApiProblem('too_many_simulations', refusal.detail, { headers: { 'retry-after': String(refusal.retryAfterSeconds) } })
   }

@@ -27,7 +27,9 @@ export function taskRequest(body: TaskRequestBody, owner: string | null): TaskRe
     owner,
     command: body.command ?? null,
     maxRuntimeSeconds: body.max_runtime_seconds ?? null,
+    stopGraceSeconds: body.stop_grace_seconds ?? null,
     onNodeLoss: body.on_node_loss ?? TASK_DEFAULTS.onNodeLoss,
+    ...(body.max_requeues === undefined ? {} : { maxRequeues: body.max_requeues }),
   }
 }
 

@@ -15,10 +15,13 @@ export interface ConfigFields {
   readonly max_residency_seconds: number | null
   readonly swap_in_aging_seconds: number
   readonly swap_in_probe_seconds: number
+  readonly stop_grace_seconds: number
+  readonly max_stop_grace_seconds: number
   readonly reservation_after_seconds: number
   readonly queue_aging_seconds: number | null
   readonly placement_strategy: PlacementStrategy
   readonly max_tasks_per_gpu: number
+  readonly max_requeues: number | null
   readonly heartbeat_seconds: number
   readonly run_lease_seconds: number
 }
@@ -35,10 +38,13 @@ export const CONFIG_RULES: { readonly [K in keyof ConfigFields]: FieldRule } = {
   max_residency_seconds: { kind: 'integer', min: 1, max: 604_800, nullable: true },
   swap_in_aging_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },
   swap_in_probe_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },
+  stop_grace_seconds: { kind: 'integer', min: 0, max: 3600, nullable: false },
+  max_stop_grace_seconds: { kind: 'integer', min: 0, max: 3600, nullable: false },
   reservation_after_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },
   queue_aging_seconds: { kind: 'integer', min: 1, max: 604_800, nullable: true },
   placement_strategy: { kind: 'choice', choices: PLACEMENT_STRATEGIES },
   max_tasks_per_gpu: { kind: 'integer', min: 1, max: 1024, nullable: false },
+  max_requeues: { kind: 'integer', min: 0, max: 1000, nullable: true },
   heartbeat_seconds: { kind: 'integer', min: 1, max: 60, nullable: false },
   run_lease_seconds: { kind: 'integer', min: 15, max: 86_400, nullable: false },
 }
@@ -50,10 +56,13 @@ export const DEFAULT_CONFIG: ConfigFields = {
   max_residency_seconds: null,
   swap_in_aging_seconds: 600,
   swap_in_probe_seconds: 600,
+  stop_grace_seconds: 30,
+  max_stop_grace_seconds: 300,
   reservation_after_seconds: 300,
   queue_aging_seconds: null,
   placement_strategy: 'best_fit',
   max_tasks_per_gpu: 64,
+  max_requeues: 5,
   heartbeat_seconds: 5,
   run_lease_seconds: 300,
 }
@@ -121,10 +130,14 @@ export interface Policy {
   readonly maxResidencyMs: DurationMs | null
   readonly swapInAgingMs: DurationMs
   readonly swapInProbeMs: DurationMs
+  readonly stopGraceMs: DurationMs
+  /** Bounds what a task may ask for. */
+  readonly maxStopGraceMs: DurationMs
   readonly reservationAfterMs: DurationMs
   readonly queueAgingMs: DurationMs | null
   readonly strategy: PlacementStrategy
   readonly maxTasksPerGpu: number
+  readonly maxRequeues: number | null
   readonly heartbeatMs: DurationMs
   readonly runLeaseMs: DurationMs
 }
@@ -138,10 +151,13 @@ export function policyOf(fields: ConfigFields): Policy {
     maxResidencyMs: orNull(fields.max_residency_seconds),
     swapInAgingMs: fields.swap_in_aging_seconds * 1000,
     swapInProbeMs: fields.swap_in_probe_seconds * 1000,
+    stopGraceMs: fields.stop_grace_seconds * 1000,
+    maxStopGraceMs: fields.max_stop_grace_seconds * 1000,
     reservationAfterMs: fields.reservation_after_seconds * 1000,
     queueAgingMs: orNull(fields.queue_aging_seconds),
     strategy: fields.placement_strategy,
     maxTasksPerGpu: fields.max_tasks_per_gpu,
+    maxRequeues: fields.max_requeues,
     heartbeatMs: fields.heartbeat_seconds * 1000,
     runLeaseMs: fields.run_lease_seconds * 1000,
   }

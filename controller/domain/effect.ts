@@ -1,5 +1,5 @@
 /** What the engine wants done to the world once the decision behind it is durable. The wire turns effects into commands. */
-import type { GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
+import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
 
 export type Effect = StartEffect | StopEffect | SwapEffect | GrowthEffect | NoswapEffect
 
@@ -18,11 +18,15 @@ export interface StartEffect extends EffectBase {
   readonly priority: Priority
   readonly onNodeLoss: OnNodeLoss
   readonly command: readonly string[] | null
+  readonly name: string
+  readonly owner: string | null
+  readonly stopGraceMs: DurationMs
 }
 
 export interface StopEffect extends EffectBase {
   readonly kind: 'stop'
   readonly reason: string
+  readonly graceMs: DurationMs
 }
 
 export interface SwapEffect extends EffectBase {

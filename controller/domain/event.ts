@@ -11,6 +11,7 @@ export const EVENT_KINDS = [
   'node_config_changed',
   'node_forgotten',
   'node_drain',
+  'node_auto_cordon',
   'group_changed',
   'group_deleted',
   'task_submitted',
@@ -20,7 +21,10 @@ export const EVENT_KINDS = [
   'task_placed',
   'task_started',
   'task_returned',
+  'task_paused',
+  'task_resumed',
   'task_finished',
+  'task_late_result',
   'task_unreachable',
   'task_reachable',
   'task_residency',
@@ -33,7 +37,12 @@ export const EVENT_KINDS = [
   'growth_refused',
   'reserve_breached',
   'requeue_freeze',
+  'broker_absence',
   'duplicate_node',
+  'store_behind',
+  'recovery',
+  'attempt_quarantined',
+  'attempt_settled',
 ] as const
 
 export type EventKind = (typeof EVENT_KINDS)[number]

@@ -7,5 +7,13 @@ export interface Group {
   readonly nodeIds: readonly string[]
 }
 
+/**
+ * Returns true if the name is no look-alike of another: NFKC, which maps letters such as U+212B or the ligature ﬁ to the usual ones, leaves
+ * it as it is. Groups that were made before this rule keep their names.
+ */
+export function isPlainName(id: string): boolean {
+  return id.normalize('NFKC') === id
+}
+
 /** What a group may be called, besides that it is 1 to 200 characters long. To be read with the flag `u`. */
 export const GROUP_ID_PATTERN = '^[\\p{L}\\p{N}](?:[\\p{L}\\p{N} ._-]*[\\p{L}\\p{N}._-])?$'

@@ -1,6 +1,7 @@
 /** Nodes and their GPUs, as deciders see them: read-only. Only `engine/` changes them. */
-import type { DeviceKind } from '../../protocol/messages.ts'
+import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
 import type { Instant, Mib, Percent } from '../../protocol/units.ts'
+import type { QuarantinedAttempt } from './quarantine.ts'
 import type { GpuLoad } from './vram.ts'
 import type { Placement, QueueEntry, Task } from './task.ts'
 
@@ -14,6 +15,10 @@ export interface Node {
   readonly address: string
   readonly status: NodeStatus
   readonly isCordoned: boolean
+  /** It could not start tasks, and takes none for a while; null: it does, as far as is known. An operator's cordon is another matter. */
+  readonly autoCordon: AutoCordon | null
+  /** It would be closed for what it refused, and more than half of the nodes would be then. */
+  readonly isCordonDenied: boolean
   /** An operator empties it; null when nobody does. It is cordoned as long. */
   readonly drain: NodeDrain | null
   readonly gpus: readonly Gpu[]
@@ -27,6 +32,8 @@ export interface Node {
   readonly signalsWanted: boolean
   /** It runs commands; otherwise only leases. */
   readonly allowExec: boolean
+  /** The users that its tasks run as; null: the server has not said. No decision rests on it. */
+  readonly taskIdentity: TaskIdentityKind | null
   /** Host memory for swapped-out bytes, as the server declared it. */
   readonly hostSwapMib: Mib
   /** What all its copies together move through host memory, as the server declared it; null: it has not. No decision rests on it. */
@@ -38,12 +45,29 @@ export interface Node {
   /** Who waits for bytes here, in queue order (swap/order.ts). */
   readonly queue: readonly QueueEntry[]
   readonly collector: QueueEntry | null
+  /** Attempts that run there and that the store does not know. */
+  readonly quarantine: readonly QuarantinedAttempt[]
   readonly registeredAt: Instant
   readonly lastSeenAt: Instant
   /** Order of registration. */
   readonly ordinal: number
   /** Position of its id among the ids of all nodes: the order by id, as a number. */
   readonly rank: number
+}
+
+/** The controller closed the node by itself: starts were refused there for reasons that do not depend on the task. */
+export interface AutoCordon {
+  readonly since: Instant
+  /** Of the last refusal, and the node's own words. */
+  readonly code: string
+  readonly reason: string
+  /** From then on one task may be placed there, to see whether it starts. */
+  readonly nextTrialAt: Instant
+  readonly failedTrials: number
+  /** The next task that fits is the trial. */
+  readonly isTrialOpen: boolean
+  /** The attempt that is the trial; null: there is none. */
+  readonly trial: { readonly taskId: string; readonly attempt: number } | null
 }
 
 /** Tasks end in their own time; from `movesAt` on those that may be requeued are stopped and wait for another node. */
@@ -71,9 +95,14 @@ export interface Gpu extends GpuLoad {
   readonly node: Node
   readonly index: number
   readonly model: string
+  /** The percentage that applies to its node. */
+  readonly overcommitPercent: Percent
   /** F: used by processes the server did not start. */
   readonly foreignMib: Mib
   readonly placements: readonly Placement[]
+  /** Of quarantined attempts: counted as noswap and resident, too. */
+  readonly quarantinedMib: Mib
+  readonly quarantinedCount: number
   /** Pending tasks that own bytes here and are counted in N or S already. */
   readonly claims: readonly QueueEntry[]
   /** Entries that own bytes here, claims included. */

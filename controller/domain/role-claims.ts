@@ -15,7 +15,15 @@ export interface ClaimRules {
   readonly roles: readonly RoleRule[]
 }
 
-export type Person = { readonly ok: true; readonly name: string; readonly role: RankedRole } | { readonly ok: false; readonly why: string }
+export type Person =
+  | { readonly ok: true; readonly name: string; readonly role: RankedRole }
+  /** `missing`: the claim that is not there at all, which is a question of scopes at the provider; null: the claims are there. */
+  | { readonly ok: false; readonly why: string; readonly missing: string | null }
+
+/** The claims that the rules read, as paths. Without a rule for a certain value nothing is read of the roles claim. */
+export function claimsNeeded({ nameClaim, rolesClaim, roles }: ClaimRules): readonly string[] {
+  return roles.some(({ value }) => value !== '*') ? [nameClaim, rolesClaim] : [nameClaim]
+}
 
 /** As names of tokens are, so that a token and a person of one name own the same tasks. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
@@ -23,17 +31,22 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$/
 /** The highest role of all that apply. Dots in the name of a claim lead into objects, unless a claim is called so. */
 export function personOf(claims: Readonly<Record<string, unknown>>, { nameClaim, rolesClaim, roles }: ClaimRules): Person {
   const name = claimAt(claims, nameClaim)
+  if (name === undefined) return { ok: false, why: `the claim ${nameClaim} is missing`, missing: nameClaim }
   if (typeof name !== 'string' || !NAME.test(name)) {
-    return { ok: false, why: `the claim ${nameClaim} holds no name that can be used here` }
+    return { ok: false, why: `the claim ${nameClaim} holds no name that can be used here`, missing: null }
   }
-  if (nameClaim === 'email' && claims['email_verified'] === false) return { ok: false, why: 'the address is not verified at the provider' }
+  if (nameClaim === 'email' && claims['email_verified'] === false)
+    return { ok: false, why: 'the address is not verified at the provider', missing: null }
   const values = new Set(['*', ...textsOf(claimAt(claims, rolesClaim))])
   const role = RANKED_ROLES.findLast((each) => roles.some((rule) => rule.role === each && values.has(rule.value)))
-  if (role === undefined) return { ok: false, why: `nothing in the claim ${rolesClaim} gives ${name} a role here` }
+  if (role === undefined && claimAt(claims, rolesClaim) === undefined)
+    return { ok: false, why: `the claim ${rolesClaim} is missing, and no rule gives everybody a role`, missing: rolesClaim }
+  if (role === undefined) return { ok: false, why: `nothing in the claim ${rolesClaim} gives ${name} a role here`, missing: null }
   return { ok: true, name, role }
 }
 
-function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
+/** The value of a claim by its name or by a path of names; undefined when it is not there. */
+export function claimAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path]
   let at: unknown = claims
   for (const part of path.split('.')) {

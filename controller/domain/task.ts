@@ -1,6 +1,8 @@
 /** Tasks and their placements, as deciders see them: read-only. Only `engine/` changes them (see `engine/live.ts`). */
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
+import type { EndCode } from './end-reason.ts'
 import type { Gpu, Node } from './node.ts'
+import type { StartTrouble } from './start-refusal.ts'
 
 /** `pending` has no placement; `assigned`, `running` and `unreachable` have one; the others are final and never change. */
 export type TaskState = 'pending' | 'assigned' | 'running' | 'unreachable' | FinalState
@@ -29,7 +31,11 @@ export interface TaskSpec {
   /** What the GPU server runs; null makes the task a lease. */
   readonly command: readonly string[] | null
   readonly maxRuntimeMs: DurationMs | null
+  /** What it gets between SIGTERM and SIGKILL; null or left out: what the cluster gives. */
+  readonly stopGraceMs?: DurationMs | null
   readonly onNodeLoss: OnNodeLoss
+  /** How many times it is requeued after attempts that ended soon after their start; null: no limit. */
+  readonly maxRequeues: number | null
   readonly submittedAt: Instant
 }
 
@@ -50,10 +56,14 @@ export interface Task {
   readonly refusedBy: ReadonlyMap<string, number> | null
   /** Nodes that are no choice for the rest of this cycle: its victims there did not cover after all. */
   readonly avoidedNow: ReadonlySet<Node> | null
+  /** What went wrong with its starts, and whether it waits because of that. */
+  readonly trouble: StartTrouble
   readonly firstStartedAt: Instant | null
   readonly finishedAt: Instant | null
   readonly exitCode: number | null
-  /** Why it ended, in words; null while it has not or when there is nothing to say. */
+  /** Why it ended; null exactly while it has not. */
+  readonly endCode: EndCode | null
+  /** The same in words, when there is more to say than the code does. */
   readonly endReason: string | null
   readonly swapOuts: number
   /** Where its last attempt was; null when it was never placed. */
@@ -88,6 +98,8 @@ export interface Placement {
   readonly backOffUntil: Instant
   /** While it moves out: the entry it leaves for; null when nobody asked (operator, reserve). */
   readonly leavesFor: QueueEntry | null
+  /** A stop was ordered then, and its node has not said yet that it has ended; left out in records that are older than the field. */
+  readonly stopping?: { readonly since?: Instant } | null
   /** Its own entry in the node's queue: a return or a growth; null when it asks for nothing. */
   readonly entry: QueueEntry | null
 }
@@ -107,6 +119,11 @@ export interface QueueEntry {
   /** It owns its bytes on all its GPUs until it is resident. */
   readonly owns: boolean
   readonly isCollector: boolean
+}
+
+/** Pending, it may stand in the queue: nobody holds it, and it does not wait for another start. */
+export function mayQueue({ isHeld, trouble }: Pick<Task, 'isHeld' | 'trouble'>): boolean {
+  return !isHeld && trouble.pause === null
 }
 
 export function isFinal(state: TaskState): state is FinalState {

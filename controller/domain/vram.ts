@@ -54,22 +54,28 @@ export type AdmissionVerdict =
 /**
  * May a shared-mode demand be placed on this GPU, the eligibility of victims left aside? The first refusal in this order is the verdict.
  * 1. INVALID, NEVER_FITS: the demand is no demand, or larger than physical minus reserve.
- * 2. noswap: NO_PHYSICAL_FREE when noswap and foreign memory alone leave too little, WOULD_STRAND, COMMIT_LIMIT, then FITS or
- *    NO_PHYSICAL_FREE (which becomes a wait for victims when there are some).
+ * 2. noswap: NO_PHYSICAL_FREE when noswap and foreign memory alone leave too little, WOULD_STRAND, then FITS or NO_PHYSICAL_FREE.
+ *    The commit limit does not apply (specification 2.3 and 8); `maySwapOutFor` says whether the last one becomes a wait for victims.
  * 3. swappable: NEVER_RESIDENT, COMMIT_LIMIT, then FITS or FITS_AFTER_SWAP.
  */
 export function admit(gpu: GpuLoad, demandMib: Mib, noswap: NoSwap): AdmissionVerdict {
   if (!Number.isSafeInteger(demandMib) || demandMib <= 0) return 'INVALID'
   if (demandMib > gpu.physicalMib - gpu.reserveMib) return 'NEVER_FITS'
   const besideNoswap = gpu.capacityMib - gpu.noswapMib
-  const exceedsLimit = gpu.noswapMib + gpu.swappableMib + demandMib > gpu.limitMib
   if (noswap === 1) {
     if (demandMib > besideNoswap) return 'NO_PHYSICAL_FREE'
     if (gpu.largestSwappableMib > besideNoswap - demandMib) return 'WOULD_STRAND'
-    if (exceedsLimit) return 'COMMIT_LIMIT'
     return demandMib <= gpu.freeMib ? 'FITS' : 'NO_PHYSICAL_FREE'
   }
   if (demandMib > besideNoswap) return 'NEVER_RESIDENT'
-  if (exceedsLimit) return 'COMMIT_LIMIT'
+  if (gpu.noswapMib + gpu.swappableMib + demandMib > gpu.limitMib) return 'COMMIT_LIMIT'
   return demandMib <= gpu.freeMib ? 'FITS' : 'FITS_AFTER_SWAP'
+}
+
+/**
+ * Returns true if tasks may be swapped out to place a task. With overcommit off, a noswap task waits until VRAM is free
+ * (semantics section 1).
+ */
+export function maySwapOutFor(noswap: NoSwap, overcommitPercent: Percent): boolean {
+  return noswap === 0 || overcommitPercent > 0
 }

@@ -5,7 +5,7 @@ import { policyOf } from '../domain/config.ts'
 import type { Group } from '../domain/group.ts'
 import { byCodeUnits } from '../domain/order.ts'
 import type { OwnerLimits } from '../domain/owner-limits.ts'
-import type { FinalState, TaskSpec, TaskState } from '../domain/task.ts'
+import { mayQueue, type FinalState, type TaskSpec, type TaskState } from '../domain/task.ts'
 import { resolveOvercommit } from '../domain/vram.ts'
 import { FairnessBook } from '../metrics/fairness.ts'
 import { shapeOf } from '../scheduler/shape.ts'
@@ -22,6 +22,11 @@ import { belongsTo } from './pool/membership.ts'
 import { OwnerBook } from './commands/owner-book.ts'
 import { PendingQueue } from './pool/pending-queue.ts'
 import { Pool } from './pool/pool.ts'
+import type { BrokerAbsence } from './node/broker-absence.ts'
+import { BROKER_PRESENT } from './node/broker-absence.ts'
+import { EpochHistory } from './epoch-history.ts'
+import type { AheadNode } from './node/contacts.ts'
+import type { Recovery, StartWait } from './node/placement-pause.ts'
 import type { RequeueFreeze } from './node/requeue-freeze.ts'
 import { NOT_FROZEN } from './node/requeue-freeze.ts'
 import { Recorder } from './turn.ts'
@@ -31,6 +36,7 @@ import { SubmissionLog } from './commands/submission-log.ts'
 import type { RuntimeLimits } from './node/runtime-limits.ts'
 import { SubmissionKeys } from './commands/submission-keys.ts'
 import type { PoolHold } from './pool/holds.ts'
+import type { StartTimers } from './node/start-tries.ts'
 import type { Probes } from './node/probes.ts'
 import { replanProbes } from './node/probes.ts'
 import { WaitingDemand } from './pool/waiting-demand.ts'
@@ -63,12 +69,32 @@ export class Cluster implements SchedulingView {
   queueChangesSeen = 0
   holdsLook: { readonly changes: number; readonly nextAt: Instant | null } = { changes: -1, nextAt: null }
   freeze: RequeueFreeze = NOT_FROZEN
+  broker: BrokerAbsence = BROKER_PRESENT
+  /** Epochs that have written to the store. */
+  readonly history = new EpochHistory()
+  /** Nodes that were heard since the start, by id; null: none of them has heard of more than the store has. */
+  readonly contacts = new Map<string, AheadNode | null>()
+  aheadCount = 0
+  /** More than half of the contacts have heard of more than the store has. */
+  isStoreBehind = false
+  /** Tasks of which an attempt runs on a node that is ahead of the store: they are placed nowhere. */
+  blockedTasks: ReadonlySet<string> = NO_TASKS
+  /** Nodes that have heard, since the start, of what a restore or an accepted loss has taken from the store. */
+  readonly heardOfLoss = new Set<string>()
+  startWait: StartWait | null = null
+  recovery: Recovery | null = null
+  /** Placements were paused when the last cycle ended. */
+  wasPaused = false
+  /** Attempts that ended for the controller before their node had said so, the newest, by task: a node that names one stops it. */
+  readonly endedUnheard = new Map<string, number>()
   readonly leases = new LeaseBook()
   readonly submissionKeys = new SubmissionKeys()
   /** Null: nothing is limited. */
   owners: OwnerBook | null = null
   /** Of attempts with `max_runtime_seconds`. */
   readonly runtimeLimits: RuntimeLimits = new Map()
+  /** Of pending tasks that wait after refused or short attempts. */
+  readonly startTimers: StartTimers = new Map()
   readonly probes: Probes = new Map()
   config: Config
   policy: Policy
@@ -320,8 +346,9 @@ export class Cluster implements SchedulingView {
     this.queueChanges += 1
   }
 
-  /** The task may be placed from now on. */
+  /** The task may be placed from now on: it is neither held nor waits after refused or short attempts. */
   enqueue(task: LiveTask, now: Instant): void {
+    if (this.blockedTasks.has(task.spec.id)) return
     task.queueClass = queueClass(task, this.policy, now)
     this.queueFor(task.spec).add(task)
     if (task.waitCountedFrom !== null && !this.isFeasible(task)) {
@@ -345,7 +372,7 @@ export class Cluster implements SchedulingView {
 
   /** Not held, and some node of its pool, empty and up, would take it. */
   isFeasible(task: LiveTask): boolean {
-    if (task.isHeld) return false
+    if (!mayQueue(task)) return false
     const shape = shapeOf(task.spec)
     return Math.max(1, task.spec.vramMib) <= this.poolFor(shape.poolKey).largestEverMib(shape)
   }
@@ -380,6 +407,7 @@ export class Cluster implements SchedulingView {
 }
 
 const NO_NODES: readonly LiveNode[] = []
+const NO_TASKS: ReadonlySet<string> = new Set()
 
 /** Flags of a cluster, and which of its nodes and GPUs are to be looked at. */
 export interface Upkeep {

@@ -12,6 +12,7 @@ import { consideredFor } from './explain/decision-log.ts'
 import type { LiveGpu, LiveTask } from './live.ts'
 import { updateEntryHolds, updatePoolHolds } from './pool/holds.ts'
 import { askForPlacement } from './node/entries.ts'
+import { pauseOf } from './node/placement-pause.ts'
 import { claim, serveNode, settleOldGrowths } from './node/node-queue.ts'
 import { assign } from './transitions.ts'
 
@@ -25,6 +26,7 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
   c.waiting.settleFeasibility(c.queues, now)
   const liftAt = liftAged(c, now)
   startAnew(c)
+  const mayPlace = pauseOf(c) === null
   let holdAt: Instant | null = null
   for (let pass = 0; ; pass++) {
     if (pass === MAX_PASSES) throw new Error(`broken invariant: a cycle at ${now} does not settle`)
@@ -34,7 +36,7 @@ export function runCycle(c: Cluster, now: Instant): Instant | null {
       updateEntryHolds(c, node, now)
     }
     c.refreshPools()
-    for (let isPlacing = true; isPlacing;) {
+    for (let isPlacing = mayPlace; isPlacing;) {
       holdAt = updatePoolHolds(c, now)
       c.refreshPools()
       isPlacing = placePending(c, now)

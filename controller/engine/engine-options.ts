@@ -22,6 +22,8 @@ export interface EngineOptions {
   readonly send: (effect: Effect) => void
   /** Called with every event once it is durable, in order. */
   readonly onEvents: (events: readonly Event[]) => void
+  /** Placements, which were paused, go on: starts that waited may leave. */
+  readonly onResumed?: () => void
   /** The store failed: nothing is acknowledged any more, the process must end (R10). */
   readonly onFault: (fault: unknown) => void
   /** Default: nobody. */

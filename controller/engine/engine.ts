@@ -2,11 +2,13 @@
  * The engine: inputs are applied at once, the cycle runs once for all that arrived in an instant, and what came of it goes down as one
  * batch before a message leaves or an answer is given. One turn commits while the next fills (group commit).
  */
-import type { AttemptRef, Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
+import type { Boot, CommandResult, Heartbeat, Hello, NodeEvent } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
+import type { Event } from '../domain/event.ts'
 import { DEFAULT_CONFIG } from '../domain/config.ts'
 import { NO_OWNER_LIMITS } from '../domain/owner-limits.ts'
+import type { RandomStream } from '../ports/random.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 import type { StoredState } from '../ports/store.ts'
 import { StoreFault } from '../ports/store.ts'
@@ -16,9 +18,17 @@ import { Cluster } from './cluster.ts'
 import { isSettled, runCycle } from './cycle.ts'
 import { EngineCommands } from './commands/engine-commands.ts'
 import type { EngineOptions } from './engine-options.ts'
+import type { BehindReason, MarkVerdict, NodeMark } from './epoch-history.ts'
+import { processIdFrom } from './process-id.ts'
 import { messageOf } from './message-of.ts'
+import { settlePause } from './node/after-pause.ts'
+import type { Contact } from './node/contacts.ts'
+import { noteAhead, noteContact, noteLossHeard } from './node/contacts.ts'
+import { beginStartWait, pauseOf } from './node/placement-pause.ts'
+import { beginRecovery, endRecoveryWhenAllHaveSpoken } from './node/recovery-mode.ts'
 import { endExpiredLeases } from './node/leases.ts'
 import type { LiveNode } from './live.ts'
+import { setBrokerAway } from './node/broker-absence.ts'
 import { forgiveSilence, lookAtSilence } from './node/liveness.ts'
 import { applyCommandResult, applyNodeEvent } from './node/node-events.ts'
 import type { EngineMemory } from './memory/engine-memory.ts'
@@ -26,6 +36,7 @@ import type { Marks, Rearm } from './memory/marks.ts'
 import { noteCluster } from './memory/note-cluster.ts'
 import { recallCluster } from './memory/recall-cluster.ts'
 import { noteTurn, recallTurn } from './memory/turn-memory.ts'
+import type { SnapshotAnswer } from './node/node-registry.ts'
 import { applyHello, applySnapshot, heard, noteReset } from './node/node-registry.ts'
 import { grantLease } from './node/node-word.ts'
 import { restore } from './recovery.ts'
@@ -41,6 +52,10 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #watch: EngineWatch
   #epoch = 0
+  /** Of this start; empty before it. */
+  #process = ''
+  #durableEventSeq = 0
+  readonly #processIds: RandomStream
   #commits = 0
   #isCyclePlanned = false
   /** On its way to the store. */
@@ -76,6 +91,7 @@ export class Engine {
     }
     this.commands = new EngineCommands(this.cluster, options.random.stream('task-ids'), turn)
     this.access = new AccessBook(this.#watch.access({ ...turn, turn: () => this.cluster.recorder.turn, write: () => this.#write() }))
+    this.#processIds = options.random.stream('controller-process')
     this.cluster.leases.lengthMs = options.taskLeaseMs
     this.cluster.limitOwners(options.ownerLimits ?? NO_OWNER_LIMITS)
     this.cluster.recorder.isForgetful = options.store.isForgetful === true
@@ -84,6 +100,16 @@ export class Engine {
 
   get epoch(): number {
     return this.#epoch
+  }
+
+  /** Id of this controller process: another one after each start. */
+  get process(): string {
+    return this.#process
+  }
+
+  /** Sequence number of the last event that is durable. */
+  get durableEventSeq(): number {
+    return this.#durableEventSeq
   }
 
   /** A turn is on its way to the store. */
@@ -104,8 +130,16 @@ export class Engine {
   }
 
   #take(state: StoredState, begin: () => void, done: () => void, failed: (fault: unknown) => void): void {
+    const now = this.#now()
     this.#epoch = state.marks.epoch + 1
-    restore(this.cluster, state, this.#now())
+    this.#process = processIdFrom(this.#processIds)
+    this.#durableEventSeq = state.marks.nextEventSeq - 1
+    this.cluster.history.restore(state.epochs)
+    this.cluster.history.begin({ epoch: this.#epoch, firstEventSeq: state.marks.nextEventSeq }, state.recovery !== null)
+    restore(this.cluster, state, now)
+    beginStartWait(this.cluster, state.nodes, now)
+    if (state.recovery !== null) beginRecovery(this.cluster, state.recovery, state.nodes, now)
+    this.cluster.wasPaused = pauseOf(this.cluster) !== null
     this.access.restore(state)
     const act = (): void => {
       this.#renewedAt = this.#committedAt
@@ -146,6 +180,7 @@ export class Engine {
   note(marks: Marks): EngineMemory {
     const { nextEventSeq, nextDecision, turn } = this.cluster.recorder
     return {
+      ...{ process: this.#process, durableEventSeq: this.#durableEventSeq },
       ...{ epoch: this.#epoch, commits: this.#commits, nextEventSeq, nextDecision, turn: noteTurn(turn) },
       renewedAt: this.#renewedAt,
       committedAt: this.#committedAt,
@@ -161,6 +196,8 @@ export class Engine {
   recall(memory: EngineMemory, rearm: Rearm): void {
     const { recorder } = this.cluster
     this.#epoch = memory.epoch
+    this.#process = memory.process
+    this.#durableEventSeq = memory.durableEventSeq
     this.#commits = memory.commits
     this.#renewedAt = memory.renewedAt
     this.#committedAt = memory.committedAt
@@ -179,14 +216,37 @@ export class Engine {
 
   // ── what nodes say ──────────────────────────────────────────────────────────
 
-  hello(hello: Hello, boot: Boot, seq: number, done: (stop: readonly AttemptRef[]) => void): void {
-    const stop = applyHello(this.cluster, hello, boot, seq, this.#now())
-    this.#whenLeaseIsDurable(hello.node_id, () => done(stop))
+  /** Does the store have all that the sender of this message has heard of? */
+  judge(mark: NodeMark): MarkVerdict {
+    const { history, recorder } = this.cluster
+    return history.judge(mark, { epoch: this.#epoch, controller: this.#process, lastEventSeq: recorder.nextEventSeq - 1 })
   }
 
-  heartbeat(node: LiveNode, heartbeat: Heartbeat, seq: number, done: (stop: readonly AttemptRef[]) => void): void {
-    const stop = applySnapshot(this.cluster, node, heartbeat.gpus, heartbeat.tasks, heartbeat.finished_unacked, seq, this.#now())
-    this.#whenLeaseIsDurable(node.id, () => done(stop))
+  /** A node has heard of more than the store has: it is not answered, and gets no command. */
+  heardAhead(contact: Contact, reason: BehindReason, mark: NodeMark): void {
+    noteAhead(this.cluster, contact, reason, mark, this.#now())
+    this.#planCycle()
+  }
+
+  /** The node has heard of what a restore, or an accepted loss, has taken from the store. */
+  heardOfLoss(nodeId: string): void {
+    noteLossHeard(this.cluster, nodeId)
+  }
+
+  hello(hello: Hello, boot: Boot, seq: number, done: (answer: SnapshotAnswer) => void): void {
+    const now = this.#now()
+    noteContact(this.cluster, hello.node_id, now)
+    const answer = applyHello(this.cluster, hello, boot, seq, now)
+    endRecoveryWhenAllHaveSpoken(this.cluster, now)
+    this.#whenLeaseIsDurable(hello.node_id, () => done(answer))
+  }
+
+  heartbeat(node: LiveNode, heartbeat: Heartbeat, seq: number, done: (answer: SnapshotAnswer) => void): void {
+    const now = this.#now()
+    noteContact(this.cluster, node.id, now)
+    const answer = applySnapshot(this.cluster, node, heartbeat.gpus, heartbeat.tasks, heartbeat.finished_unacked, seq, now)
+    endRecoveryWhenAllHaveSpoken(this.cluster, now)
+    this.#whenLeaseIsDurable(node.id, () => done(answer))
   }
 
   /** A message that was overtaken by a later one was answered before, or will be as part of it: it changes nothing (R8). */
@@ -214,6 +274,11 @@ export class Engine {
     this.#whenDurable(done)
   }
 
+  /** The controller's own connection to the broker was lost, or holds again. */
+  brokerConnection(isConnected: boolean): void {
+    if (setBrokerAway(this.cluster, !isConnected, this.#now())) this.#planCycle()
+  }
+
   /** Time has passed: nodes may have fallen silent, leases may have ended (R4, R5). `deafMs`: for so long nobody could be heard. */
   look(deafMs: number): void {
     const now = this.#now()
@@ -222,7 +287,7 @@ export class Engine {
       this.cluster.leases.forgive(deafMs)
     }
     const isSilenceNews = lookAtSilence(this.cluster, now)
-    const isLeaseNews = endExpiredLeases(this.cluster, now)
+    const isLeaseNews = !this.cluster.broker.isAway && endExpiredLeases(this.cluster, now)
     if (isSilenceNews || isLeaseNews) this.#planCycle()
   }
 
@@ -286,9 +351,11 @@ export class Engine {
     if (this.#fault !== null) return
     this.stopwatch?.start()
     const now = this.#now()
+    const isResumed = settlePause(this.cluster, now)
     this.#planWake(runCycle(this.cluster, now), now)
     this.stopwatch?.stop()
     this.#flush()
+    if (isResumed) this.#options.onResumed?.()
   }
 
   /** When time alone may change something, one more cycle runs. */
@@ -357,7 +424,10 @@ export class Engine {
 
   #complete(turn: Turn): void {
     if (turn.hasRecords()) this.#renewedAt = this.#committedAt
-    if (turn.events.length > 0) this.#options.onEvents(turn.events)
+    if (turn.events.length > 0) {
+      this.#durableEventSeq = (turn.events.at(-1) as Event).seq
+      this.#options.onEvents(turn.events)
+    }
     // A node that is welcome must know it before it is told to start something.
     for (const answer of turn.answers) answer.done()
     for (const effect of turn.effects) this.#options.send(effect)

@@ -2,9 +2,10 @@
 import type { Mib, Percent } from '../../protocol/units.ts'
 import { removeAt } from '../domain/list-edit.ts'
 import { commitLimitMib, residentCapacityMib } from '../domain/vram.ts'
+import type { QuarantinedAttempt } from '../domain/quarantine.ts'
 import { hostPromiseMib } from '../scheduler/feasible.ts'
 import { movingOutForMib } from '../swap/bytes.ts'
-import type { LiveEntry, LiveGpu, LivePlacement } from './live.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LivePlacement } from './live.ts'
 
 /** Derives C, L, free and the node's host promise from the rest. Called after every change below. */
 export function rederive(gpu: LiveGpu): void {
@@ -16,6 +17,7 @@ export function rederive(gpu: LiveGpu): void {
 /** New policy, override, reserve or foreign memory. */
 export function setCapacity(gpu: LiveGpu, overcommitPercent: Percent, reserveMib: Mib): void {
   const promised = hostPromiseMib(gpu)
+  gpu.overcommitPercent = overcommitPercent
   gpu.reserveMib = reserveMib
   gpu.capacityMib = residentCapacityMib(gpu.physicalMib, reserveMib, gpu.foreignMib)
   gpu.limitMib = commitLimitMib(gpu.physicalMib, overcommitPercent, gpu.capacityMib)
@@ -41,6 +43,20 @@ export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
   if (gpu.exclusiveTask === placement.task) gpu.exclusiveTask = null
   uncommit(gpu, placement.demandMib, placement.noswap === 1)
   rederive(gpu)
+}
+
+/** An attempt that the store does not know occupies its GPUs: as a resident noswap task does. @param sign -1: no longer */
+export function countQuarantined(node: LiveNode, { gpus, vramMib }: QuarantinedAttempt, sign: 1 | -1): void {
+  for (const index of gpus) {
+    const gpu = node.gpus[index]
+    if (gpu === undefined) continue
+    gpu.quarantinedMib += sign * vramMib
+    gpu.quarantinedCount += sign
+    if (sign === 1) commit(gpu, vramMib, true)
+    else uncommit(gpu, vramMib, true)
+    gpu.noswapResidentMib += sign * vramMib
+    rederive(gpu)
+  }
 }
 
 /** A pending task owns bytes here: it counts in N or S (semantics 1, last admission rule but three). */

@@ -8,6 +8,10 @@ import type { Task } from '../domain/task.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { StoreReads } from '../ports/store.ts'
+import { alarmsOf } from './alarms.ts'
+import { aheadNodes } from './node/contacts.ts'
+import { absentFrom } from './node/node-registry.ts'
+import { pauseOf } from './node/placement-pause.ts'
 import type { Cluster } from './cluster.ts'
 import type { Engine } from './engine.ts'
 import { explainFully } from './explain/explain-fully.ts'
@@ -17,7 +21,7 @@ import { imageOf } from './image.ts'
 import { predictPlacement } from './what-if/prediction.ts'
 import { overOf, planConfig, planNodeConfig } from './what-if/impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
-import type { ClusterTotals, TaskCounts, Views, WaitCounts } from './views.ts'
+import type { ClusterTotals, RecoveryView, TaskCounts, Views, WaitCounts } from './views.ts'
 
 export function createViews(engine: Engine, clock: Clock, stored: StoreReads): Views {
   const c = engine.cluster
@@ -36,6 +40,8 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     totals: () => totalsOf(c),
     swapJain: () => c.fairness.jain(),
     lastEventSeq: () => c.recorder.nextEventSeq - 1,
+    alarms: () => alarmsOf(c, clock.now()),
+    recovery: () => recoveryOf(c),
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
     explainFully: (task) => explainFully(c, task as LiveTask, clock.now()),
     planConfig: (change) => planConfig(c, change, clock.now()),
@@ -54,6 +60,22 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     image: () => imageOf(c, clock.now()),
     taskCounters: (task: Task) => taskCounters(task as LiveTask, clock.now()),
     stored,
+  }
+}
+
+function recoveryOf(c: Cluster): RecoveryView {
+  const resultUnknown: Task[] = []
+  for (const node of c.nodes.values()) {
+    if (node.deferred === null || !node.deferred.isAfterLoss) continue
+    for (const { task } of absentFrom(node, new Set(node.deferred.present))) resultUnknown.push(task)
+  }
+  return {
+    pause: pauseOf(c),
+    recovery: c.recovery,
+    awaitedSinceStart: [...(c.startWait?.awaited ?? [])],
+    aheadNodes: aheadNodes(c),
+    contacts: c.contacts.size,
+    resultUnknown,
   }
 }
 

@@ -4,9 +4,11 @@
  */
 import type { CancelTimer } from '../ports/clock.ts'
 import type { Boot } from '../../protocol/messages.ts'
-import type { Instant, Mib, Microseconds } from '../../protocol/units.ts'
+import type { DurationMs, Instant, Mib, Microseconds } from '../../protocol/units.ts'
 import type { Gpu, Hold, Node } from '../domain/node.ts'
 import type { IndexEntry } from '../domain/ordered-index.ts'
+import type { EndCode } from '../domain/end-reason.ts'
+import { NO_TROUBLE } from '../domain/start-refusal.ts'
 import type { Placement, QueueEntry, Task, TaskSpec } from '../domain/task.ts'
 import type { GpuMeter, Sharer } from '../metrics/meter.ts'
 import { newGpuMeter } from '../metrics/meter.ts'
@@ -40,9 +42,19 @@ export interface LiveTask extends Mutable<Task> {
   awayFrom: Instant | null
   /** Of a lease: whether its client said last that it wants the GPU; null while it has said nothing. The node knows less. */
   clientWants: boolean | null
+  /** Attempts that were given up before their node said how they ended; the oldest first, at most `MAX_GIVEN_UP`. */
+  givenUp: readonly GivenUp[]
   /** Its latest event: the cause of what follows from it. */
   lastEventSeq: number | null
   isDirty: boolean
+}
+
+/** An attempt whose result may still arrive (R8). */
+export interface GivenUp {
+  readonly attempt: number
+  readonly nodeId: string
+  /** A later attempt has started: the result no longer ends the task. */
+  readonly isOvertaken: boolean
 }
 
 export interface LivePlacement extends Mutable<Placement>, Sharer {
@@ -74,11 +86,18 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
 }
 
 export interface Stopping {
-  readonly then: 'cancelled' | 'failed' | 'pending'
+  readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
   /** Why, in words. */
   readonly reason: string
   /** What the record of the ended task says; null: what the node says. */
   readonly endReason: string | null
+  /** Why the task ends, unless it is pending again. Absent in records that are older than the field. */
+  readonly code?: EndCode
+  /** What an earlier attempt returned, whose result ends the task (R8). */
+  readonly exitCode?: number | null
+  /** When it was ordered, and what the task gets from then on. Absent in records that are older than the fields: it has no grace. */
+  readonly since?: Instant
+  readonly graceMs?: DurationMs
 }
 
 export interface LiveEntry extends Mutable<QueueEntry> {
@@ -150,6 +169,10 @@ export interface LiveNode extends Mutable<Node> {
   word: NodeWord
   /** What commands to it rely on, kept by `wire/`; null until that has heard from it. */
   sentWord: SentWord | null
+  /** Attempts that its last snapshot named and that the store does not know: stopped when the next one names them too. */
+  unknown: readonly UnknownAttempt[]
+  /** What its last snapshot named while placements were paused: what it lacked is settled afterwards. */
+  deferred: DeferredSnapshot | null
   pools: Pool[]
   readonly swaps: SwapTotals
   /** Its tasks could be promised more host memory than it has. */
@@ -162,10 +185,31 @@ export interface LiveNode extends Mutable<Node> {
   isTouched: boolean
   /** Runs when a drain begins to move tasks; null when none is going to. */
   cancelDrain: CancelTimer | null
+  /** When starts were refused there lately, for reasons of the host. */
+  hostRefusals: readonly Instant[]
+  /** Runs when a node that was closed waits for its trial start; null when none is due. */
+  cancelTrial: CancelTimer | null
   /** When its queue is looked at again for time's sake alone. */
   wakeAt: Instant | null
   cancelWake: CancelTimer | null
   isDirty: boolean
+}
+
+export interface UnknownAttempt {
+  readonly taskId: string
+  readonly attempt: number
+  /** It was told to stop. */
+  readonly isStopped: boolean
+}
+
+/** Attempts that were there, as `attemptKey` names them. */
+export interface DeferredSnapshot {
+  readonly present: readonly string[]
+  readonly isAfterLoss: boolean
+}
+
+export function attemptKey(taskId: string, attempt: number): string {
+  return `${taskId}/${attempt}`
 }
 
 export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
@@ -178,10 +222,12 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     placement: null,
     claim: null,
     refusedBy: null,
+    trouble: NO_TROUBLE,
     avoidedNow: null,
     firstStartedAt: null,
     finishedAt: null,
     exitCode: null,
+    endCode: null,
     endReason: null,
     swapOuts: 0,
     queue: null,
@@ -196,6 +242,7 @@ export function newLiveTask(spec: TaskSpec, now: Instant): LiveTask {
     awayFrom: null,
     clientWants: null,
     lastNodeId: null,
+    givenUp: [],
     lastEventSeq: null,
     isDirty: false,
   }
@@ -245,6 +292,7 @@ export function newLiveGpu(node: LiveNode, index: number, model: string, physica
     model,
     physicalMib,
     foreignMib,
+    overcommitPercent: 0,
     reserveMib: 0,
     capacityMib: 0,
     limitMib: 0,
@@ -258,6 +306,8 @@ export function newLiveGpu(node: LiveNode, index: number, model: string, physica
     ripeMib: 0,
     ripeP0Mib: 0,
     placements: [],
+    quarantinedMib: 0,
+    quarantinedCount: 0,
     claims: [],
     owners: [],
     holds: [],

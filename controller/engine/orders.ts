@@ -1,8 +1,15 @@
 /** Effects that may have to be ordered again: after a restart nobody knows which commands have left, and the node recognises duplicates (R7). */
 import type { Effect, StartEffect, StopEffect } from '../domain/effect.ts'
-import type { LivePlacement, Stopping } from './live.ts'
+import type { Policy } from '../domain/config.ts'
+import type { DurationMs } from '../../protocol/units.ts'
+import type { LivePlacement, LiveTask, Stopping } from './live.ts'
 
-export function startEffect(placement: LivePlacement): StartEffect {
+/** What a task gets between SIGTERM and SIGKILL; a lease has no process. */
+export function stopGraceOf({ spec }: Pick<LiveTask, 'spec'>, { stopGraceMs, maxStopGraceMs }: Policy): DurationMs {
+  return spec.command === null ? 0 : Math.min(spec.stopGraceMs ?? stopGraceMs, maxStopGraceMs)
+}
+
+export function startEffect(placement: LivePlacement, policy: Policy): StartEffect {
   const { spec } = placement.task
   return {
     kind: 'start',
@@ -16,21 +23,24 @@ export function startEffect(placement: LivePlacement): StartEffect {
     priority: spec.priority,
     onNodeLoss: spec.onNodeLoss,
     command: spec.command,
+    name: spec.name,
+    owner: spec.owner,
+    stopGraceMs: stopGraceOf(placement.task, policy),
   }
 }
 
-export function stopEffect(placement: LivePlacement, { reason }: Stopping): StopEffect {
-  return { kind: 'stop', ...addressOf(placement), reason }
+export function stopEffect(placement: LivePlacement, { reason, graceMs = 0 }: Stopping): StopEffect {
+  return { kind: 'stop', ...addressOf(placement), reason, graceMs }
 }
 
 /** What the node of a restored placement may not have been told. */
-export function outstandingOrders(placement: LivePlacement): Effect[] {
+export function outstandingOrders(placement: LivePlacement, policy: Policy): Effect[] {
   const { startedAt, stopping, residency, generation, noswap } = placement
   const address = addressOf(placement)
   const orders: Effect[] = []
   if (placement.isNoswapUntold) orders.push({ kind: 'set_noswap', ...address, noswap })
   if (stopping !== null) orders.push(stopEffect(placement, stopping))
-  else if (startedAt === null) orders.push(startEffect(placement))
+  else if (startedAt === null) orders.push(startEffect(placement, policy))
   else if (residency === 'swapping_out') orders.push({ kind: 'swap_out', ...address, generation, forceActive: placement.wantsGpu })
   else if (residency === 'swapping_in') orders.push({ kind: 'swap_in', ...address, generation, forceActive: false })
   return orders

@@ -1,9 +1,12 @@
 /** The engine's live objects as the store keeps them, and back. */
 import type { Instant } from '../../protocol/units.ts'
+import { endCodeOf } from '../domain/end-reason.ts'
+import { NO_TROUBLE } from '../domain/start-refusal.ts'
 import type { Residency, TaskSpec } from '../domain/task.ts'
 import type { NodeRecord, PlacementRecord, TaskRecord } from '../ports/store.ts'
 import { markOf } from '../swap/rounds.ts'
 import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from './live.ts'
+import { countQuarantined } from './gpu-ledger.ts'
 import { newNodeWord } from './node/node-word.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask, newSwapTotals } from './live.ts'
 
@@ -20,11 +23,14 @@ export function recordOfTask(task: LiveTask): TaskRecord {
     firstStartedAt: task.firstStartedAt,
     finishedAt: task.finishedAt,
     exitCode: task.exitCode,
+    ...(task.endCode === null ? {} : { endCode: task.endCode }),
     endReason: task.endReason,
     swapOuts: task.swapOuts,
     lastNodeId: task.lastNodeId,
+    ...(task.givenUp.length === 0 ? {} : { givenUp: task.givenUp }),
     counters: [served + compute + task.queueUs + task.swapUs, served, task.queueUs, task.swapUs, compute],
     clientWants: task.clientWants,
+    ...(task.trouble === NO_TROUBLE ? {} : { trouble: task.trouble }),
     lastEventSeq: task.lastEventSeq,
     placement: placement === null ? null : recordOfPlacement(placement),
   }
@@ -68,12 +74,14 @@ export function recordOfNode(node: LiveNode): NodeRecord {
     address: node.address,
     ordinal: node.ordinal,
     isCordoned: node.isCordoned,
+    ...(node.autoCordon === null ? {} : { autoCordon: node.autoCordon }),
     drain: node.drain,
     overcommitOverride: node.overcommitOverride,
     reserveOverrideMib: node.reserveOverrideMib,
     device: node.device,
     signalsWanted: node.signalsWanted,
     allowExec: node.allowExec,
+    ...(node.taskIdentity === null ? {} : { taskIdentity: node.taskIdentity }),
     hostSwapMib: node.hostSwapMib,
     ...(node.hostLinkMibPerS === null ? {} : { hostLinkMibPerS: node.hostLinkMibPerS }),
     registeredAt: node.registeredAt,
@@ -82,6 +90,8 @@ export function recordOfNode(node: LiveNode): NodeRecord {
     bootRandom: node.boot.random,
     leaseMs: node.word.leaseMs,
     wasReset: node.word.wasReset,
+    status: node.status,
+    ...(node.quarantine.length === 0 ? {} : { quarantine: node.quarantine }),
     gpus: node.gpus.map((gpu) => ({
       index: gpu.index,
       model: gpu.model,
@@ -101,6 +111,10 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     // Not heard since the start: no placement before its first word.
     status: 'suspect',
     isCordoned: record.isCordoned,
+    autoCordon: record.autoCordon ?? null,
+    isCordonDenied: false,
+    hostRefusals: [],
+    cancelTrial: null,
     drain: record.drain,
     gpus: [],
     groups: [],
@@ -109,12 +123,16 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     device: record.device,
     signalsWanted: record.signalsWanted,
     allowExec: record.allowExec,
+    taskIdentity: record.taskIdentity ?? null,
     hostSwapMib: record.hostSwapMib,
     hostLinkMibPerS: record.hostLinkMibPerS ?? null,
     hostUsedMib: 0,
     hostPromisedMib: 0,
     queue: [],
     collector: null,
+    quarantine: record.quarantine ?? [],
+    unknown: [],
+    deferred: null,
     registeredAt: record.registeredAt,
     lastSeenAt: record.lastSeenAt,
     ordinal: record.ordinal,
@@ -140,6 +158,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     live.rounds.p0.round = gpu.roundP0
     return live
   })
+  for (const attempt of node.quarantine) countQuarantined(node, attempt, 1)
   return node
 }
 
@@ -152,11 +171,14 @@ export function taskOf(record: TaskRecord): LiveTask {
   task.firstStartedAt = record.firstStartedAt
   task.finishedAt = record.finishedAt
   task.exitCode = record.exitCode
+  task.endCode = endCodeOf(record)
   task.endReason = record.endReason
   task.swapOuts = record.swapOuts
   task.clientWants = record.clientWants
+  task.trouble = record.trouble ?? NO_TROUBLE
   task.lastEventSeq = record.lastEventSeq
   task.lastNodeId = record.lastNodeId ?? record.placement?.nodeId ?? null
+  task.givenUp = record.givenUp ?? []
   const [, served, queue, swap, compute] = record.counters
   task.servedUs = served
   task.queueUs = queue
@@ -215,7 +237,9 @@ function specOf(record: TaskRecord): TaskSpec {
     owner,
     command,
     maxRuntimeMs,
+    stopGraceMs,
     onNodeLoss,
+    maxRequeues = null,
     submittedAt,
   } = record
   return {
@@ -232,7 +256,9 @@ function specOf(record: TaskRecord): TaskSpec {
     owner,
     command,
     maxRuntimeMs,
+    ...(stopGraceMs === undefined ? {} : { stopGraceMs }),
     onNodeLoss,
+    maxRequeues,
     submittedAt,
   }
 }

@@ -9,6 +9,10 @@ import type { LiveGpu, LiveTask } from './live.ts'
 import { askForSwapIn, resumeGrowth } from './node/entries.ts'
 import { adoptNode } from './node/node-registry.ts'
 import { isWantedBack } from './node/node-events.ts'
+import { DEFAULT_CONFIG } from '../domain/config.ts'
+import { mayQueue } from '../domain/task.ts'
+import { resumeAutoCordon } from './node/auto-cordon.ts'
+import { planNextTry } from './node/start-tries.ts'
 import { resumeDrain } from './node/drain.ts'
 import { outstandingOrders } from './orders.ts'
 import { planProbe } from './node/probes.ts'
@@ -18,7 +22,8 @@ import { resumeMetering } from './transitions.ts'
 
 export function restore(c: Cluster, state: StoredState, now: Instant): void {
   if (state.config !== null) {
-    c.applyConfig({ fields: state.config.fields, source: 'persisted', revision: state.config.revision }, now)
+    // A field that is newer than what was persisted has its default.
+    c.applyConfig({ fields: { ...DEFAULT_CONFIG, ...state.config.fields }, source: 'persisted', revision: state.config.revision }, now)
   }
   c.nextTaskSeq = Math.max(c.nextTaskSeq, state.marks.nextTaskSeq)
   c.recorder.nextEventSeq = Math.max(c.recorder.nextEventSeq, state.marks.nextEventSeq)
@@ -31,7 +36,10 @@ export function restore(c: Cluster, state: StoredState, now: Instant): void {
     c.nextNodeOrdinal = Math.max(c.nextNodeOrdinal, record.ordinal + 1)
   }
   for (const record of [...state.openTasks].sort((a, b) => a.seq - b.seq)) restoreTask(c, taskNotAhead(record, now), now)
-  for (const node of c.nodes.values()) resumeDrain(c, node)
+  for (const node of c.nodes.values()) {
+    resumeDrain(c, node)
+    resumeAutoCordon(c, node)
+  }
   c.submissionKeys.restore(state.submissionKeys)
   c.refreshPools()
 }
@@ -43,8 +51,9 @@ function restoreTask(c: Cluster, record: TaskRecord, now: Instant): void {
   if (task.spec.command === null) c.leases.renew(task, now)
   if (record.placement === null) {
     c.countPending(task, 1)
-    if (!task.isHeld) c.enqueue(task, now)
+    if (mayQueue(task)) c.enqueue(task, now)
     c.waiting.begin(task, now)
+    planNextTry(c, task)
     return
   }
   const node = c.nodes.get(record.placement.nodeId)
@@ -72,7 +81,7 @@ function restorePlacement(c: Cluster, task: LiveTask, record: TaskRecord, gpus: 
   resumeMetering(placement, now)
   c.ripening.update(c, placement, now)
   watchRuntime(c, placement)
-  c.recorder.turn.effects.push(...outstandingOrders(placement))
+  c.recorder.turn.effects.push(...outstandingOrders(placement, c.policy))
   if (placement.residency === 'resident') resumeGrowth(c, placement)
   else if (placement.residency === 'swapped_out') {
     if (isWantedBack(placement) || placement.heldGrowth !== null) {

@@ -3,7 +3,11 @@
  * transition is right is decided by their callers.
  */
 import type { Instant, Mib, NoSwap } from '../../protocol/units.ts'
-import type { FinalState, Residency } from '../domain/task.ts'
+import type { TaskEnd } from '../domain/end-reason.ts'
+import { isPlainEnd } from '../domain/end-reason.ts'
+import type { EventData } from '../domain/event.ts'
+import { afterStart } from '../domain/start-refusal.ts'
+import { mayQueue, type Residency } from '../domain/task.ts'
 import { addSharer, removeSharer, settle } from '../metrics/meter.ts'
 import { besideNoswapMib, hasHostRoomToGrow } from '../scheduler/feasible.ts'
 import { forgetTask } from '../swap/rounds.ts'
@@ -16,8 +20,11 @@ import type { LiveGpu, LivePlacement, LiveTask, SwapTotals } from './live.ts'
 import { newLivePlacement } from './live.ts'
 import { askForSwapIn, dropEntry, resumeGrowth } from './node/entries.ts'
 import { startEffect } from './orders.ts'
+import { overtakeGivenUp } from './node/given-up.ts'
+import { noteStarted, noteTrial, noteUnstarted } from './node/auto-cordon.ts'
 import { forgetProbe, planProbe } from './node/probes.ts'
 import { setRipe } from './node/ripening.ts'
+import { forgetTries } from './node/start-tries.ts'
 import { forgetRuntime, watchRuntime } from './node/runtime-limits.ts'
 
 /** pending → assigned: attempt + 1, GPUs committed, `start` ordered (R2). */
@@ -34,6 +41,7 @@ export function assign(
   c.countPending(task, -1)
   c.countPlaced(task, 1)
   c.enterState(task, 'assigned')
+  forgetTries(c, task)
   task.attempt += 1
   const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const placement = newLivePlacement(task, gpus, demandMib, now)
@@ -43,12 +51,13 @@ export function assign(
     addPlacement(gpu, placement)
     c.lessenGpu(gpu)
   }
+  noteTrial(c, placement)
   const node = placement.node
   const indexes = gpus.map((gpu) => gpu.index)
   const causedBy = task.lastEventSeq
   c.recorder.taskEvent(now, 'task_placed', task, node.id, { attempt: task.attempt, gpus: indexes, demand_mib: demandMib, when })
   notePlacement(c, placement, considered, when, causedBy)
-  c.recorder.turn.effects.push(startEffect(placement))
+  c.recorder.turn.effects.push(startEffect(placement, c.policy))
 }
 
 /** assigned → running: resident from now on, its wait is over. */
@@ -60,6 +69,8 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   task.firstStartedAt ??= now
   // Not before: two nodes that refuse it would have it by turns.
   if (task.refusedBy !== null) forgiveRefusals(c, task)
+  overtakeGivenUp(task)
+  task.trouble = afterStart(task.trouble)
   placement.startedAt = now
   placement.residency = 'resident'
   placement.generation = 1
@@ -73,18 +84,19 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   // Whoever waits there may count on its bytes from now on, and so may collect.
   if (placement.node.queue.length > 0) c.touchNode(placement.node)
   c.recorder.taskEvent(now, 'task_started', task, placement.node.id, { attempt: placement.attempt })
+  noteStarted(c, placement, now)
 }
 
 /** assigned or running → pending again: the node refused it, never saw it, or is lost and the task may be requeued. */
-export function returnToPending(c: Cluster, placement: LivePlacement, reason: string, now: Instant): void {
+export function returnToPending(c: Cluster, placement: LivePlacement, reason: string, now: Instant, more: EventData = {}): void {
   const task = placement.task
   const nodeId = placement.node.id
   unplace(c, placement, now)
   c.enterState(task, 'pending')
   task.pendingSince = now
   c.countPending(task, 1)
-  c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason })
-  if (!task.isHeld) c.enqueue(task, now)
+  c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason, ...more })
+  if (mayQueue(task)) c.enqueue(task, now)
   c.waiting.begin(task, now)
 }
 
@@ -107,23 +119,47 @@ export function reachAgain(c: Cluster, placement: LivePlacement, now: Instant): 
 }
 
 /** Any open state → a final one. */
-export function finish(c: Cluster, task: LiveTask, state: FinalState, exitCode: number | null, reason: string | null, now: Instant): void {
+export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): void {
+  const { state, code, exitCode, reason } = end
   const nodeId = task.placement?.node.id ?? null
   if (task.placement === null) {
     c.dequeue(task)
     if (task.claim !== null) dropEntry(c, task.claim)
     c.countPending(task, -1)
-  } else unplace(c, task.placement, now)
+  } else {
+    noteEndedUnheard(c, task.placement)
+    unplace(c, task.placement, now)
+  }
   if (task.refusedBy !== null) forgiveRefusals(c, task)
+  forgetTries(c, task)
+  task.trouble = { ...task.trouble, pause: null }
   c.waiting.end(task, now)
   c.enterState(task, state)
   task.finishedAt = now
   task.exitCode = exitCode
+  task.endCode = code
   task.endReason = reason
   c.finished[state] += 1
-  c.recorder.taskEvent(now, 'task_finished', task, nodeId, { state, attempt: task.attempt, exit_code: exitCode, reason })
+  const why = isPlainEnd(code) ? {} : { code }
+  c.recorder.taskEvent(now, 'task_finished', task, nodeId, {
+    state,
+    attempt: end.attempt ?? task.attempt,
+    exit_code: exitCode,
+    reason,
+    ...why,
+  })
   c.tasks.delete(task.spec.id)
 }
+
+/** Its node has not said that it ended: it may name it once more. */
+function noteEndedUnheard({ endedUnheard }: Cluster, { task, node, attempt }: LivePlacement): void {
+  if (node.status === 'up') return
+  endedUnheard.set(task.spec.id, attempt)
+  if (endedUnheard.size > MAX_ENDED_UNHEARD) endedUnheard.delete(endedUnheard.keys().next().value as string)
+}
+
+/** Bounds what is remembered of them; others are stopped one snapshot later. */
+const MAX_ENDED_UNHEARD = 4_096
 
 /** The task wants the GPU, or has run dry. `idleMs`: how long ago its last use was, when it wants nothing. */
 export function changeWants(c: Cluster, placement: LivePlacement, wantsGpu: boolean, idleMs: number, now: Instant): void {
@@ -263,6 +299,7 @@ function unplace(c: Cluster, placement: LivePlacement, now: Instant): void {
   forgetRuntime(c, placement)
   forgetProbe(c, placement)
   c.countPlaced(task, -1)
+  if (placement.startedAt === null) noteUnstarted(c, placement)
   task.servedUs += placement.servedUs
   task.computeUs += placement.computeUs
   task.placement = null

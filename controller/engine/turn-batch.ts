@@ -16,6 +16,7 @@ export function batchOf({ recorder, nextTaskSeq }: Cluster, turn: Turn, epoch: n
     decisions: turn.decisions,
     access: turn.access,
     submissionKeys: turn.submissionKeys,
+    endsRecovery: turn.endsRecovery,
     marks: { epoch, nextTaskSeq, nextEventSeq: recorder.nextEventSeq, nextDecision: recorder.nextDecision },
   }
 }

@@ -22,6 +22,8 @@ export class Turn {
   readonly effects: Effect[] = []
   /** Tokens and audit; null as long as there is nothing of them. */
   access: { readonly tokens: TokenRecord[]; readonly revokedTokenIds: string[]; readonly audits: AuditRecord[] } | null = null
+  /** The store's `recovery` ends with this batch. */
+  endsRecovery = false
   /** The epoch is written again although nothing else is (R9). */
   renewsEpoch = false
   /** Answers to clients and acknowledgements to nodes. */
@@ -42,6 +44,7 @@ export class Turn {
       this.config === null &&
       this.access === null &&
       !this.renewsEpoch &&
+      !this.endsRecovery &&
       this.groups.length === 0 &&
       this.deletedGroupIds.length === 0 &&
       this.forgottenNodeIds.length === 0
@@ -63,11 +66,19 @@ export class Turn {
     this.access = null
     this.submissionKeys = null
     this.renewsEpoch = false
+    this.endsRecovery = false
   }
 
   /** True when there is something to make durable. */
   hasRecords(): boolean {
-    return this.renewsEpoch || this.events.length > 0 || this.dirtyTasks.length > 0 || this.dirtyNodes.length > 0 || this.access !== null
+    return (
+      this.renewsEpoch ||
+      this.endsRecovery ||
+      this.events.length > 0 ||
+      this.dirtyTasks.length > 0 ||
+      this.dirtyNodes.length > 0 ||
+      this.access !== null
+    )
   }
 }
 

@@ -8,6 +8,9 @@ import type { Counters } from '../metrics/counters.ts'
 import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
 import type { ActivityRuns, ClusterImage } from '../ports/twin.ts'
+import type { Alarm } from './alarms.ts'
+import type { AheadNode } from './node/contacts.ts'
+import type { PauseReason, Recovery } from './node/placement-pause.ts'
 import type { Answer, NodeConfigChange, TaskRequest } from './commands/commands.ts'
 import type { GroupPreview } from './what-if/group-preview.ts'
 import type { FullExplanation } from './explain/explain-fully.ts'
@@ -59,6 +62,18 @@ export interface WaitCounts {
   readonly queueUs: Microseconds
 }
 
+export interface RecoveryView {
+  readonly pause: PauseReason | null
+  /** null: no recovery is on. */
+  readonly recovery: Recovery | null
+  /** Nodes that were up before the start, and have not spoken. */
+  readonly awaitedSinceStart: readonly string[]
+  readonly aheadNodes: readonly (readonly [nodeId: string, ahead: AheadNode])[]
+  readonly contacts: number
+  /** Tasks that their node does not know: they end when placements go on. */
+  readonly resultUnknown: readonly Task[]
+}
+
 export interface Views {
   now(): Instant
   config(): Config
@@ -79,6 +94,10 @@ export interface Views {
   swapJain(): number | null
   /** Of the newest event; 0 before the first. It may not be durable yet. */
   lastEventSeq(): number
+  /** What an operator should know of now, the gravest first. */
+  alarms(): readonly Alarm[]
+  /** How the store compares with what the nodes have heard of. */
+  recovery(): RecoveryView
   /** Why a pending task waits, or a swapped-out one that wants the GPU; null when it does not wait. */
   explain(task: Task): WaitExplanation | null
   /** The same in full, with every node's verdict and what would place it: a pass over its pool. */

@@ -19,6 +19,12 @@ export interface Bus {
   request(subject: string, message: Envelope, timeoutMs: DurationMs, done: (outcome: RequestOutcome) => void): void
   /** @returns a function that ends the subscription. */
   subscribe(pattern: string, handler: Handler): () => void
+  /**
+   * Tells when the connection to the broker is lost and when it holds again; one that is away is told as such after the call. Left out: it is
+   * never away.
+   * @returns a function that ends it.
+   */
+  onConnection?(listener: (isConnected: boolean) => void): () => void
   /** Delivers what is under way, then closes. */
   drain(): Promise<void>
 }

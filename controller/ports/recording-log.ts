@@ -1,4 +1,5 @@
 /** What a controller was told and what it decided from that, entry by entry, to be decided again (docs/recording.md). */
+import type { StoreKind } from '../domain/store-kind.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import type { Instant } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
@@ -28,6 +29,8 @@ export interface StartEntry {
   readonly initialConfig: Partial<ConfigFields>
   readonly ownerLimits: OwnerLimits
   readonly areHeartbeatsElided: boolean
+  /** Left out: all servers may join. */
+  readonly storeKind?: StoreKind
 }
 
 export type InputEntry =
@@ -42,6 +45,8 @@ export type InputEntry =
   | (Taken & { readonly k: 'message'; readonly pattern: string; readonly subject: string; readonly message: Envelope })
   /** Of request `n` to a node, counted from 1. */
   | (Taken & { readonly k: 'outcome'; readonly n: number; readonly outcome: RequestOutcome })
+  /** The connection to the broker was lost, or holds again. */
+  | (Taken & { readonly k: 'broker'; readonly isConnected: boolean })
   /** A call of engine/commands/commands.ts, without its answer. */
   | (Taken & { readonly k: 'command'; readonly name: string; readonly args: readonly unknown[] })
   /** Tokens or audit: something to store with the turn, an answer that waits for it, a wish to store it now. What it says is not recorded. */
@@ -60,7 +65,7 @@ export interface CommitEntry {
 export type RecordedEntry = StartEntry | InputEntry | CommitEntry
 
 /** Of checkpoints: one of another number is not understood. Grows with every change of what a controller remembers. */
-export const CHECKPOINT_FORMAT = 2
+export const CHECKPOINT_FORMAT = 3
 
 /** Where a recording goes on whose earlier files have made room: all that the controller remembered there. */
 export interface Checkpoint {

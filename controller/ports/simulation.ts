@@ -92,6 +92,10 @@ export type SimulationRefusal =
   /** `field`: its JSON Pointer in the body, without the first slash. */
   | { readonly code: 'invalid'; readonly field: string; readonly detail: string }
   | { readonly code: 'conflict'; readonly detail: string }
+  /** It belongs to another owner. */
+  | { readonly code: 'forbidden'; readonly detail: string }
+  /** A limit of uploads is reached, or the disk is short. */
+  | { readonly code: 'uploads_full'; readonly detail: string }
   | { readonly code: 'too_many'; readonly detail: string; readonly retryAfterSeconds: number }
 
 export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: SimulationRefusal }
@@ -118,6 +122,8 @@ export interface LibraryEntry {
   readonly purpose: string | null
   /** Somebody has stored it here. */
   readonly isOwn: boolean
+  /** Who has stored it; null: not known, or it came with Headroom. */
+  readonly createdBy: string | null
 }
 
 /** A run over time: columns on one x, seconds since its start. */
@@ -318,7 +324,24 @@ export interface TraceUpload {
   readonly format: string | null
   readonly activityModel: 'always-busy' | 'serving' | 'training' | null
   readonly body: AsyncIterable<Uint8Array>
-  readonly by: string | null
+  readonly by: Uploader
+}
+
+/** Who stores or deletes a scenario or a trace. */
+export interface Uploader {
+  readonly name: string | null
+  /** May replace and delete what others have stored: an operator. */
+  readonly mayChangeOthers: boolean
+}
+
+/** What uploads take, and may take. */
+export interface UploadUsage {
+  readonly traces: number
+  readonly scenarios: number
+  readonly bytes: number
+  readonly maxBytes: number
+  readonly totalBytes: number
+  readonly totalMaxBytes: number
 }
 
 /** A trace that somebody has sent; scenarios call it traces/NAME.trace.jsonl. */
@@ -332,6 +355,8 @@ export interface TraceEntry {
   readonly dropped: Readonly<Record<string, number>>
   readonly createdAt: Instant
   readonly createdBy: string | null
+  /** On disk. */
+  readonly bytes: number
 }
 
 export interface Simulation {
@@ -384,14 +409,15 @@ export interface Simulation {
   storeTrace(upload: TraceUpload): Promise<Outcome<TraceEntry>>
   /** In order of their names. */
   traces(): Promise<readonly TraceEntry[]>
-  /** @returns whether there was one */
-  removeTrace(name: string): Promise<boolean>
+  /** The value says whether there was one. */
+  removeTrace(name: string, by: Uploader): Promise<Outcome<boolean>>
+  usage(owner: string | null): Promise<UploadUsage>
   /** In order of their names. */
   scenarios(): Promise<readonly LibraryEntry[]>
   scenario(name: string): Promise<(LibraryEntry & { readonly text: string }) | undefined>
   /** Stores a text that is found right, under the name that it gives itself; one of one's own is replaced. */
-  putScenario(text: string): Promise<Outcome<ScenarioFacts>>
-  /** Undefined: there is none. False: it came with Headroom and stays. */
-  removeScenario(name: string): Promise<boolean | undefined>
+  putScenario(text: string, by: Uploader): Promise<Outcome<ScenarioFacts>>
+  /** The value says whether there was one. */
+  removeScenario(name: string, by: Uploader): Promise<Outcome<boolean>>
   validate(scenario: ScenarioReference): Promise<Outcome<ScenarioFacts>>
 }

@@ -1,11 +1,14 @@
-import type { DeviceKind } from '../../protocol/messages.ts'
+import type { EndCode } from '../domain/end-reason.ts'
+import type { DeviceKind, TaskIdentityKind } from '../../protocol/messages.ts'
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Percent, Priority } from '../../protocol/units.ts'
 import type { ConfigFields } from '../domain/config.ts'
 import type { Decision, DecisionKind } from '../domain/decision.ts'
 import type { Event, EventFilter } from '../domain/event.ts'
 import type { Group } from '../domain/group.ts'
 import type { Role } from '../domain/role.ts'
-import type { NodeDrain } from '../domain/node.ts'
+import type { AutoCordon, NodeDrain, NodeStatus } from '../domain/node.ts'
+import type { QuarantinedAttempt } from '../domain/quarantine.ts'
+import type { StartTrouble } from '../domain/start-refusal.ts'
 import type { Residency, TaskState } from '../domain/task.ts'
 
 /** A task as the store keeps it: flat, JSON values only. Instants are milliseconds since the Unix epoch (live). */
@@ -23,7 +26,11 @@ export interface TaskRecord {
   readonly owner: string | null
   readonly command: readonly string[] | null
   readonly maxRuntimeMs: DurationMs | null
+  /** Absent in records that are older than the field: null. */
+  readonly stopGraceMs?: DurationMs | null
   readonly onNodeLoss: OnNodeLoss
+  /** Left out in records that are older than the field: no limit. */
+  readonly maxRequeues?: number | null
   readonly submittedAt: Instant
   readonly state: TaskState
   readonly isHeld: boolean
@@ -32,14 +39,20 @@ export interface TaskRecord {
   readonly firstStartedAt: Instant | null
   readonly finishedAt: Instant | null
   readonly exitCode: number | null
+  /** Absent while it has not ended, and in records that are older than the field. */
+  readonly endCode?: EndCode | null
   readonly endReason: string | null
   readonly swapOuts: number
   /** The node of its last attempt; null when it was never placed. Absent in records of ended tasks that are older than the field. */
   readonly lastNodeId?: string | null
+  /** Attempts whose result may still arrive (R8). Absent: there are none. */
+  readonly givenUp?: readonly { readonly attempt: number; readonly nodeId: string; readonly isOvertaken: boolean }[]
   /** The five counters of semantics 6, microseconds, as of the last transition. */
   readonly counters: readonly [demand: number, served: number, queue: number, swap: number, compute: number]
   /** Of a lease: what its client said last about wanting the GPU. */
   readonly clientWants: boolean | null
+  /** What went wrong with its starts; left out: nothing. */
+  readonly trouble?: StartTrouble
   /** Its latest event: the cause of what follows from it. */
   readonly lastEventSeq: number | null
   readonly placement: PlacementRecord | null
@@ -62,9 +75,13 @@ export interface PlacementRecord {
   readonly heldGrowth: { readonly mib: Mib; readonly askedAt: Instant } | null
   /** A stop was ordered: what becomes of the task once the node has ended it. */
   readonly stopping: {
-    readonly then: 'cancelled' | 'failed' | 'pending'
+    readonly then: 'cancelled' | 'completed' | 'failed' | 'pending'
     readonly reason: string
     readonly endReason: string | null
+    readonly code?: EndCode
+    readonly exitCode?: number | null
+    readonly since?: Instant
+    readonly graceMs?: DurationMs
   } | null
   /** The message that confirmed the start: the node's boot counter and the message's number in it (R6). */
   readonly confirmed: { readonly bootCounter: number; readonly seq: number } | null
@@ -101,12 +118,16 @@ export interface NodeRecord {
   readonly address: string
   readonly ordinal: number
   readonly isCordoned: boolean
+  /** Left out: the controller has not closed it by itself. */
+  readonly autoCordon?: AutoCordon | null
   readonly drain: NodeDrain | null
   readonly overcommitOverride: Percent | null
   readonly reserveOverrideMib: Mib | null
   readonly device: DeviceKind
   readonly signalsWanted: boolean
   readonly allowExec: boolean
+  /** Null, or left out: the server has not said. */
+  readonly taskIdentity?: TaskIdentityKind | null
   readonly hostSwapMib: Mib
   /** Null, or left out: not declared. */
   readonly hostLinkMibPerS?: number | null
@@ -119,6 +140,10 @@ export interface NodeRecord {
   readonly leaseMs: DurationMs
   /** Somebody who spoke in its name was told to begin anew since (R6). */
   readonly wasReset: boolean
+  /** As of its last change. Absent in records that are older than the field: up. */
+  readonly status?: NodeStatus
+  /** Attempts that run there and that the store does not know. Absent: none. */
+  readonly quarantine?: readonly QuarantinedAttempt[]
   readonly gpus: readonly GpuRecord[]
 }
 
@@ -208,6 +233,36 @@ export interface Marks {
   readonly nextDecision: number
 }
 
+/**
+ * How far the history of a store reaches. It is kept outside of the store as well (a file, the GPU servers), so that a store which went
+ * back in time is noticed (docs/decisions/0079).
+ */
+export interface StoreMark {
+  /** Of the controller that wrote last. */
+  readonly epoch: number
+  /** Sequence number of the last event; 0 before the first. */
+  readonly eventSeq: number
+  /** Hash of the chain of events up to that one: 64 hexadecimal digits, all 0 in a store without a chain. */
+  readonly chain: string
+}
+
+/** Why the store lacks a part of its history. It stays until a batch ends it (`endsRecovery`). */
+export interface RecoveryRecord {
+  readonly reason: 'restored' | 'loss_accepted'
+  /** Milliseconds since the Unix epoch. */
+  readonly sinceWallMs: number
+}
+
+/** An epoch that wrote to this store. Its last event is the one before the first event of the next epoch. */
+export interface EpochRecord {
+  readonly epoch: number
+  /** Sequence number that the first event of this epoch has, or would have had. */
+  readonly firstEventSeq: number
+}
+
+/** Maximum number of epochs that a store keeps, the newest. */
+export const MAX_EPOCH_RECORDS = 1_000
+
 /** What became true since the last commit: one transaction. Records replace earlier ones with the same id. */
 export interface Batch {
   readonly tasks: readonly TaskRecord[]
@@ -223,6 +278,8 @@ export interface Batch {
   readonly access: AccessRecords | null
   /** null: none was added. */
   readonly submissionKeys: SubmissionKeyRecords | null
+  /** The store is complete again, or an administrator has ended the recovery: `recovery` is null from now on. */
+  readonly endsRecovery: boolean
   readonly marks: Marks
 }
 
@@ -238,6 +295,7 @@ export const NO_CHANGE: Omit<Batch, 'marks'> = {
   decisions: [],
   access: null,
   submissionKeys: null,
+  endsRecovery: false,
 }
 
 /** What a controller starts from. Final tasks are not loaded: they are paged through `finishedTasks`. */
@@ -251,7 +309,22 @@ export interface StoredState {
   /** By seq. */
   readonly submissionKeys: readonly SubmissionKeyRecord[]
   readonly marks: Marks
+  readonly mark: StoreMark
+  /** null: the history is complete. */
+  readonly recovery: RecoveryRecord | null
+  /** By epoch, ascending; none of those before the first that this store recorded. */
+  readonly epochs: readonly EpochRecord[]
   readonly finishedCounts: Readonly<Record<'completed' | 'failed' | 'cancelled' | 'lost', number>>
+}
+
+/** Hash of a chain without events. */
+export const EMPTY_CHAIN = '0'.repeat(64)
+
+/** The history of a store before the first commit. */
+export const NO_HISTORY: Pick<StoredState, 'mark' | 'recovery' | 'epochs'> = {
+  mark: { epoch: 0, eventSeq: 0, chain: EMPTY_CHAIN },
+  recovery: null,
+  epochs: [],
 }
 
 /** A page of final tasks, newest submission first unless told otherwise; `beforeSeq` and `afterSeq` are exclusive, null bounds nothing. */

@@ -1,4 +1,4 @@
-import type { LogChunk, LogStream } from '../../protocol/messages.ts'
+import type { AttemptRecord, LogChunk, LogStream } from '../../protocol/messages.ts'
 
 /** What a task has written, read from the server that runs or ran it. */
 export interface TaskLogs {
@@ -14,4 +14,6 @@ export interface TaskLogs {
     offset: number,
     maxBytes: number,
   ): Promise<LogChunk | { readonly refused: string } | null>
+  /** What the server recorded of an attempt that lives there; null: it does not answer, or does not know the attempt. */
+  readRecord?(nodeId: string, taskId: string, attempt: number): Promise<AttemptRecord | null>
 }

@@ -8,6 +8,7 @@ export const COMMAND_NAMES = [
   'submitOnce',
   'updateTask',
   'cancelTask',
+  'cancelTaskNow',
   'requeueTask',
   'holdTask',
   'releaseTask',
@@ -22,6 +23,9 @@ export const COMMAND_NAMES = [
   'drainNode',
   'forgetNode',
   'releaseRequeueFreeze',
+  'finishRecovery',
+  'adoptAttempt',
+  'stopAttempt',
 ] as const satisfies readonly (keyof Commands)[]
 
 /** Does not compile while a command is missing above. */

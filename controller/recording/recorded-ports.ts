@@ -53,6 +53,8 @@ export function recordedBus(bus: Bus, recorder: InputRecorder): Bus {
       bus.subscribe(pattern, (message, subject, reply) =>
         recorder.take({ k: 'message', pattern, subject, message }, () => handler(message, subject, reply)),
       ),
+    onConnection: (listener) =>
+      bus.onConnection?.((isConnected) => recorder.take({ k: 'broker', isConnected }, () => listener(isConnected))) ?? (() => {}),
     drain: () => bus.drain(),
   }
 }

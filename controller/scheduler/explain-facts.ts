@@ -27,6 +27,8 @@ export interface PendingFacts {
   readonly retryAtOn: (nodes: readonly Node[]) => Instant | null
   /** From 1, among the tasks of its pool that could ever be placed; null while it is held. */
   readonly queuePosition: number | null
+  /** Nothing is placed for now, or this task is not; null: it may be. */
+  readonly pause: 'STORE_BEHIND' | 'RECOVERY' | 'AWAITING_NODES' | null
   /** GPUs that tasks of its owner take, and may take; null while there is room for it. */
   readonly ownerLimit: { readonly placedGpus: number; readonly maxGpus: number } | null
 }

@@ -3,6 +3,9 @@ import type { Instant, Mib } from '../../protocol/units.ts'
 /** Why a task waits, in the order of precedence: the first that holds is the primary reason (semantics 4). */
 export const WAIT_REASONS = [
   'HELD',
+  'STORE_BEHIND',
+  'RECOVERY',
+  'AWAITING_NODES',
   'GROUP_NOT_FOUND',
   'GROUP_EMPTY',
   'NEVER_FITS',
@@ -15,6 +18,8 @@ export const WAIT_REASONS = [
   'OWNER_LIMIT',
   'SWAP_SPACE_EXHAUSTED',
   'RESIDENCY_IMPOSSIBLE',
+  'START_REFUSED',
+  'REQUEUE_DELAY',
   'WAITING_VRAM',
   'WAITING_PHYSICAL_VRAM',
   'NEVER_RESIDENT',
@@ -44,7 +49,10 @@ export interface WaitExplanation {
   readonly secondary: readonly ReasonDetail[]
   /** One sentence for people, with the numbers. */
   readonly sentence: string
-  /** NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null when none ever will, or for other reasons. */
+  /**
+   * NO_ELIGIBLE_VICTIM: the earliest instant at which a victim becomes eligible; null when none ever will. START_REFUSED, REQUEUE_DELAY: when
+   * it is tried again, null when not by time alone. Null for other reasons.
+   */
   readonly retryAt: Instant | null
   /** Place in the pending queue, from 1; null for a placed task. */
   readonly queuePosition: number | null

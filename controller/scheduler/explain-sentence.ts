@@ -5,6 +5,7 @@ import type { Placement, Task } from '../domain/task.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitReason } from './explain-reasons.ts'
 import type { Tally } from './explain-tally.ts'
+import { mayDisplace } from './feasible.ts'
 
 /** So many names stand in a sentence; the others are counted. */
 const MAX_NAMES = 3
@@ -17,6 +18,12 @@ export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: Pendi
   switch (reason) {
     case 'HELD':
       return 'Held by an operator: it is not placed before it is released.'
+    case 'STORE_BEHIND':
+      return 'Nodes have heard of more than the store has: it went back in time. Restore a newer one (headroom recovery status).'
+    case 'RECOVERY':
+      return 'The controller recovers from a loss: nothing is placed before every known node has spoken (headroom recovery status).'
+    case 'AWAITING_NODES':
+      return 'The controller has just started: nothing is placed before the nodes that were up have spoken, at most 15 s.'
     case 'GROUP_NOT_FOUND':
       return `Targets ${groupsInWords(facts.missingGroups)}, which ${facts.missingGroups.length === 1 ? 'does' : 'do'} not exist.`
     case 'GROUP_EMPTY':
@@ -63,10 +70,33 @@ export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: Pendi
       return queuedInWords(facts)
     case 'OWNER_LIMIT':
       return `Waits for another task of ${spec.owner ?? 'its owner'}: they take ${facts.ownerLimit?.placedGpus ?? 0} of ${facts.ownerLimit?.maxGpus ?? 0} GPUs, and it needs ${spec.gpuCount}.`
+    case 'START_REFUSED':
+      return `${refusalsInWords(facts)} ${triedAgainInWords(facts)}`
+    case 'REQUEUE_DELAY':
+      return `Its attempts have ended soon after their start ${facts.queued.task.trouble.earlyEnds} times. ${triedAgainInWords(facts)}`
     case 'RESIDENCY_IMPOSSIBLE':
     case 'SWAPPING_OUT_FOR_YOU':
       throw new Error(`broken invariant: ${reason} is no reason of a pending task without bytes`)
   }
+}
+
+/** At most so many nodes are quoted. */
+const MAX_QUOTED = 5
+
+/** The nodes' own words. */
+function refusalsInWords({ queued }: PendingFacts): string {
+  const { refusals } = queued.task.trouble
+  if (refusals.length === 0) return 'Nodes could not start it.'
+  const quoted = refusals.slice(0, MAX_QUOTED).map(({ nodeName, detail }) => `${nodeName}: ${detail}`)
+  const rest = refusals.length > MAX_QUOTED ? `; and ${refusals.length - MAX_QUOTED} more` : ''
+  return `Could not be started. ${quoted.join('; ')}${rest}.`
+}
+
+function triedAgainInWords({ queued, now }: PendingFacts): string {
+  const { pause } = queued.task.trouble
+  const seconds = pause === null ? 0 : Math.max(1, Math.ceil((pause.until - now) / 1000))
+  const inTime = pause === null ? 'later' : `in ${seconds} s`
+  return `It is tried again ${inTime}, when it is released or changed, and when a node joins or is uncordoned.`
 }
 
 /** `GPU 0, 3 of a100-2`. */
@@ -99,7 +129,9 @@ function largestProtected(gpus: readonly Gpu[], requester: Task): Placement | nu
   return largest
 }
 
-function victimsInWords(tally: Tally, { queued, now }: PendingFacts, retryAt: Instant | null): string {
+function victimsInWords(tally: Tally, { queued, shape, now }: PendingFacts, retryAt: Instant | null): string {
+  const isDisplacing = tally.nearest[0]?.node.gpus.every((gpu) => mayDisplace(gpu, shape.kind)) ?? true
+  if (!isDisplacing) return ' Overcommit is off there: no task is swapped out for it.'
   return nextVictimInWords(tally.nearest[0]?.node.gpus ?? [], queued.task, now, retryAt)
 }
 

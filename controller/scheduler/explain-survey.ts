@@ -8,7 +8,17 @@ import type { WaitReason } from './explain-reasons.ts'
 import { WAIT_REASONS } from './explain-reasons.ts'
 import type { Tallies } from './explain-tally.ts'
 import { addObstacle } from './explain-tally.ts'
-import { besideNoswapMib, commitRoomMib, hostRoomMib, isEmpty, largestEverMib, NOTHING, reachMib } from './feasible.ts'
+import {
+  besideNoswapMib,
+  commitRoomMib,
+  hostRoomMib,
+  isClosed,
+  isEmpty,
+  largestEverMib,
+  mayDisplace,
+  NOTHING,
+  reachMib,
+} from './feasible.ts'
 import type { Shape } from './shape.ts'
 
 /** What of a task decides where it fits; tasks that agree in it share a survey. */
@@ -100,14 +110,14 @@ function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
   })
   const whereItStays: WaitReason = noswap === 1 ? 'WAITING_PHYSICAL_VRAM' : 'NEVER_RESIDENT'
   if (shape.kind === 'exclusive') return [rule(whereItStays, (gpu) => gpu.capacityMib)]
-  const seatMib = (gpu: Gpu) => (gpu.placements.length + gpu.claims.length < maxTasksPerGpu ? Infinity : NOTHING)
+  const seatMib = (gpu: Gpu) => (gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu ? Infinity : NOTHING)
   const shared: readonly Rule[] = [
     { reason: 'MAX_TASKS_PER_GPU', roomMib: seatMib, isAboutBytes: false, isSummed: false },
     rule('SWAP_SPACE_EXHAUSTED', (gpu) => hostRoomMib(gpu, shape.kind)),
-    rule('WAITING_VRAM', commitRoomMib, true),
-    rule(whereItStays, besideNoswapMib),
   ]
-  return shape.kind === 'swappable' ? shared : [...shared, rule('WOULD_STRAND', strandedRoomMib)]
+  // The commit limit does not apply to noswap tasks.
+  if (shape.kind === 'noswap') return [...shared, rule(whereItStays, besideNoswapMib), rule('WOULD_STRAND', strandedRoomMib)]
+  return [...shared, rule('WAITING_VRAM', commitRoomMib, true), rule(whereItStays, besideNoswapMib)]
 }
 
 /** In order of precedence; none when the node takes the demand, holds and refusals aside. */
@@ -115,7 +125,7 @@ function obstaclesOn(node: Node, request: Request, rules: readonly Rule[], scrat
   const never = neverThere(node, request)
   if (never.length > 0) return never
   if (node.status !== 'up') return [notAboutBytes('NODES_OFFLINE')]
-  if (node.isCordoned) return [notAboutBytes('NODES_CORDONED')]
+  if (isClosed(node)) return [notAboutBytes('NODES_CORDONED')]
   if (request.needsExec && !node.allowExec) return [notAboutBytes('EXEC_NOT_ALLOWED')]
   lookAtGpus(node.gpus, rules, scratch)
   const fallen = fallenRules(node.gpus, request, rules, scratch)
@@ -177,18 +187,19 @@ function occupied(gpus: readonly Gpu[], { shape, demandMib }: Request, { jointMi
     return [isExclusive ? nearestToEmpty(suitable, k) : bytes('WAITING_EXCLUSIVE_GPU', 0, demandMib)]
   }
   if (isExclusive) return NONE
-  const reachedMib = kthLargest(
-    open.map((gpu) => reachMib(gpu, shape.isP0)),
-    k,
-  )
-  if (reachedMib >= demandMib) return NONE
-  const victims = bytes('NO_ELIGIBLE_VICTIM', reachedMib, demandMib)
-  if (shape.kind === 'swappable') return [victims]
   const freeMib = kthLargest(
     open.map((gpu) => gpu.freeMib),
     k,
   )
-  return [bytes('WAITING_PHYSICAL_VRAM', freeMib, demandMib), victims]
+  const physical = bytes('WAITING_PHYSICAL_VRAM', freeMib, demandMib)
+  if (!open.every((gpu) => mayDisplace(gpu, shape.kind))) return freeMib >= demandMib ? NONE : [physical]
+  const reachedMib = kthLargest(
+    open.map((gpu) => reachMib(gpu, shape.kind, shape.isP0)),
+    k,
+  )
+  if (reachedMib >= demandMib) return NONE
+  const victims = bytes('NO_ELIGIBLE_VICTIM', reachedMib, demandMib)
+  return shape.kind === 'swappable' ? [victims] : [physical, victims]
 }
 
 /** An exclusive task needs all of a GPU: of the k where others have taken the least, what is left where they have taken most. */

@@ -7,6 +7,7 @@
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
+import { hasRefusedStart } from '../domain/start-refusal.ts'
 import type { PendingFacts } from './explain-facts.ts'
 import type { WaitExplanation, WaitReason } from './explain-reasons.ts'
 import { sentenceOfPending } from './explain-sentence.ts'
@@ -28,10 +29,12 @@ export function explainPending(facts: PendingFacts): WaitExplanation {
   const ofTask = reasonOfTheTask(facts, tallies)
   const ofNodes = reasonOfTheNodes(facts, tallies)
   const ofOthers = reasonOfTheOwner(facts, tallies, ofNodes)
-  const primary = ofTask ?? ofOthers
+  const primary = ofTask ?? reasonOfThePause(facts, tallies, ofOthers)
   const tally = tallyOf(tallies, primary)
   const victims = tallies.get('NO_ELIGIBLE_VICTIM')
-  const retryAt = victims === undefined ? null : facts.retryAtOn(victims.nearest.map((obstacle) => obstacle.node))
+  const retryAt =
+    facts.queued.task.trouble.pause?.until ??
+    (victims === undefined ? null : facts.retryAtOn(victims.nearest.map((obstacle) => obstacle.node)))
   return {
     primary: detailOf(primary, tally),
     secondary: secondaryOf(tallies, primary),
@@ -46,12 +49,14 @@ function reasonOfTheTask(facts: PendingFacts, tallies: Tallies): WaitReason | nu
   const { task } = facts.queued
   const { missingGroups, emptyGroups } = facts
   if (task.isHeld) tallyOf(tallies, 'HELD')
+  if (facts.pause !== null) tallyOf(tallies, facts.pause)
   if (missingGroups.length > 0) tallyOf(tallies, 'GROUP_NOT_FOUND')
   if (emptyGroups.length > 0) tallyOf(tallies, 'GROUP_EMPTY')
   const isLost = task.spec.groups.length > 0 && missingGroups.length + emptyGroups.length === task.spec.groups.length
   const hasNoNodes = facts.survey.nodeCount === 0 && !isLost
   if (hasNoNodes) tallyOf(tallies, 'NO_NODES')
   if (task.isHeld) return 'HELD'
+  if (facts.pause !== null) return facts.pause
   if (isLost) return missingGroups.length > 0 ? 'GROUP_NOT_FOUND' : 'GROUP_EMPTY'
   return hasNoNodes ? 'NO_NODES' : null
 }
@@ -61,6 +66,14 @@ function reasonOfTheOwner({ ownerLimit }: PendingFacts, tallies: Tallies, ofNode
   if (ownerLimit === null) return ofNodes ?? 'QUEUED_BEHIND'
   tallyOf(tallies, 'OWNER_LIMIT')
   return ofNodes !== null && rankOf(ofNodes) < rankOf('OWNER_LIMIT') ? ofNodes : 'OWNER_LIMIT'
+}
+
+/** After refused or short attempts it waits wherever it would fit: that holds unless an earlier reason keeps it out of all nodes. */
+function reasonOfThePause({ queued }: PendingFacts, tallies: Tallies, ofOthers: WaitReason): WaitReason {
+  const { pause } = queued.task.trouble
+  if (pause === null) return ofOthers
+  tallyOf(tallies, pause.reason)
+  return rankOf(ofOthers) < rankOf(pause.reason) ? ofOthers : pause.reason
 }
 
 /** The reason at which no node is left; QUEUED_BEHIND when the task fits; null when there is no node. */
@@ -85,6 +98,7 @@ function reasonOfTheNodes(facts: PendingFacts, tallies: Tallies): WaitReason | n
 /** A node that the survey found nothing against, and that the scheduler does not take all the same; null when it was not asked about. */
 export function lateReason(node: Node, facts: PendingFacts): WaitReason | null {
   const { plan, queued, shape } = facts
+  if (hasRefusedStart(queued.task.trouble, node.id)) return 'START_REFUSED'
   if (isRefusedBy(queued.task, node)) return 'AWAITING_NODE_ACK'
   const hasHolds = node.gpus.some((gpu) => gpu.holds.length > 0)
   if (plan !== null) {

@@ -4,36 +4,70 @@
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { Gpu, Node } from '../domain/node.ts'
+import { hasRefusedStart } from '../domain/start-refusal.ts'
 import type { Task } from '../domain/task.ts'
+import { maySwapOutFor } from '../domain/vram.ts'
 import type { RequestKind } from './shape.ts'
 
 /** No demand at all is admitted. */
 export const NOTHING: Mib = -1
 
-/** New tasks go only to nodes that were heard lately and that nobody closed. */
+/** New tasks go only to nodes that were heard lately and that are not closed. */
 export function isPlaceable(node: Node): boolean {
-  return node.status === 'up' && !node.isCordoned
+  return node.status === 'up' && !isClosed(node)
+}
+
+/** An operator cordoned it, or the controller did and it does not wait for its trial start. */
+export function isClosed({ isCordoned, autoCordon }: Node): boolean {
+  return isCordoned || (autoCordon !== null && !autoCordon.isTrialOpen)
 }
 
 /** The largest demand that fits now, without a swap. */
 export function largestNowMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
   if (!hasSeat(gpu, maxTasksPerGpu)) return NOTHING
   if (kind === 'exclusive') return isEmpty(gpu) ? Math.min(gpu.freeMib, gpu.limitMib) : NOTHING
-  const room = Math.min(commitRoomMib(gpu), gpu.freeMib, hostRoomMib(gpu, kind))
-  return kind === 'noswap' ? Math.min(room, strandRoomMib(gpu)) : room
+  return Math.min(ruleRoomMib(gpu, kind), gpu.freeMib)
 }
 
-/** The largest demand that fits once every ripe victim a request of this class may take has left. */
+/** The largest demand that fits once every eligible victim that a request of this class may take has left. */
 export function largestAfterSwapMib(gpu: Gpu, kind: RequestKind, isP0: boolean, maxTasksPerGpu: number): Mib {
+  if (!mayDisplace(gpu, kind)) return largestNowMib(gpu, kind, maxTasksPerGpu)
   const mib = largestButForBytesMib(gpu, kind, maxTasksPerGpu)
-  return mib === NOTHING ? NOTHING : Math.min(mib, reachMib(gpu, isP0))
+  return mib === NOTHING ? NOTHING : Math.min(mib, reachMib(gpu, kind, isP0))
 }
 
-/** The largest demand for which nothing but bytes is missing: swappable tasks hold them, whether they may leave now or not. */
+/** The largest demand for which only bytes are missing, held by swappable tasks that may or may not be eligible now. */
 export function largestButForBytesMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
-  if (kind === 'exclusive' || !hasSeat(gpu, maxTasksPerGpu)) return NOTHING
-  const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostRoomMib(gpu, kind))
-  return kind === 'noswap' ? Math.min(room, strandRoomMib(gpu)) : room
+  if (kind === 'exclusive' || !mayDisplace(gpu, kind) || !hasSeat(gpu, maxTasksPerGpu)) return NOTHING
+  return ruleRoomMib(gpu, kind)
+}
+
+/** Returns false for a noswap task where overcommit is off: nothing is swapped out for it. */
+export function mayDisplace(gpu: Gpu, kind: RequestKind): boolean {
+  return maySwapOutFor(kind === 'noswap' ? 1 : 0, gpu.overcommitPercent)
+}
+
+/** What every rule but physical free VRAM allows. A noswap task does not count towards the commit limit (specification 2.3). */
+function ruleRoomMib(gpu: Gpu, kind: RequestKind): Mib {
+  const hostMib = hostRoomMib(gpu, kind)
+  if (kind === 'noswap') return Math.min(strandRoomMib(gpu), hostMib)
+  return Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostMib)
+}
+
+/**
+ * How near a GPU is to admitting a demand: the demand minus this figure is what a task that waits there misses (semantics 4, reservation).
+ * A swappable task misses commit room, an exclusive one all that is placed. A noswap task, which has no commit limit, misses room beside
+ * the largest swappable task, and where nothing is swapped out for it, free VRAM (docs/decisions/0073).
+ */
+export function nearnessMib(gpu: Gpu, kind: RequestKind): Mib {
+  switch (kind) {
+    case 'swappable':
+      return commitRoomMib(gpu)
+    case 'noswap':
+      return mayDisplace(gpu, kind) ? strandRoomMib(gpu) : Math.min(strandRoomMib(gpu), gpu.freeMib)
+    case 'exclusive':
+      return -(gpu.noswapMib + gpu.swappableMib)
+  }
 }
 
 /** The largest demand this GPU could take if it were empty: P − R. */
@@ -51,8 +85,9 @@ export function besideNoswapMib(gpu: Gpu): Mib {
   return gpu.capacityMib - gpu.noswapMib
 }
 
-/** What a new request would find free in the end: the d at which short(e) equals the ripe bytes. */
-export function reachMib(gpu: Gpu, isP0: boolean): Mib {
+/** What a new request would find free in the end: the d at which short(e) equals the bytes of eligible victims. */
+export function reachMib(gpu: Gpu, kind: RequestKind, isP0: boolean): Mib {
+  if (!mayDisplace(gpu, kind)) return afterMovesMib(gpu)
   return afterMovesMib(gpu) + gpu.ripeMib + (isP0 ? gpu.ripeP0Mib : 0)
 }
 
@@ -64,7 +99,7 @@ export function afterMovesMib(gpu: Gpu): Mib {
 }
 
 /** A noswap task must leave the largest swappable one room to return. */
-function strandRoomMib(gpu: Gpu): Mib {
+export function strandRoomMib(gpu: Gpu): Mib {
   return besideNoswapMib(gpu) - gpu.largestSwappableMib
 }
 
@@ -101,11 +136,13 @@ export function hostPromiseMib(gpu: Gpu): Mib {
 
 /** Room among `max_tasks_per_gpu`, and no exclusive task in the way. */
 function hasSeat(gpu: Gpu, maxTasksPerGpu: number): boolean {
-  return isPlaceable(gpu.node) && gpu.exclusiveTask === null && gpu.placements.length + gpu.claims.length < maxTasksPerGpu
+  return (
+    isPlaceable(gpu.node) && gpu.exclusiveTask === null && gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu
+  )
 }
 
 export function isEmpty(gpu: Gpu): boolean {
-  return gpu.placements.length === 0 && gpu.claims.length === 0
+  return gpu.placements.length === 0 && gpu.quarantinedCount === 0 && gpu.claims.length === 0
 }
 
 /** A server that runs no commands takes leases only. */
@@ -113,9 +150,9 @@ export function mayRunOn(task: Task, node: Node): boolean {
   return node.allowExec || task.spec.command === null
 }
 
-/** A node that refused the task is no choice before a later snapshot (R3); one that may not run it never is. */
+/** A node that refused the task is no choice before a later snapshot (R3), or for longer (safety 3); one that may not run it never is. */
 export function isClosedTo(task: Task, node: Node): boolean {
-  return !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false)
+  return !mayRunOn(task, node) || (task.refusedBy?.has(node.id) ?? false) || hasRefusedStart(task.trouble, node.id)
 }
 
 /** The same, and for the rest of the cycle nodes where it was tried in vain: it waits for bytes there, and may hold or collect them. */

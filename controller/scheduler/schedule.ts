@@ -4,9 +4,9 @@
  */
 import type { Mib } from '../../protocol/units.ts'
 import type { PlacementStrategy, Policy } from '../domain/config.ts'
-import type { Gpu, Node } from '../domain/node.ts'
+import type { Gpu, Hold, Node } from '../domain/node.ts'
 import type { Task } from '../domain/task.ts'
-import { isClosedTo, isRefusedBy, largestAfterSwapMib, largestButForBytesMib, largestNowMib, NOTHING } from './feasible.ts'
+import { commitRoomMib, isClosedTo, isRefusedBy, largestAfterSwapMib, largestButForBytesMib, largestNowMib, NOTHING } from './feasible.ts'
 import type { Queued } from './queue.ts'
 import { byQueueOrder } from './queue.ts'
 import type { When } from './score.ts'
@@ -235,13 +235,26 @@ export function admissibleMib(gpu: Gpu, queued: Queued, shape: Shape, when: When
     when === 'now'
       ? largestNowMib(gpu, shape.kind, policy.maxTasksPerGpu)
       : largestAfterSwapMib(gpu, shape.kind, shape.isP0, policy.maxTasksPerGpu)
-  let kept = 0
+  let keptMib = 0
+  let keptRoomMib = 0
   for (const hold of gpu.holds) {
     if (hold.task === queued.task || byQueueOrder(queued, hold) < 0) continue
     if (hold.isExclusive) return NOTHING
-    kept = Math.max(kept, hold.mib)
+    keptMib = Math.max(keptMib, hold.mib)
+    if (keepsCommitRoom(hold)) keptRoomMib = Math.max(keptRoomMib, hold.mib)
   }
-  return largest - kept
+  return leftBesideHoldsMib(gpu, shape.kind, largest, keptMib, keptRoomMib)
+}
+
+/** The reservation of a swappable head misses commit room, which a noswap task takes although the commit limit does not apply to it. */
+export function keepsCommitRoom({ by, task }: Hold): boolean {
+  return by === 'head' && kindOf(task.spec) === 'swappable'
+}
+
+/** What holds leave of `largestMib`; a noswap task also leaves the commit room that is kept. */
+export function leftBesideHoldsMib(gpu: Gpu, kind: RequestKind, largestMib: Mib, keptMib: Mib, keptRoomMib: Mib): Mib {
+  const leftMib = largestMib - keptMib
+  return kind === 'noswap' && keptRoomMib > 0 ? Math.min(leftMib, commitRoomMib(gpu) - keptRoomMib) : leftMib
 }
 
 function byScore(a: Gpu, b: Gpu, when: When, strategy: PlacementStrategy): number {

@@ -42,19 +42,21 @@ export class Tier {
     if (row.at <= (this.last?.at ?? -Infinity)) return false
     this.#rows.push(row)
     this.#bytes += row.bytes
-    while (this.#rows.length > this.#maxRows || (this.#bytes > this.#maxBytes && this.#rows.length > 1)) {
-      this.#bytes -= (this.#rows.shift() as Row).bytes
-    }
+    this.#trim()
     return true
   }
 
-  /** A row that was kept: what was written later holds, whatever the clock said before. */
+  /**
+   * Puts a row that was kept into its place in time. One of the same interval is replaced: what was written later holds. Others stay, so that
+   * a clock that was set back for one start costs no history.
+   */
   restore(row: Row): void {
-    for (let last = this.last; last !== undefined && last.at >= row.at; last = this.last) {
-      this.#rows.pop()
-      this.#bytes -= last.bytes
-    }
-    this.push(row)
+    if (this.push(row)) return
+    const place = this.#placeOf(row.at)
+    const same = this.#rows[place]?.at === row.at ? this.#rows[place] : undefined
+    this.#rows.splice(place, same === undefined ? 0 : 1, row)
+    this.#bytes += row.bytes - (same?.bytes ?? 0)
+    this.#trim()
   }
 
   /** Rows that begin in [from, to). */
@@ -72,5 +74,11 @@ export class Tier {
       else high = middle
     }
     return low
+  }
+
+  #trim(): void {
+    while (this.#rows.length > this.#maxRows || (this.#bytes > this.#maxBytes && this.#rows.length > 1)) {
+      this.#bytes -= (this.#rows.shift() as Row).bytes
+    }
   }
 }

@@ -5,6 +5,7 @@
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { Policy } from '../domain/config.ts'
 import type { QueueEntry } from '../domain/task.ts'
+import { maySwapOutFor } from '../domain/vram.ts'
 import { freeForMib, shortMib } from './bytes.ts'
 import type { SwapGpu } from './eligible.ts'
 import { eligibleMib, eligibleOn, nextEligibleAt } from './eligible.ts'
@@ -36,6 +37,7 @@ export function decideEntry(entry: QueueEntry, gpus: readonly SwapGpu[], now: In
   if (!couldEverBeResident(entry)) return IMPOSSIBLE
   if (isFree(entry, gpus)) return READY
   if (isOnItsWayOut(entry, gpus)) return WAIT
+  if (!maySwapOut(entry, gpus)) return NOT_COVERED
   const hostFreeMib = entry.node.hostSwapMib - entry.node.hostUsedMib
   // The usual answers of a full node, without a list of candidates.
   if (isCollecting && isNobodyEligible(entry, gpus, hostFreeMib)) return WAIT
@@ -64,6 +66,11 @@ function isFree(entry: QueueEntry, gpus: readonly SwapGpu[]): boolean {
 function isOnItsWayOut(entry: QueueEntry, gpus: readonly SwapGpu[]): boolean {
   for (const gpu of gpus) if (shortMib(gpu, entry) > 0) return false
   return true
+}
+
+/** Returns false for the placement of a noswap task where overcommit is off: its percentage may have been lowered while it waits. */
+function maySwapOut({ kind, task }: QueueEntry, gpus: readonly SwapGpu[]): boolean {
+  return kind !== 'placement' || gpus.every((gpu) => maySwapOutFor(task.spec.noswap, gpu.overcommitPercent))
 }
 
 function isNobodyEligible(entry: QueueEntry, gpus: readonly SwapGpu[], hostFreeMib: Mib): boolean {

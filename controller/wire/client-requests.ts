@@ -8,14 +8,18 @@ import type { ControllerBody, Envelope } from '../../protocol/messages.ts'
 import { clientIdOf, everyClient } from '../../protocol/subjects.ts'
 import { uuidV5 } from '../../protocol/uuid-v5.ts'
 import { GROUP_ID_PATTERN } from '../domain/group.ts'
+import { busOwner } from '../domain/bus-owner.ts'
 import { mayUseP0, type OwnerLimits } from '../domain/owner-limits.ts'
+import { endSentenceOf } from '../domain/end-reason.ts'
 import { isFinal } from '../domain/task.ts'
 import type { Task, TaskSpec } from '../domain/task.ts'
 import type { Answer, Commands, Refusal, TaskRequest } from '../engine/commands/commands.ts'
 import type { Views } from '../engine/views.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { TaskRecord } from '../ports/store.ts'
+import { audited, auditSubjectOf, type ClientAudit } from './client-audit.ts'
 import type { RefusedReason } from './message-counts.ts'
+import { RequestBudget } from './request-budget.ts'
 
 export interface ClientRequestsOptions {
   readonly commands: Commands
@@ -23,6 +27,10 @@ export interface ClientRequestsOptions {
   readonly bus: Bus
   readonly envelope: (body: ControllerBody) => Envelope
   readonly ownerLimits: OwnerLimits
+  /** Of all clients together; 0: no limit. */
+  readonly requestsPerSecond: number
+  /** null: none is kept. */
+  readonly audit: ClientAudit | null
   /** A payload that does not belong on its subject: refused, and told to somebody. */
   readonly onRefused: (clientId: string | null, reason: RefusedReason) => void
 }
@@ -42,9 +50,11 @@ class ClientRequests {
   readonly #o: ClientRequestsOptions
   /** Submissions that are not durable yet, by task id: who repeats one waits with it. */
   readonly #underWay = new Map<string, Tell[]>()
+  readonly #budget: RequestBudget
 
   constructor(options: ClientRequestsOptions) {
     this.#o = options
+    this.#budget = new RequestBudget(options.requestsPerSecond)
   }
 
   receive(op: ClientBody['op'], { id, body }: Envelope, subject: string, reply: Reply): void {
@@ -54,12 +64,19 @@ class ClientRequests {
       reply(this.#o.envelope({ op: 'refused', reason: 'wrong_subject' }))
       return
     }
-    const tell: Tell = (told) => reply(this.#o.envelope('op' in told ? told : { op: 'refused', reason: reasonOf(told) }))
+    if (!this.#budget.take(this.#o.views.now())) {
+      this.#o.onRefused(clientId, 'too_many_requests')
+      reply(this.#o.envelope({ op: 'refused', reason: 'too_many_requests: ask again after a second' }))
+      return
+    }
+    const answer: Tell = (told) => reply(this.#o.envelope('op' in told ? told : { op: 'refused', reason: reasonOf(told) }))
+    const changes = body.op === 'submit' || body.op === 'cancel'
+    const tell = changes ? audited(this.#o.audit, auditSubjectOf(body.op, clientId, id, subject), answer) : answer
     switch (body.op) {
       case 'submit':
         return this.#submit(clientId, id, body, tell)
       case 'cancel':
-        return this.#find(clientId, body.task_id, tell, (task) => this.#cancel(clientId, task, tell))
+        return this.#find(clientId, body.task_id, tell, (task) => this.#cancel(clientId, task, body.now === true, tell))
       case 'get':
         return this.#find(clientId, body.task_id, tell, (task) => tell(this.#answerOf(task)))
       case 'keepalive':
@@ -70,7 +87,7 @@ class ClientRequests {
   #submit(clientId: string, messageId: string, body: SubmitTask, tell: Tell): void {
     const problem = problemOf(body) ?? this.#p0Problem(clientId, body)
     if (problem !== null) return tell(problem)
-    const request = requestOf(body, taskIdOf(clientId, messageId), clientId)
+    const request = requestOf(body, taskIdOf(clientId, messageId), busOwner(clientId))
     const others = this.#underWay.get(request.id)
     if (others !== undefined) {
       others.push((told) => tell(sameOr(this.#o.views.openTask(request.id)?.spec, request) ?? told))
@@ -92,12 +109,14 @@ class ClientRequests {
 
   /** A client of the bus is a submitter. */
   #p0Problem(clientId: string, { priority }: SubmitTask): Refusal | null {
-    if (priority !== 0 || mayUseP0(this.#o.ownerLimits, clientId, 'submitter')) return null
+    if (priority !== 0 || mayUseP0(this.#o.ownerLimits, busOwner(clientId), 'submitter')) return null
     return { code: 'conflict', detail: 'this client may not use P0' }
   }
 
-  #cancel(clientId: string, task: Task, tell: Tell): void {
-    this.#o.commands.cancelTask(task.spec.id, `client ${clientId}`, (answer) => tell(this.#toldOf(answer)))
+  #cancel(clientId: string, task: Task, isNow: boolean, tell: Tell): void {
+    const { commands } = this.#o
+    const order = isNow ? commands.cancelTaskNow : commands.cancelTask
+    order.call(commands, task.spec.id, `client ${clientId}`, (answer) => tell(this.#toldOf(answer)))
   }
 
   #keep(task: Task, busy: boolean, tell: Tell): void {
@@ -113,9 +132,9 @@ class ClientRequests {
   #find(clientId: string, taskId: string, tell: Tell, found: (task: Task) => void): void {
     const notFound: Refusal = { code: 'not_found', what: 'task', id: taskId }
     const open = this.#o.views.openTask(taskId)
-    if (open !== undefined) return open.spec.owner === clientId ? found(open) : tell(notFound)
+    if (open !== undefined) return open.spec.owner === busOwner(clientId) ? found(open) : tell(notFound)
     this.#fromStore(taskId, tell, (record) => {
-      if (record === null || record.owner !== clientId) tell(notFound)
+      if (record === null || record.owner !== busOwner(clientId)) tell(notFound)
       else tell(answerOfRecord(record))
     })
   }
@@ -143,15 +162,15 @@ class ClientRequests {
       node_id: placement?.node.id ?? null,
       gpus: placement?.gpus.map((gpu) => gpu.index) ?? [],
       exit_code: task.exitCode,
-      reason: cut(isFinal(task.state) ? task.endReason : (this.#o.views.explain(task)?.sentence ?? null)),
+      reason: cut(isFinal(task.state) ? endSentenceOf(task) : (this.#o.views.explain(task)?.sentence ?? null)),
       expires_in_ms: null,
     }
   }
 }
 
 function answerOfRecord(record: TaskRecord): TaskAnswer {
-  const { id, name, state, attempt, swapOuts, exitCode, endReason } = record
-  const course = { task_id: id, name, state, attempt, swap_outs: swapOuts, exit_code: exitCode, reason: cut(endReason) }
+  const { id, name, state, attempt, swapOuts, exitCode } = record
+  const course = { task_id: id, name, state, attempt, swap_outs: swapOuts, exit_code: exitCode, reason: cut(endSentenceOf(record)) }
   return { op: 'task', ...course, residency: 'none', node_id: null, gpus: [], expires_in_ms: null }
 }
 
@@ -183,7 +202,9 @@ function requestOf(body: SubmitTask, id: string, owner: string): TaskRequest & {
     owner,
     command: body.command,
     maxRuntimeSeconds: body.max_runtime_seconds,
+    stopGraceSeconds: body.stop_grace_seconds ?? null,
     onNodeLoss: body.on_node_loss,
+    ...(body.max_requeues === undefined ? {} : { maxRequeues: body.max_requeues }),
   }
 }
 

@@ -1,8 +1,11 @@
 /** Messages of nodes become calls of the engine; the answers go out once what they say is durable. */
-import type { AttemptRef, ControllerBody, Envelope, Hello, NodeSettings } from '../../protocol/messages.ts'
+import type { ControllerBody, Envelope, Heartbeat, Hello, NodeEvents, NodeSettings } from '../../protocol/messages.ts'
 import { DEFAULT_PREFIX, everyNode, nodeIdOf } from '../../protocol/subjects.ts'
+import { refusedDevice, type StoreKind } from '../domain/store-kind.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { LiveNode } from '../engine/live.ts'
+import type { Contact } from '../engine/node/contacts.ts'
+import type { SnapshotAnswer } from '../engine/node/node-registry.ts'
 import { bootStanding } from '../engine/node/node-registry.ts'
 import type { Bus, Reply } from '../ports/bus.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -18,6 +21,8 @@ export interface InboundOptions {
   readonly envelope: (body: ControllerBody) => Envelope
   /** The node has spoken: what waits for its word may go. */
   readonly onHeard: (nodeId: string) => void
+  /** Which servers may join; null: all. */
+  readonly storeKind: StoreKind | null
   /** A payload that speaks for another node, or an old boot: refused, and told to somebody. */
   readonly onRefused: (nodeId: string | null, reason: RefusedReason) => void
   /** A word of a node that a later one has overtaken, or that is told again: nothing comes of it. */
@@ -38,6 +43,10 @@ function receive(o: InboundOptions, op: 'hello' | 'heartbeat' | 'events', messag
   const { body } = message
   if (body.op !== op || !speaksFor(subject, body.node_id)) return refuse(o, nodeIdOf(subject), 'wrong_sender', reply)
   const nodeId = body.node_id
+  const verdict = o.engine.judge(message)
+  // Not even a refusal: the node would take its epoch for the newest, and what it has heard of would be forgotten.
+  if (verdict !== 'known' && verdict !== 'accepted_loss') return o.engine.heardAhead(contactOf(body), verdict, message)
+  if (verdict === 'accepted_loss') o.engine.heardOfLoss(nodeId)
   const node = o.engine.cluster.nodes.get(nodeId)
   if (body.op === 'hello') return receiveHello(o, node, message as Envelope<Hello>, reply)
   if (node === undefined || bootStanding(node, message.boot) !== 'known') return refuse(o, nodeId, 'unknown_node', reply)
@@ -46,13 +55,15 @@ function receive(o: InboundOptions, op: 'hello' | 'heartbeat' | 'events', messag
     const upTo = body.entries.at(-1)?.n ?? 0
     o.engine.nodeEvents(node, body.entries, message.seq, () => reply(o.envelope({ op: 'events_ack', up_to: upTo })))
   } else if (message.seq > node.snapshotSeq) {
-    o.engine.heartbeat(node, body, message.seq, (stop) => reply(o.envelope(leaseFor(o, 'lease', node.id, stop))))
+    o.engine.heartbeat(node, body, message.seq, (answer) => reply(o.envelope(leaseFor(o, 'lease', node.id, answer))))
   } else o.onLate()
 }
 
 /** A hello that was overtaken by a later word of its boot is not answered: nobody waits for that any more (R6). */
 function receiveHello(o: InboundOptions, node: LiveNode | undefined, message: Envelope<Hello>, reply: Reply): void {
   const { body, boot, seq } = message
+  const mismatch = o.storeKind === null ? null : refusedDevice(o.storeKind, body.device)
+  if (mismatch !== null) return refuse(o, body.node_id, mismatch, reply)
   const standing = node === undefined ? 'later' : bootStanding(node, boot)
   if (node !== undefined && standing === 'contradictory') {
     o.onRefused(node.id, 'contradictory_boot')
@@ -61,9 +72,15 @@ function receiveHello(o: InboundOptions, node: LiveNode | undefined, message: En
   }
   if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()
   o.freshness.heard(body.node_id, boot, message.sent_mono, o.clock.now())
-  o.engine.hello(body, boot, seq, (stop) => reply(o.envelope(leaseFor(o, 'welcome', body.node_id, stop))))
+  o.engine.hello(body, boot, seq, (answer) => reply(o.envelope(leaseFor(o, 'welcome', body.node_id, answer))))
   o.onHeard(body.node_id)
 }
+
+function contactOf(body: NodeMessage): Contact {
+  return { nodeId: body.node_id, name: body.op === 'hello' ? body.name : null, tasks: body.op === 'events' ? null : body.tasks }
+}
+
+type NodeMessage = Hello | Heartbeat | NodeEvents
 
 /** A word that comes late says nothing about now. */
 function noteWord(o: InboundOptions, node: LiveNode, { boot, sent_mono, seq }: Envelope): void {
@@ -83,7 +100,7 @@ function speaksFor(subject: string, nodeId: string): boolean {
 const DOT = 46
 
 /** The lease counts from when the node sent what this answers: before now (R5). The engine has noted it. */
-function leaseFor(o: InboundOptions, op: 'welcome' | 'lease', nodeId: string, stop: readonly AttemptRef[]): ControllerBody {
+function leaseFor(o: InboundOptions, op: 'welcome' | 'lease', nodeId: string, { stop, unknown }: SnapshotAnswer): ControllerBody {
   const { policy, nodes } = o.engine.cluster
   const node = nodes.get(nodeId)
   const settings: NodeSettings = {
@@ -91,7 +108,7 @@ function leaseFor(o: InboundOptions, op: 'welcome' | 'lease', nodeId: string, st
     run_lease_ms: policy.runLeaseMs,
     safety_reserve_mib: node?.reserveOverrideMib ?? policy.safetyReserveMib,
   }
-  return { op, settings, stop }
+  return unknown.length === 0 ? { op, settings, stop } : { op, settings, stop, unknown }
 }
 
 function refuse(o: InboundOptions, nodeId: string | null, reason: RefusedReason, reply: Reply): void {

@@ -1,5 +1,7 @@
+import type { RefusedDevice } from '../domain/store-kind.ts'
+
 /** Messages that the codec has passed and the controller did not take, since it began, by reason. What the codec refused is counted by the bus. */
-export type RefusedReason = 'wrong_sender' | 'unknown_node' | 'contradictory_boot' | 'wrong_subject'
+export type RefusedReason = 'wrong_sender' | 'unknown_node' | 'contradictory_boot' | 'wrong_subject' | 'too_many_requests' | RefusedDevice
 
 export interface MessageCounts {
   /** Answered with a refusal, and audited. */
@@ -9,6 +11,14 @@ export interface MessageCounts {
 }
 
 export class MessageTally implements MessageCounts {
-  readonly refused: Record<RefusedReason, number> = { wrong_sender: 0, unknown_node: 0, contradictory_boot: 0, wrong_subject: 0 }
+  readonly refused: Record<RefusedReason, number> = {
+    wrong_sender: 0,
+    unknown_node: 0,
+    contradictory_boot: 0,
+    wrong_subject: 0,
+    too_many_requests: 0,
+    simulated_in_live: 0,
+    nvidia_in_trial: 0,
+  }
   late = 0
 }

@@ -24,6 +24,8 @@ export interface OutboundOptions {
   readonly envelope: (body: ControllerBody) => Envelope
   /** Is this still what the controller wants? A command that is not is given up. */
   readonly isWanted: (effect: Effect) => boolean
+  /** False: it waits for `resume`, or for the node. */
+  readonly mayLeave: (effect: Effect) => boolean
   /** The answer, and the number of the node's message that it came in. */
   readonly onResult: (nodeId: string, command: string, result: CommandResult, seq: number) => void
 }
@@ -47,6 +49,8 @@ interface Line {
   readonly waiting: Effect[]
   /** How many of them have had their turn. */
   taken: number
+  /** Commands that may not leave yet. */
+  postponed: Effect[]
 }
 
 /** A command that is under way, or is about to be repeated. */
@@ -64,7 +68,12 @@ interface UnderWay {
 
 /** What it remembers between two inputs, as JSON values. */
 export interface OutboundMemory {
-  readonly lines: readonly { readonly nodeId: string; readonly inFlight: number; readonly waiting: readonly Effect[] }[]
+  readonly lines: readonly {
+    readonly nodeId: string
+    readonly inFlight: number
+    readonly waiting: readonly Effect[]
+    readonly postponed: readonly Effect[]
+  }[]
   readonly behind: readonly (readonly [taskId: string, effects: readonly Effect[]])[]
   readonly underWay: readonly {
     readonly effect: Effect
@@ -115,9 +124,9 @@ export class Outbound {
   /** Of all nodes: commands under way or about to be repeated, and those that wait for their turn. */
   depth(): OutboundDepth {
     const depth = { inFlight: 0, waiting: 0 }
-    for (const { inFlight, waiting, taken } of this.#lines.values()) {
+    for (const { inFlight, waiting, taken, postponed } of this.#lines.values()) {
       depth.inFlight += inFlight
-      depth.waiting += waiting.length - taken
+      depth.waiting += waiting.length - taken + postponed.length
     }
     return depth
   }
@@ -126,13 +135,26 @@ export class Outbound {
   heard(nodeId: string): void {
     if (this.#waitingCount === 0) return
     const line = this.#lines.get(nodeId)
-    if (line !== undefined && line.taken < line.waiting.length) this.#serve(line)
+    if (line === undefined) return
+    this.#takeUp(line)
+    if (line.taken < line.waiting.length) this.#serve(line)
+  }
+
+  /** What was postponed may go, as far as it may leave now. */
+  resume(): void {
+    for (const line of this.#lines.values()) {
+      this.#takeUp(line)
+      if (line.taken < line.waiting.length) this.#serve(line)
+    }
   }
 
   /** What it remembers now, between two inputs. */
   note(marks: Marks): OutboundMemory {
     return {
-      lines: [...this.#lines.values()].map(({ nodeId, inFlight, waiting, taken }) => ({ nodeId, inFlight, waiting: waiting.slice(taken) })),
+      lines: [...this.#lines.values()].map(({ nodeId, inFlight, waiting, taken, postponed }) => ({
+        ...{ nodeId, inFlight, postponed },
+        waiting: waiting.slice(taken),
+      })),
       behind: [...this.#behind],
       underWay: [...this.#underWay].map(({ effect, messageId, retryMs, done, cancel }) => ({
         effect,
@@ -146,11 +168,12 @@ export class Outbound {
 
   /** Goes on from that; nothing is sent. */
   recall({ lines, behind, underWay }: OutboundMemory, rearm: Rearm): void {
-    for (const { nodeId, inFlight, waiting } of lines) {
+    for (const { nodeId, inFlight, waiting, postponed } of lines) {
       const line = this.#lineOf(nodeId)
       line.inFlight = inFlight
       line.waiting.push(...waiting)
-      this.#waitingCount += waiting.length
+      line.postponed.push(...postponed)
+      this.#waitingCount += waiting.length + postponed.length
     }
     for (const [taskId, effects] of behind) this.#behind.set(taskId, [...effects])
     for (const { effect, messageId, retryMs, request, timer } of underWay) {
@@ -168,7 +191,10 @@ export class Outbound {
 
   #join(effect: Effect): void {
     const line = this.#lineOf(effect.nodeId)
-    if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#wordOf(line) !== null) {
+    if (!this.#o.mayLeave(effect)) {
+      line.postponed.push(effect)
+      this.#waitingCount += 1
+    } else if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 && this.#wordOf(line) !== null) {
       this.#begin(line, effect)
     } else {
       line.waiting.push(effect)
@@ -181,10 +207,21 @@ export class Outbound {
     while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken < line.waiting.length) {
       if (this.#wordOf(line) === null) return
       const effect = takeFirst(line)
+      if (!this.#o.mayLeave(effect)) {
+        line.postponed.push(effect)
+        continue
+      }
       this.#waitingCount -= 1
       if (this.#o.isWanted(effect)) this.#begin(line, effect)
       else this.#letNext(effect)
     }
+  }
+
+  /** Behind what waits already. */
+  #takeUp(line: Line): void {
+    if (line.postponed.length === 0) return
+    line.waiting.push(...line.postponed)
+    line.postponed = []
   }
 
   #wordOf(line: Line): SentWord | null {
@@ -234,6 +271,7 @@ export class Outbound {
   #again(command: UnderWay): void {
     if (this.#isClosed) return
     if (!this.#o.isWanted(command.effect)) return this.#done(command)
+    if (!this.#o.mayLeave(command.effect)) return this.#later(command, null)
     command.retryMs = Math.min(2 * command.retryMs, RETRY_MAX_MS)
     this.#request(command)
   }
@@ -258,7 +296,7 @@ export class Outbound {
   #lineOf(nodeId: string): Line {
     let line = this.#lines.get(nodeId)
     if (line === undefined) {
-      line = { nodeId, subject: nodeSubject(nodeId, 'command'), word: null, inFlight: 0, waiting: [], taken: 0 }
+      line = { nodeId, subject: nodeSubject(nodeId, 'command'), word: null, inFlight: 0, waiting: [], taken: 0, postponed: [] }
       this.#lines.set(nodeId, line)
     }
     return line
@@ -290,7 +328,7 @@ function commandOf(effect: Effect, validUntilMono: number, boot: Command['node_b
   const base = { task_id: effect.taskId, attempt: effect.attempt, valid_until_mono: validUntilMono, node_boot: boot }
   switch (effect.kind) {
     case 'stop':
-      return { op: 'stop', ...base, reason: effect.reason }
+      return { op: 'stop', ...base, reason: effect.reason, ...(effect.graceMs === 0 ? {} : { grace_ms: effect.graceMs }) }
     case 'swap_out':
     case 'swap_in':
       return { op: effect.kind, ...base, generation: effect.generation, force_active: effect.forceActive }
@@ -316,5 +354,8 @@ function startOf(effect: StartEffect, validUntilMono: number, boot: Command['nod
     priority: effect.priority,
     on_node_loss: effect.onNodeLoss,
     command: effect.command,
+    name: effect.name,
+    owner: effect.owner,
+    ...(effect.stopGraceMs === 0 ? {} : { stop_grace_ms: effect.stopGraceMs }),
   }
 }

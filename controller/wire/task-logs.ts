@@ -31,6 +31,14 @@ export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Env
         })
       })
     },
+    readRecord: (nodeId, taskId, attempt) =>
+      new Promise((resolve) => {
+        const asked = envelope({ op: 'read_attempt', task_id: taskId, attempt })
+        bus.request(nodeSubject(nodeId, 'command'), asked, ANSWER_WITHIN_MS, (outcome) => {
+          const body = outcome.answered ? outcome.answer.body : null
+          resolve(body?.op === 'attempt' && body.task_id === taskId && body.attempt === attempt ? body : null)
+        })
+      }),
   }
 }
 

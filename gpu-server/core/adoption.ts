@@ -6,7 +6,7 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import { newAttempt } from './attempt.ts'
 import type { AttemptEnd, Survivor } from './device.ts'
-import { finishedBy, wireText } from './finished.ts'
+import { detailOf, finishedBy } from './finished.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
 import type { KeptAttempt } from './storage.ts'
@@ -22,7 +22,7 @@ export function adopt(parts: Parts, growths: Growths): void {
     const known = durable.living.get(taskId)
     const before = known?.attempt === attempt ? known : null
     if (before !== null) found.add(taskId)
-    if (survivor.end !== null) end(parts, taskId, attempt, before !== null, survivor.end)
+    if (survivor.end !== null) end(parts, taskId, attempt, before, survivor.end)
     else takeOver(parts, survivor, before)
   }
   for (const attempt of kept) if (!found.has(attempt.taskId)) miss(parts, attempt)
@@ -52,6 +52,8 @@ function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant)
   attempt.generation = (before?.generation ?? 0) + 1
   attempt.isStartAcknowledged = before?.isStartAcknowledged ?? false
   attempt.isFrozen = isFrozen
+  attempt.endsAs = survivor.isStopping ? 'stopped' : null
+  attempt.hasGrace = survivor.isStopping
   attempt.wantsGpu = wantsGpu || (isOut && before?.wantsGpu === true)
   attempt.lastUseAt = now - idleMs
   // One that was granted, and not told so, still waits.
@@ -60,17 +62,18 @@ function adoptedFrom(survivor: Living, before: KeptAttempt | null, now: Instant)
 }
 
 /** It ended while nobody was here to see it. One that was told before needs no second word. */
-function end({ device, durable }: Parts, taskId: string, attempt: number, isNews: boolean, how: AttemptEnd): void {
-  const isUntold = isNews || attempt > durable.seen.highest(taskId)
+function end({ device, durable }: Parts, taskId: string, attempt: number, before: KeptAttempt | null, how: AttemptEnd): void {
+  const outcome = finishedBy(how)
+  const isUntold = before !== null || attempt > durable.seen.highest(taskId)
   const isDurable =
     !isUntold ||
     durable.addFinished({
       kind: 'finished',
       task_id: taskId,
       attempt,
-      outcome: finishedBy(how),
+      outcome,
       exit_code: how.exitCode,
-      detail: wireText(how.detail),
+      detail: detailOf(outcome, how.detail, before?.isStartAcknowledged ?? false),
     })
   if (isDurable) device.forget(taskId, attempt)
 }

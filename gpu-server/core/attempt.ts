@@ -1,7 +1,8 @@
-import type { GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
-import type { StartCommand, SwapCommand, TaskReport, WireResidency } from '../../protocol/messages.ts'
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
+import type { AttemptRecord, StartCommand, SwapCommand, TaskReport, WireResidency } from '../../protocol/messages.ts'
 import type { AttemptStart } from './device.ts'
-import type { KeptAttempt } from './storage.ts'
+import type { EndsAs } from './finished.ts'
+import type { AttemptDescription, KeptAttempt } from './storage.ts'
 
 /** One attempt that lives on this server. */
 export interface Attempt {
@@ -12,6 +13,8 @@ export interface Attempt {
   readonly priority: Priority
   readonly onNodeLoss: OnNodeLoss
   readonly isLease: boolean
+  /** What it gets between SIGTERM and SIGKILL when this server ends its tasks. */
+  readonly stopGraceMs: DurationMs
   /** Its demand on each GPU: as started, or what it was granted since. */
   vramMib: Mib
   /** What the ledger counts for it on each GPU; less than the demand while a granted growth waits until it is back in VRAM. */
@@ -35,7 +38,9 @@ export interface Attempt {
   /** It is in the table of those that live here. */
   isHere: boolean
   /** Why this server is ending it; null while it is not. */
-  endsAs: 'stopped' | 'lease_ended' | null
+  endsAs: EndsAs
+  /** Being stopped with a grace: it may run, and return to VRAM, to handle SIGTERM. */
+  hasGrace: boolean
 }
 
 export function newAttempt(start: AttemptStart, now: Instant): Attempt {
@@ -47,6 +52,7 @@ export function newAttempt(start: AttemptStart, now: Instant): Attempt {
     priority: start.priority,
     onNodeLoss: start.onNodeLoss,
     isLease: start.isLease,
+    stopGraceMs: start.stopGraceMs ?? 0,
     vramMib: start.vramMib,
     residentMib: 0,
     hostMib: 0,
@@ -62,6 +68,7 @@ export function newAttempt(start: AttemptStart, now: Instant): Attempt {
     isFrozen: false,
     isHere: false,
     endsAs: null,
+    hasGrace: false,
   }
 }
 
@@ -76,13 +83,26 @@ export function startOf(command: StartCommand): AttemptStart {
     priority: command.priority,
     onNodeLoss: command.on_node_loss,
     isLease: command.command === null,
+    ...(command.stop_grace_ms === undefined ? {} : { stopGraceMs: command.stop_grace_ms }),
   }
+}
+
+/** Null: the controller is older than these fields. */
+export function descriptionOf({ task_id, attempt, name, owner = null, command }: StartCommand): AttemptDescription | null {
+  return name === undefined ? null : { taskId: task_id, attempt, name, owner, command }
+}
+
+export function recordOf(attempt: Attempt, description: AttemptDescription | null): AttemptRecord {
+  const { taskId, attempt: number, isLease, gpuMode, noswap, priority, onNodeLoss } = attempt
+  const { name = null, owner = null, command = null } = description ?? {}
+  const how = { is_lease: isLease, gpu_mode: gpuMode, noswap, priority, on_node_loss: onNodeLoss }
+  return { op: 'attempt', task_id: taskId, attempt: number, name, owner, command, ...how }
 }
 
 /** A copy as of now. */
 export function keptOf(attempt: Attempt): KeptAttempt {
-  const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease, residency, generation, isStartAcknowledged, wantsGpu } =
-    attempt
+  const { taskId, gpus, vramMib, gpuMode, noswap, priority, onNodeLoss, isLease, stopGraceMs } = attempt
+  const { residency, generation, isStartAcknowledged, wantsGpu } = attempt
   return {
     taskId,
     attempt: attempt.attempt,
@@ -93,6 +113,7 @@ export function keptOf(attempt: Attempt): KeptAttempt {
     priority,
     onNodeLoss,
     isLease,
+    ...(stopGraceMs === 0 ? {} : { stopGraceMs }),
     residency,
     generation,
     isStartAcknowledged,

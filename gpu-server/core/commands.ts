@@ -1,9 +1,10 @@
 /** What the controller orders, and what it is answered: obeyed, refused, or what is known of the attempt (R3, R7, R12). */
-import type { Body, Command, CommandResult, Envelope, RefusalReason, StartCommand } from '../../protocol/messages.ts'
+import type { Body, Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import type { NoSwap } from '../../protocol/units.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import type { Attempt } from './attempt.ts'
-import { newAttempt, startOf } from './attempt.ts'
+import { descriptionOf, newAttempt, startOf } from './attempt.ts'
+import type { ControllerMark } from './durable-state.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
 import type { Runs } from './runs.ts'
@@ -25,22 +26,22 @@ export class Commands {
   }
 
   /** Whatever the answer says is durable when it is returned (R1). */
-  answer({ epoch }: Envelope, command: Command): CommandResult {
-    const refusal = this.#refusalOf(epoch, command)
+  answer(message: ControllerMark, command: Command): CommandResult {
+    const refusal = this.#refusalOf(message, command)
     if (refusal !== null) return this.#refuse(command, refusal)
     if (command.op === 'start') return this.#start(command)
     const attempt = this.#parts.tasks.find(command.task_id, command.attempt)
     return attempt === null ? this.#whatIsKnown(command) : this.#obey(command, attempt)
   }
 
-  /** R3: obeyed only for the newest epoch, for this boot, and in time by this server's own clock. */
-  #refusalOf(epoch: number, command: Command): RefusalReason | null {
+  /** R3: obeyed only for the newest epoch and its process, for this boot, and in time by this server's own clock. */
+  #refusalOf(mark: ControllerMark, command: Command): RefusalReason | null {
     const { durable, envelopes } = this.#parts
     const { boot } = durable
-    if (durable.isOfOldController(epoch)) return 'stale_epoch'
+    if (durable.isOfOtherController(mark)) return 'stale_epoch'
     if (command.node_boot.counter !== boot.counter || command.node_boot.random !== boot.random) return 'other_boot'
     if (envelopes.mono() > command.valid_until_mono) return 'expired'
-    return durable.accepts(epoch) ? null : 'disk_failed'
+    return durable.accepts(mark) ? null : 'disk_failed'
   }
 
   /**
@@ -60,7 +61,7 @@ export class Commands {
     if (refusal !== null) return this.#burn(command, refusal)
     const start = startOf(command)
     const attempt = newAttempt(start, clock.now())
-    if (!durable.addStarting(attempt)) return this.#result(command, 'refused', 'disk_failed')
+    if (!durable.addStarting(attempt, descriptionOf(command))) return this.#diskFailed(command)
     this.#runs.launch(attempt, start, command.command)
     return this.#result(command, 'accepted', null, attempt)
   }
@@ -70,7 +71,8 @@ export class Commands {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
     if (command !== null && !this.#allowExec) return 'exec_not_allowed'
     if (!lease.holds(envelopes.mono())) return 'no_lease'
-    if (tasks.ofTask(task_id) !== null) return 'old_attempt'
+    // One that has ended here by itself is to end its task, once the controller has heard of it (R8).
+    if (tasks.ofTask(task_id) !== null || durable.outbox.hasOwnEnd(task_id)) return 'old_attempt'
     if (!ledger.hasAll(gpus)) return 'unknown_gpu'
     if (!ledger.fits(gpus, vram_mib)) return 'no_vram'
     // A snapshot has no room for more (R11), and what is missing from one counts as lost (R6).
@@ -80,7 +82,7 @@ export class Commands {
   #obey(command: Exclude<Command, StartCommand>, attempt: Attempt): CommandResult {
     switch (command.op) {
       case 'stop':
-        this.#runs.stop(attempt, 'stopped')
+        this.#runs.stop(attempt, 'stopped', command.grace_ms ?? 0)
         return this.#result(command, 'accepted', null)
       case 'swap_out':
         return this.#swapped(command, this.#swaps.swapOut(command, attempt))
@@ -127,7 +129,12 @@ export class Commands {
 
   #burn(command: StartCommand, reason: RefusalReason): CommandResult {
     const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)
-    return this.#result(command, 'refused', isDurable ? reason : 'disk_failed')
+    return isDurable ? this.#result(command, 'refused', reason) : this.#diskFailed(command)
+  }
+
+  /** No task can start here while the server cannot write down that it did. */
+  #diskFailed(command: StartCommand): CommandResult {
+    return { ...this.#result(command, 'refused', 'disk_failed'), start_refused: { cause: 'host', code: 'state_folder' } }
   }
 
   #result(

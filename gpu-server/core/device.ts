@@ -1,5 +1,5 @@
 import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
-import type { GpuReport, LogStream } from '../../protocol/messages.ts'
+import type { GpuReport, LogStream, StartRefused } from '../../protocol/messages.ts'
 import type { KeptAttempt } from './storage.ts'
 
 /** What an attempt was started with; a device keeps it with what it runs, so that it is there after a restart of the server. */
@@ -14,6 +14,8 @@ export interface AttemptStart {
   readonly onNodeLoss: OnNodeLoss
   /** It has no process: it holds memory for a client elsewhere. */
   readonly isLease: boolean
+  /** What it gets between SIGTERM and SIGKILL when its server ends its tasks. Left out: nothing. */
+  readonly stopGraceMs?: DurationMs
 }
 
 /** Until `setLeased` says otherwise the end of the run lease ends it (R4). */
@@ -28,8 +30,9 @@ export interface LaunchRequest {
 /** It wants the GPU, or has run dry and its last use was `idleMs` ago. */
 export type UseReport = (wantsGpu: boolean, idleMs: DurationMs) => void
 
-/** How a launch ended: an error in words, or null and whether the task wants the GPU right away. */
-export type Launched = { readonly error: string } | { readonly error: null; readonly wantsGpu: boolean }
+/** How a launch ended: an error in words and whose fault it is (left out: not known), or null and whether the task wants the GPU right away. */
+export type Launched =
+  { readonly error: string; readonly refused?: StartRefused | undefined } | { readonly error: null; readonly wantsGpu: boolean }
 
 /** `done`: as ordered. The others leave the task where it was; `not_swappable`: it never will leave. */
 export type SwapOutcome = 'done' | 'woke_while_locked' | 'copy_failed' | 'no_vram' | 'no_host_memory' | 'not_swappable'
@@ -39,6 +42,8 @@ export interface AttemptEnd {
   /** Null: a signal, or nobody knows. */
   readonly exitCode: number | null
   readonly detail: string | null
+  /** The process ended before anything was done to end it; only a known exit code or signal can say so. */
+  readonly didEndItself: boolean
   /** The device ended it by itself, because the lease had ended (R4). */
   readonly didLeaseEnd: boolean
 }
@@ -51,6 +56,8 @@ export type Survivor = { readonly start: AttemptStart } & (
       readonly residency: 'resident' | 'swapped_out' | 'unknown'
       /** It does not run, though it may be resident. */
       readonly isFrozen: boolean
+      /** It was told to stop, with a grace that the device counts on. */
+      readonly isStopping: boolean
       readonly wantsGpu: boolean
       readonly idleMs: DurationMs
       /** What it has been granted, on each GPU; null: the device does not remember. */
@@ -110,8 +117,12 @@ export interface Device {
   lease(until: Instant, lengthMs: DurationMs): void
   /** The end of the run lease means nothing to it from here on. */
   setLeased(taskId: string, attempt: number, isLeased: boolean): void
-  /** Ends it, frozen or not. Asked once; nothing of it is left when `exited` comes, or the launch has failed. */
-  stop(taskId: string, attempt: number): void
+  /**
+   * Ends it, frozen or not: SIGTERM to every process, SIGKILL to what is left after `graceMs`, whatever becomes of this server. What does not
+   * run meanwhile handles the signal once it runs. 0: SIGKILL at once. A later call can only bring the end nearer. Nothing of it is left
+   * when `exited` comes, or the launch has failed.
+   */
+  stop(taskId: string, attempt: number, graceMs: DurationMs): void
   /** Its end is durable here. */
   forget(taskId: string, attempt: number): void
   /** The held allocation goes through, or fails. Granted only while the task is resident. */

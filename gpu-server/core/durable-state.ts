@@ -1,12 +1,15 @@
 /** What this server knows across restarts, and whether it is durable: boot, highest epoch, attempts seen and living, outbox (R1, R3, R4, R6). */
-import type { Boot, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
+import type { Boot, Envelope, FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
 import { empty } from '../../controller/domain/list-edit.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import type { Attempt } from './attempt.ts'
 import { keptOf } from './attempt.ts'
 import { Outbox } from './outbox.ts'
 import { SeenAttempts } from './seen-attempts.ts'
-import type { KeptAttempt, NodeChange, NodeState, NodeStorage } from './storage.ts'
+import type { AttemptDescription, KeptAttempt, NodeChange, NodeState, NodeStorage } from './storage.ts'
+
+/** What a message of a controller says of the controller itself. */
+export type ControllerMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'>
 
 export class DurableState {
   readonly outbox: Outbox
@@ -14,6 +17,7 @@ export class DurableState {
   readonly #random: RandomStream
   readonly #seen: SeenAttempts
   readonly #living: Map<string, KeptAttempt>
+  readonly #described: Map<string, AttemptDescription>
   /** What is saved, again and again. */
   readonly #state: { -readonly [K in keyof NodeState]: NodeState[K] }
   /** Since the last save. */
@@ -22,6 +26,11 @@ export class DurableState {
   /** What the boot will be once it is durable; else the same. */
   #nextBoot: Boot
   #highestEpoch: number
+  /** Process that had this epoch; null: it did not say. */
+  #controller: string | null
+  /** Last event that the controller of this epoch had made durable. */
+  #eventSeq: number
+  #isMarkSaved = true
   #durableEpoch = -1
   #isDirty = true
 
@@ -33,11 +42,24 @@ export class DurableState {
     this.#boot = { counter: kept.bootCounter + 1, random: bootRandom(random) }
     this.#nextBoot = this.#boot
     this.#highestEpoch = kept.highestEpoch
+    this.#controller = kept.controller ?? null
+    this.#eventSeq = kept.eventSeq ?? 0
     this.#seen = new SeenAttempts(kept.attempts, kept.burned)
     this.#living = new Map(kept.living)
+    this.#described = new Map(kept.described)
     this.outbox = new Outbox(kept.outbox.filter((event): event is FinishedEvent => event.kind === 'finished'))
     const { highest: attempts, burned } = this.#seen.all()
-    this.#state = { bootCounter: 0, highestEpoch: 0, attempts, burned, living: this.#living, outbox: this.outbox.entries() }
+    this.#state = {
+      bootCounter: 0,
+      highestEpoch: 0,
+      controller: null,
+      eventSeq: 0,
+      attempts,
+      burned,
+      living: this.#living,
+      described: this.#described,
+      outbox: this.outbox.entries(),
+    }
     this.#changed({ kind: 'boot', counter: this.#boot.counter })
     this.#save()
   }
@@ -60,23 +82,53 @@ export class DurableState {
     return this.#living
   }
 
-  isOfOldController(epoch: number): boolean {
-    return epoch < this.#highestEpoch
+  /** Process of the controller that had the highest epoch; null: not known. */
+  get controller(): string | null {
+    return this.#controller
   }
 
-  /** May what a controller of this epoch says be acted upon? Not when a later one has been heard, nor before its epoch is durable. */
-  accepts(epoch: number): boolean {
-    if (epoch < this.#highestEpoch) return false
-    if (epoch > this.#highestEpoch) {
+  /** The last event that the controller of the highest epoch had made durable. */
+  get eventSeq(): number {
+    return this.#eventSeq
+  }
+
+  /** A lower epoch than the highest, or the same epoch from another process: two stores of one origin (R3). */
+  isOfOtherController({ epoch, controller }: ControllerMark): boolean {
+    if (epoch !== this.#highestEpoch) return epoch < this.#highestEpoch
+    return this.#controller !== null && controller !== this.#controller
+  }
+
+  /** May what this controller says be acted upon? Not when a later one has been heard, nor before its epoch is durable. */
+  accepts(mark: ControllerMark): boolean {
+    if (this.isOfOtherController(mark)) return false
+    const { epoch, controller = null, event_seq = 0 } = mark
+    if (epoch > this.#highestEpoch || controller !== this.#controller) {
+      if (epoch > this.#highestEpoch) this.#eventSeq = 0
       this.#highestEpoch = epoch
-      this.#changed({ kind: 'epoch', epoch })
+      this.#controller = controller
+      this.#changed({ kind: 'epoch', epoch, controller })
+    }
+    if (event_seq > this.#eventSeq) {
+      // Durable with the next save, which comes before anything that is obeyed.
+      this.#eventSeq = event_seq
+      this.#isMarkSaved = false
     }
     return this.#durableEpoch === epoch || this.persist()
   }
 
+  /** Null: the start said nothing of it. */
+  described(taskId: string, attempt: number): AttemptDescription | null {
+    const of = this.#described.get(taskId)
+    return of?.attempt === attempt ? of : null
+  }
+
   /** The attempt is about to start. Says whether that is durable; if not it must not start, and is burned in memory. */
-  addStarting(attempt: Attempt): boolean {
+  addStarting(attempt: Attempt, description: AttemptDescription | null = null): boolean {
     const { taskId } = attempt
+    if (description !== null) {
+      this.#described.set(taskId, description)
+      this.#changed({ kind: 'described', of: description })
+    }
     this.#seen.add(taskId, attempt.attempt)
     this.#changed({ kind: 'seen', taskId, attempt: attempt.attempt })
     this.keep(attempt)
@@ -151,6 +203,7 @@ export class DurableState {
   }
 
   #leave(taskId: string): void {
+    this.#described.delete(taskId)
     if (this.#living.delete(taskId)) this.#changed({ kind: 'left', taskId })
   }
 
@@ -162,6 +215,10 @@ export class DurableState {
   #save(): void {
     this.#state.bootCounter = this.#nextBoot.counter
     this.#state.highestEpoch = this.#highestEpoch
+    this.#state.controller = this.#controller
+    this.#state.eventSeq = this.#eventSeq
+    if (!this.#isMarkSaved) this.#changes.push({ kind: 'mark', eventSeq: this.#eventSeq })
+    this.#isMarkSaved = true
     this.#storage.save(this.#state, this.#changes)
     empty(this.#changes)
     this.#isDirty = false

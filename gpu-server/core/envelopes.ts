@@ -33,13 +33,22 @@ export class Envelopes {
 
   /** A body with a copy of the task table must be made in the same turn: number and copy belong together (R6). */
   seal<B extends NodeBody>(body: B): Envelope<B> {
-    const { boot, highestEpoch } = this.#durable
+    const { boot, highestEpoch, controller, eventSeq } = this.#durable
     if (boot !== this.#boot) {
       this.#boot = boot
       this.#prefix = `${boot.counter}.`
       this.#seq = 0
     }
     const seq = ++this.#seq
-    return { v: PROTOCOL_VERSION, id: `${this.#prefix}${seq}`, sent_mono: this.mono(), boot, seq, epoch: highestEpoch, body }
+    const message = {
+      v: PROTOCOL_VERSION,
+      id: `${this.#prefix}${seq}`,
+      sent_mono: this.mono(),
+      boot,
+      seq,
+      epoch: highestEpoch,
+      body,
+    } as const
+    return controller === null ? message : { ...message, controller, event_seq: eventSeq }
   }
 }

@@ -89,7 +89,7 @@ export class EventSender {
   /** False as well for an answer that covers nothing of it: it is repeated later, not at once. */
   #isAcknowledged(message: Envelope<NodeEvents>, outcome: RequestOutcome): boolean {
     const { durable } = this.#o
-    if (!this.#isOpen || !outcome.answered || !durable.accepts(outcome.answer.epoch)) return false
+    if (!this.#isOpen || !outcome.answered || !durable.accepts(outcome.answer)) return false
     const { body } = outcome.answer
     if (body.op !== 'events_ack') {
       this.#o.onOtherAnswer(message, outcome.answer)

@@ -3,10 +3,24 @@ import type { FinishedEvent } from '../../protocol/messages.ts'
 import { MAX_DETAIL_LENGTH } from '../../protocol/schema.ts'
 import type { AttemptEnd } from './device.ts'
 
-export function finishedBy({ exitCode, didLeaseEnd }: AttemptEnd): FinishedEvent['outcome'] {
-  if (didLeaseEnd) return 'lease_ended'
+/** Why this server, or the device for it, ended an attempt; null: it did not. */
+export type EndsAs = 'stopped' | 'lease_ended' | null
+
+/** What the process reached by itself counts, whatever was ordered meanwhile. */
+export function finishedBy({ exitCode, didEndItself, didLeaseEnd }: AttemptEnd, endsAs: EndsAs = null): FinishedEvent['outcome'] {
+  if (!didEndItself && endsAs !== null) return endsAs
+  if (!didEndItself && didLeaseEnd) return 'lease_ended'
   if (exitCode === null) return 'lost'
   return exitCode === 0 ? 'completed' : 'failed'
+}
+
+/** Of a stop whose grace was over before the task could run: it was out of VRAM, or frozen. */
+export const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
+
+/** What is said of the end beside its outcome. A signal of the guard says nothing about the task. */
+export function detailOf(outcome: FinishedEvent['outcome'], detail: string | null, isStartAcknowledged: boolean): string | null {
+  if (outcome !== 'lease_ended') return wireText(detail)
+  return isStartAcknowledged ? 'the run lease was over' : 'the run lease was over before the start was confirmed'
 }
 
 /** What a device says may be of any length, the message may not. */

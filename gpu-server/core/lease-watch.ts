@@ -39,7 +39,7 @@ export class LeaseWatch {
     this.#cancel()
     const endsAt = envelopes.instantOf(lease.untilMono)
     const end = (): void => {
-      for (const attempt of this.#impatient()) this.#runs.stop(attempt, 'lease_ended')
+      for (const attempt of this.#impatient()) this.#runs.stop(attempt, 'lease_ended', 0)
     }
     const freeze = (): void => {
       for (const attempt of this.#impatient()) this.#runs.freeze(attempt)

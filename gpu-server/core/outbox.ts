@@ -74,6 +74,12 @@ export class Outbox {
     return this.#entries.some((entry) => entry.kind === 'finished' && entry.task_id === taskId && entry.attempt === attempt)
   }
 
+  /** An attempt of this task has ended by itself, and the controller has not acknowledged it. */
+  hasOwnEnd(taskId: string): boolean {
+    if (this.#finishedCount === 0) return false
+    return this.#entries.some((entry) => entry.kind === 'finished' && entry.task_id === taskId && isOwnEnd(entry))
+  }
+
   finished(): AttemptRef[] {
     const refs: AttemptRef[] = []
     if (this.#finishedCount === 0) return refs
@@ -133,6 +139,10 @@ function topicOf(entry: NodeEvent): string | null {
     case 'allocation_wanted':
       return entry.kind
   }
+}
+
+function isOwnEnd({ outcome }: FinishedEvent): boolean {
+  return outcome === 'completed' || outcome === 'failed'
 }
 
 function likelyBytes(entry: NodeEvent): number {

@@ -1,5 +1,5 @@
 /** Hello and heartbeats: what this server says of itself, and the run lease it gets for that (R4, R6). */
-import type { AttemptRef, Body, DeviceKind, Envelope, NodeSettings } from '../../protocol/messages.ts'
+import type { AttemptRef, DeviceKind, Envelope, Heartbeat, Lease, TaskIdentityKind, Welcome } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Bus, NoAnswer } from '../../controller/ports/bus.ts'
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
@@ -9,6 +9,9 @@ import { ANSWER_WITHIN_MS, RETRY_FIRST_MS, jittered, nextRetryMs } from './retry
 
 /** Before the first welcome says otherwise. */
 const HEARTBEAT_MS: DurationMs = 5_000
+
+/** Connected to a broker without a controller, it asks this often: the broker itself answers, and the controller is heard of within this. */
+const ASK_FOR_CONTROLLER_MS: DurationMs = 1_000
 
 /** After a broker's return a thousand servers do not speak at once. */
 const SPEAK_WITHIN_MS: DurationMs = 500
@@ -23,6 +26,7 @@ export interface Identity {
   readonly signalsWanted: boolean
   readonly deviceKind: DeviceKind
   readonly allowExec: boolean
+  readonly taskIdentity?: TaskIdentityKind
 }
 
 export interface PresenceOptions {
@@ -103,7 +107,7 @@ export class Presence {
     const { durable, envelopes } = this.#parts
     if (!durable.persist()) return this.#helloAgain(retryMs)
     const { identity, bus, subjects } = this.#o
-    const { hostLinkMibPerS = null } = identity
+    const { hostLinkMibPerS = null, taskIdentity } = identity
     const sent = envelopes.seal({
       op: 'hello',
       node_id: identity.nodeId,
@@ -114,11 +118,13 @@ export class Presence {
       signals_wanted: identity.signalsWanted,
       device: identity.deviceKind,
       allow_exec: identity.allowExec,
+      ...(taskIdentity === undefined ? {} : { task_identity: taskIdentity }),
       ...this.#snapshot(),
     })
     bus.request(subjects.hello, sent, ANSWER_WITHIN_MS, (outcome) => {
       if (this.#isStopped) return
-      if (!outcome.answered || !durable.accepts(outcome.answer.epoch)) return this.#helloAgain(retryMs)
+      if (!outcome.answered) return this.#helloAgain(waitFor(outcome.why, retryMs))
+      if (!durable.accepts(outcome.answer)) return this.#helloAgain(retryMs)
       const { body } = outcome.answer
       if (body.op === 'welcome') return this.#welcome(body, sent.sent_mono)
       this.unwelcome(sent, outcome.answer)
@@ -132,7 +138,7 @@ export class Presence {
     this.#cancelHello = clock.at(at, () => this.#hello(nextRetryMs(retryMs)), RANK_MESSAGE)
   }
 
-  #welcome(body: { readonly settings: NodeSettings; readonly stop: readonly AttemptRef[] }, sentMono: number): void {
+  #welcome(body: Welcome, sentMono: number): void {
     this.#isGreeting = false
     this.#granted(body, sentMono)
     this.#planHeartbeat()
@@ -158,7 +164,7 @@ export class Presence {
       if (this.#isStopped) return
       if (!outcome.answered) return this.#unheard(outcome.why)
       this.#unheardMs = RETRY_FIRST_MS
-      if (!durable.accepts(outcome.answer.epoch)) return
+      if (!durable.accepts(outcome.answer)) return
       const { body } = outcome.answer
       if (body.op === 'lease') this.#granted(body, sent.sent_mono)
       else this.unwelcome(sent, outcome.answer)
@@ -167,22 +173,38 @@ export class Presence {
 
   /** After a broker's return this server may be back before the controller: it does not wait a whole heartbeat for it. */
   #unheard(why: NoAnswer): void {
-    if (why !== 'no_responder' || this.#isGreeting || this.#unheardMs >= this.#heartbeatMs) return
-    this.#planHeartbeat(this.#unheardMs)
-    this.#unheardMs = nextRetryMs(this.#unheardMs)
+    if (why !== 'no_responder' || this.#isGreeting) return
+    const retryMs = waitFor(why, this.#unheardMs)
+    if (retryMs >= this.#heartbeatMs) return
+    this.#planHeartbeat(retryMs)
+    this.#unheardMs = nextRetryMs(retryMs)
   }
 
   /** Answers may overtake each other: the latest word on settings and lease holds, a stop list always does, and before anything resumes. */
-  #granted({ settings, stop }: { readonly settings: NodeSettings; readonly stop: readonly AttemptRef[] }, sentMono: number): void {
+  #granted({ settings, stop, unknown = [] }: Welcome | Lease, sentMono: number): void {
     this.#o.onStop(stop)
+    if (unknown.length > 0) this.#nameThemAgain()
     if (this.#o.onLease(sentMono, settings.run_lease_ms)) {
       this.#heartbeatMs = settings.heartbeat_ms
       this.#parts.ledger.reserveMib = settings.safety_reserve_mib
     }
   }
 
-  #snapshot(): Pick<Extract<Body, { op: 'heartbeat' }>, 'gpus' | 'tasks' | 'finished_unacked'> {
+  /** Attempts that no task has are stopped once two snapshots have named them, also where heartbeats are not enacted. */
+  #nameThemAgain(): void {
+    const { clock, lease } = this.#parts
+    if (!lease.isElided) return
+    this.#cancelHeartbeat()
+    this.#cancelHeartbeat = clock.at(clock.now() + this.#heartbeatMs, () => this.#heartbeat(), RANK_MESSAGE)
+  }
+
+  #snapshot(): Pick<Heartbeat, 'gpus' | 'tasks' | 'finished_unacked'> {
     const { clock, device, durable, tasks } = this.#parts
     return { gpus: device.gpus(), tasks: tasks.reports(clock.now()), finished_unacked: durable.outbox.finished() }
   }
+}
+
+/** Without a controller on the broker another try costs next to nothing; any other silence may be an overload (R11). */
+function waitFor(why: NoAnswer, retryMs: DurationMs): DurationMs {
+  return why === 'no_responder' ? Math.min(retryMs, ASK_FOR_CONTROLLER_MS) : retryMs
 }

@@ -1,9 +1,9 @@
 /** From launch to exit: an attempt's life on the device, and what the controller is told of it. */
-import type { FinishedEvent } from '../../protocol/messages.ts'
+import type { FinishedEvent, StartRefused } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import type { AttemptEnd, AttemptStart, Launched } from './device.ts'
-import { finishedBy, wireText } from './finished.ts'
+import { detailOf, finishedBy } from './finished.ts'
 import type { Growths } from './growths.ts'
 import type { Parts } from './parts.ts'
 
@@ -30,11 +30,12 @@ export class Runs {
     device.launch({ start, command, onUse }, (launched) => this.#launched(attempt, launched))
   }
 
-  /** The device ends it; it is over when the device says so. */
-  stop(attempt: Attempt, endsAs: 'stopped' | 'lease_ended'): void {
-    if (attempt.endsAs !== null) return
+  /** The device ends it; it is over when the device says so. One that has a grace can still be ended at once. */
+  stop(attempt: Attempt, endsAs: 'stopped' | 'lease_ended', graceMs: DurationMs): void {
+    if (attempt.endsAs !== null && !(attempt.hasGrace && graceMs === 0)) return
     attempt.endsAs = endsAs
-    this.#parts.device.stop(attempt.taskId, attempt.attempt)
+    attempt.hasGrace = graceMs > 0
+    this.#parts.device.stop(attempt.taskId, attempt.attempt, graceMs)
   }
 
   freeze(attempt: Attempt): void {
@@ -44,15 +45,15 @@ export class Runs {
   }
 
   thaw(attempt: Attempt): void {
-    // One that is being ended never runs again, not for a moment: it may run elsewhere by now.
-    if (!attempt.isFrozen || attempt.endsAs !== null) return
+    // One that is being ended without a grace never runs again, not for a moment: it may run elsewhere by now.
+    if (!attempt.isFrozen || (attempt.endsAs !== null && !attempt.hasGrace)) return
     attempt.isFrozen = false
     this.#parts.device.thaw(attempt.taskId, attempt.attempt)
   }
 
   exited(taskId: string, attemptNumber: number, end: AttemptEnd): void {
     const attempt = this.#parts.tasks.find(taskId, attemptNumber)
-    if (attempt !== null) this.#end(attempt, attempt.endsAs ?? finishedBy(end), end.exitCode, end.detail)
+    if (attempt !== null) this.#end(attempt, finishedBy(end, attempt.endsAs), end.exitCode, end.detail)
   }
 
   /** Work is routed to it, or it has run dry and its last use was `idleMs` ago. */
@@ -77,7 +78,7 @@ export class Runs {
   #launched(attempt: Attempt, launched: Launched): void {
     const { clock, device, durable, emit } = this.#parts
     if (!attempt.isHere || attempt.residency !== 'none') return
-    if (launched.error !== null) return this.#end(attempt, attempt.endsAs ?? 'failed', null, launched.error)
+    if (launched.error !== null) return this.#end(attempt, attempt.endsAs ?? 'failed', null, launched.error, launched.refused)
     attempt.residency = 'resident'
     attempt.generation = 1
     attempt.wantsGpu = launched.wantsGpu
@@ -90,15 +91,18 @@ export class Runs {
     this.#growths.settle(attempt)
   }
 
-  #end(attempt: Attempt, outcome: Outcome, exitCode: number | null, detail: string | null): void {
+  #end(attempt: Attempt, outcome: Outcome, exitCode: number | null, detail: string | null, refused?: StartRefused): void {
     const { device, durable, ledger, tasks } = this.#parts
     tasks.remove(attempt)
     ledger.leaveVram(attempt)
     ledger.leaveHost(attempt)
     this.#growths.forget(attempt)
     this.#growths.vramFreed()
-    const { taskId, attempt: number } = attempt
-    const finished = { kind: 'finished', task_id: taskId, attempt: number, outcome, exit_code: exitCode, detail: wireText(detail) } as const
+    const { taskId, attempt: number, isStartAcknowledged } = attempt
+    const said = detailOf(outcome, detail, isStartAcknowledged)
+    const end = { kind: 'finished', task_id: taskId, attempt: number, outcome, exit_code: exitCode, detail: said } as const
+    // One that was told to end before it began has ended so, whatever else was in its way.
+    const finished = refused === undefined || outcome !== 'failed' ? end : { ...end, start_refused: refused }
     if (durable.addFinished(finished)) device.forget(taskId, number)
     this.#send()
   }

@@ -2,7 +2,7 @@
  * The core of a GPU server: the same state machine on a GPU host and in the simulator. Commands and device reports come in, device calls
  * and messages go out; protocol rules R1 to R12 are kept here (docs/protocol.md).
  */
-import type { AttemptRef, DeviceKind, Envelope, NodeEvent, ReadLog } from '../../protocol/messages.ts'
+import type { AttemptRef, DeviceKind, Envelope, NodeEvent, ReadAttempt, ReadLog, TaskIdentityKind } from '../../protocol/messages.ts'
 import { MAX_LOG_BYTES } from '../../protocol/schema.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { Mib } from '../../protocol/units.ts'
@@ -11,6 +11,7 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import type { RandomStream } from '../../controller/ports/random.ts'
 import { adopt } from './adoption.ts'
 import type { Attempt } from './attempt.ts'
+import { recordOf } from './attempt.ts'
 import { Commands, isCommand } from './commands.ts'
 import type { Device, DeviceListener } from './device.ts'
 import { DurableState } from './durable-state.ts'
@@ -40,6 +41,7 @@ export interface ServerCoreOptions {
   readonly deviceKind: DeviceKind
   /** Commands are run here; otherwise only leases are. */
   readonly allowExec: boolean
+  readonly taskIdentity?: TaskIdentityKind
   readonly clock: Clock
   readonly random: RandomStream
   readonly bus: Bus
@@ -120,9 +122,9 @@ export class ServerCore {
     this.#presence.speakSoon()
   }
 
-  /** Ends every task here; each is told as stopped. */
+  /** Ends every task here, each with its own grace; it is told as stopped. */
   endTasks(): void {
-    for (const attempt of [...this.#parts.tasks.all()]) this.#runs.stop(attempt, 'stopped')
+    for (const attempt of [...this.#parts.tasks.all()]) this.#runs.stop(attempt, 'stopped', attempt.stopGraceMs)
   }
 
   /** Nothing lives here, and the controller knows of every end. */
@@ -144,6 +146,7 @@ export class ServerCore {
     const { body } = message
     if (this.#isStopped) return
     if (body.op === 'read_log') this.#readLog(body, reply)
+    else if (body.op === 'read_attempt') this.#readAttempt(body, reply)
     else if (isCommand(body)) reply(this.#parts.envelopes.seal(this.#commands.answer(message, body)))
   }
 
@@ -155,6 +158,13 @@ export class ServerCore {
       const { base64, isEnded } = part
       reply(envelopes.seal({ op: 'log', task_id, attempt, stream, offset: part.offset, data: base64, is_ended: isEnded }))
     })
+  }
+
+  #readAttempt({ task_id, attempt }: ReadAttempt, reply: Reply): void {
+    const { durable, envelopes, tasks } = this.#parts
+    const living = tasks.find(task_id, attempt)
+    if (living === null) reply(envelopes.seal({ op: 'refused', reason: 'unknown_attempt' }))
+    else reply(envelopes.seal(recordOf(living, durable.described(task_id, attempt))))
   }
 
   #createEventSender(): EventSender {
@@ -220,7 +230,8 @@ export class ServerCore {
   #stopAll(refs: readonly AttemptRef[]): void {
     for (const ref of refs) {
       const attempt = this.#parts.tasks.find(ref.task_id, ref.attempt)
-      if (attempt !== null) this.#runs.stop(attempt, 'stopped')
+      // Given up: it may run elsewhere, so that it has no grace.
+      if (attempt !== null) this.#runs.stop(attempt, 'stopped', 0)
     }
   }
 }

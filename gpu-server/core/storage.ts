@@ -11,16 +11,31 @@ export interface KeptAttempt extends AttemptStart {
   readonly wantsGpu: boolean
 }
 
+/** What the start said of the task, for an administrator of a store that has lost it. */
+export interface AttemptDescription {
+  readonly taskId: string
+  readonly attempt: number
+  readonly name: string | null
+  readonly owner: string | null
+  readonly command: readonly string[] | null
+}
+
 /** What a GPU server must know after a restart. It is durable before anything that depends on it is sent or answered (R1, R3). */
 export interface NodeState {
   readonly bootCounter: number
   readonly highestEpoch: number
+  /** Process of the controller that had this epoch; null or absent: not known. */
+  readonly controller?: string | null
+  /** The last event that the controller of this epoch had made durable, as far as it said. Absent: 0. */
+  readonly eventSeq?: number
   /** Highest attempt seen per task, refused and stopped ones included: none of these starts again. */
   readonly attempts: ReadonlyMap<string, number>
   /** Of these tasks the highest attempt was refused or stopped before it started: `never_seen`, not `gone` (R7). */
   readonly burned: ReadonlyMap<string, number>
   /** Attempts that live here, by task (R4). */
   readonly living: ReadonlyMap<string, KeptAttempt>
+  /** Of those that live here, by task. Absent in states that are older than the field: none. */
+  readonly described?: ReadonlyMap<string, AttemptDescription>
   /** What the controller has not acknowledged. After a restart only `finished` entries are of use; hello says the rest. */
   readonly outbox: readonly NodeEvent[]
 }
@@ -28,9 +43,11 @@ export interface NodeState {
 /** One difference between two states that were saved, in the order in which they came about. */
 export type NodeChange =
   | { readonly kind: 'boot'; readonly counter: number }
-  | { readonly kind: 'epoch'; readonly epoch: number }
+  | { readonly kind: 'epoch'; readonly epoch: number; readonly controller?: string | null }
+  | { readonly kind: 'mark'; readonly eventSeq: number }
   | { readonly kind: 'seen' | 'burned'; readonly taskId: string; readonly attempt: number }
   | { readonly kind: 'living'; readonly attempt: KeptAttempt }
+  | { readonly kind: 'described'; readonly of: AttemptDescription }
   /** It no longer lives here. */
   | { readonly kind: 'left'; readonly taskId: string }
   | { readonly kind: 'finished'; readonly event: FinishedEvent }

@@ -119,8 +119,13 @@ function isRepeated({ op, generation }: SwapCommand, { lastSwap }: Attempt): boo
 /** Stale, contrary, or for a task whose lease is over: nothing moves before the controller has answered a heartbeat (R4, R12). */
 function refusalOf(command: SwapCommand, attempt: Attempt, from: WireResidency): RefusalReason | null {
   if (command.generation !== attempt.generation) return 'stale_generation'
-  if (attempt.residency !== from || attempt.endsAs !== null) return 'contrary'
+  if (attempt.residency !== from || isEnding(command, attempt)) return 'contrary'
   return attempt.isFrozen ? 'no_lease' : null
+}
+
+/** One that is being stopped with a grace may return, to handle SIGTERM. */
+function isEnding({ op }: SwapCommand, { endsAs, hasGrace }: Attempt): boolean {
+  return endsAs !== null && !(hasGrace && op === 'swap_in')
 }
 
 /** A noswap task never leaves; one that wants the GPU only when max_residency asked (R12). */

@@ -1,5 +1,5 @@
 /**
- * The control socket of a task (HEADROOM_SOCKET): whoever may open it says in lines of JSON whether the task is busy, that work waits for it, or that
+ * The control socket of a task (HEADROOM_SOCKET): a process that may open it says in lines of JSON whether the task is busy, that work waits for it, or that
  * it wants to hold more memory. What comes in is hostile: bounded, checked, and answered with what is wrong.
  */
 import { chmodSync, rmSync } from 'node:fs'
@@ -29,18 +29,20 @@ const MAX_LINE_LENGTH = 1_024
 const MAX_WAITING = 8
 /** 16 TiB on one GPU. */
 const MAX_MIB = 16_777_216
-/** Only the user that the server and the task run as may connect. */
+/** Only the user of the server, who is that of its tasks as well, and root may connect. */
 const MODE = 0o600
+/** Processes in the group of the attempt may connect, too. */
+const GROUP_MODE = 0o660
 
 type Said = { readonly busy: boolean } | { readonly want: true } | { readonly allocate_mib: Mib }
 
 /**
  * Rejects when the socket cannot be made (a path over some 100 bytes, a folder that is not there). What an earlier server left at that path is replaced.
- * @param owner who may connect beside the server's own user; null: nobody
+ * @param group whose members may connect beside the server's own user; null: no other may
  */
 export function openControlSocket(
   path: string,
-  owner: { readonly uid: number; readonly gid: number } | null,
+  group: number | null,
   listener: ControlListener,
   chown: (path: string, uid: number, gid: number) => void,
 ): Promise<ControlSocket> {
@@ -58,8 +60,8 @@ export function openControlSocket(
       server.off('error', reject)
       server.on('error', () => {})
       try {
-        chmodSync(path, MODE)
-        if (owner !== null) chown(path, owner.uid, owner.gid)
+        if (group !== null) chown(path, process.getuid?.() ?? 0, group)
+        chmodSync(path, group === null ? MODE : GROUP_MODE)
       } catch (error) {
         server.close()
         reject(error instanceof Error ? error : new Error(String(error)))

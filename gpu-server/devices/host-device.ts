@@ -9,10 +9,13 @@ import type { Clock } from '../../controller/ports/clock.ts'
 import { RANK_DEVICE } from '../../controller/ports/clock.ts'
 import type { AttemptEnd, AttemptStart, Device, DeviceListener, Launched, LaunchRequest } from '../core/device.ts'
 import type { OutputPart, Survivor, SwapOutcome } from '../core/device.ts'
+import { NEVER_RAN } from '../core/finished.ts'
 import type { KeptAttempt } from '../core/storage.ts'
-import type { GuardedTask, Guards } from '../guard/guards.ts'
+import type { GuardedTask, Guards, LaunchAnswer } from '../guard/guards.ts'
+import { refusalOfFault } from '../guard/launch-refusal.ts'
 import type { Accelerator } from './accelerator.ts'
 import { HostTask } from './host-task.ts'
+import type { TaskPlaces } from './task-places.ts'
 import { TaskSockets } from './task-sockets.ts'
 import { UseWatch } from './use-watch.ts'
 
@@ -23,9 +26,7 @@ export interface HostDeviceOptions {
   readonly clock: Clock
   /** Folder of the tasks' sockets. */
   readonly socketFolder: string
-  readonly workingDirectory: string
-  /** Null: tasks run as the server's own user. */
-  readonly user: { readonly uid: number; readonly gid: number } | null
+  readonly places: TaskPlaces
   /** What every task finds in its environment, beside what the accelerator and this device put there. */
   readonly environment: Readonly<Record<string, string>>
   /** Of each stream of a task. */
@@ -36,7 +37,11 @@ export interface HostDeviceOptions {
   readonly onNote: (line: string) => void
 }
 
+type LivingSurvivor = Extract<Survivor, { readonly end: null }>
+
 const SAMPLE_EVERY_MS: DurationMs = 1_000
+/** Python writes what it prints at once instead of in blocks; the server's own environment and `--env` win. */
+const UNBUFFERED = { PYTHONUNBUFFERED: '1' }
 
 export class HostDevice implements Device {
   readonly #o: HostDeviceOptions
@@ -56,7 +61,7 @@ export class HostDevice implements Device {
   constructor(options: HostDeviceOptions) {
     this.#o = options
     this.#uses = new UseWatch(options.clock, options.idleAfterMs, () => this.#listener)
-    this.#sockets = new TaskSockets(options.socketFolder, options.user, {
+    this.#sockets = new TaskSockets(options.socketFolder, (taskId, attempt) => options.places.socketGroupOf(taskId, attempt), {
       busy: (taskId, attempt, isBusy) => this.#told(taskId, attempt, isBusy),
       allocationWanted: (taskId, attempt, mib) => this.#listener?.allocationWanted(taskId, attempt, mib),
     })
@@ -64,10 +69,11 @@ export class HostDevice implements Device {
 
   /** Finds what an earlier process left; before a core is made of this device. Rejects with AcceleratorFault or what the guards say. */
   async open(): Promise<void> {
-    const { accelerator, guards } = this.#o
+    const { accelerator, guards, places } = this.#o
     await accelerator.open()
     guards.onExit((task) => this.#exited(task))
     for (const task of await guards.adopt()) {
+      places.adopt(task)
       const start = startIn(task)
       if (start === null) {
         this.#o.onNote(`attempt ${task.attempt} of task ${task.taskId}: its guard holds no record of it; it is ended`)
@@ -108,7 +114,7 @@ export class HostDevice implements Device {
       if (start === null || this.#ended.has(task.taskId)) continue
       const before = kept?.attempt === task.attempt ? kept : null
       const isOut = residency === 'unknown' ? before?.residency === 'swapped_out' : residency === 'swapped_out'
-      survivors.push(this.#adopt(start, before, isOut, task.state === 'suspended'))
+      survivors.push({ ...this.#adopt(start, before, isOut, task.state === 'suspended'), isStopping: task.isStopping === true })
     }
     for (const kept of known) if (kept.isLease) survivors.push(this.#adopt(kept, kept, kept.residency === 'swapped_out', false))
     this.#found.clear()
@@ -120,11 +126,11 @@ export class HostDevice implements Device {
     this.#tasks.set(start.taskId, task)
     // Whether a lease is in use its client tells the controller; nobody tells this server.
     task.wantsGpu = command !== null
-    const begun = command === null ? Promise.resolve({ error: null }) : this.#run(task, command)
-    void begun.then(({ error }) => {
-      if (error !== null) this.#forgetTask(task)
-      if (this.#isClosed || (error === null && task.isEnded)) return
-      done(error === null ? { error: null, wantsGpu: task.wantsGpu } : { error })
+    const begun: Promise<LaunchAnswer> = command === null ? Promise.resolve({ error: null }) : this.#run(task, command)
+    void begun.then((answer) => {
+      if (answer.error !== null) this.#forgetTask(task)
+      if (this.#isClosed || (answer.error === null && task.isEnded)) return
+      done(answer.error === null ? { error: null, wantsGpu: task.wantsGpu } : answer)
     })
   }
 
@@ -167,17 +173,17 @@ export class HostDevice implements Device {
     this.#o.guards.setLeased(taskId, attempt, isLeased)
   }
 
-  stop(taskId: string, attempt: number): void {
+  stop(taskId: string, attempt: number, graceMs: DurationMs): void {
     const task = this.#find(taskId, attempt)
     if (task === null) return
-    if (!task.start.isLease) return this.#o.guards.kill(taskId, attempt)
+    if (!task.start.isLease) return this.#o.guards.stop(taskId, attempt, graceMs)
     const { clock } = this.#o
-    clock.at(clock.now(), () => this.#end(task, { exitCode: null, detail: null, didLeaseEnd: false }), RANK_DEVICE)
+    clock.at(clock.now(), () => this.#end(task, { exitCode: null, detail: null, didEndItself: false, didLeaseEnd: false }), RANK_DEVICE)
   }
 
   forget(taskId: string, attempt: number): void {
     if (this.#ended.get(taskId)?.start.attempt === attempt) this.#ended.delete(taskId)
-    this.#o.guards.forget(taskId, attempt)
+    this.#forget(taskId, attempt)
   }
 
   answerAllocation(taskId: string, attempt: number, mib: Mib, isGranted: boolean): void {
@@ -202,35 +208,45 @@ export class HostDevice implements Device {
 
   // ── tasks ───────────────────────────────────────────────────────────────────
 
-  async #run(task: HostTask, command: readonly string[]): Promise<{ readonly error: string | null }> {
-    const { accelerator, environment, guards, maxOutputBytes, user, workingDirectory } = this.#o
+  async #run(task: HostTask, command: readonly string[]): Promise<LaunchAnswer> {
+    const { accelerator, environment, guards, maxOutputBytes, places } = this.#o
     const { start, taskId, attempt, gpus } = task
+    let code = 'work_folder'
     try {
+      const place = await places.open(taskId, attempt)
+      code = 'state_folder'
+      const home = places.homeOf(place)
       const socket = await this.#sockets.open(taskId, attempt)
-      return await guards.launch({
+      const launched = await guards.launch({
         taskId,
         attempt,
         record: start,
         command,
         env: {
+          ...UNBUFFERED,
           ...environment,
+          ...(home === null ? {} : { HOME: home }),
           ...accelerator.environment(gpus),
           HEADROOM_TASK_ID: taskId,
           HEADROOM_GPUS: gpus.join(','),
           HEADROOM_VRAM_MIB: String(start.vramMib),
           HEADROOM_SOCKET: socket,
         },
-        workingDirectory,
-        user,
+        workingDirectory: place.folder,
+        user: place.user,
+        place,
         isLeased: true,
         maxOutputBytes,
       })
+      if (launched.error !== null) await places.drop(taskId, attempt).catch(() => {})
+      return launched
     } catch (error) {
-      return { error: error instanceof Error ? error.message : String(error) }
+      await places.drop(taskId, attempt).catch(() => {})
+      return { error: error instanceof Error ? error.message : String(error), refused: refusalOfFault(error, code) }
     }
   }
 
-  #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): Survivor {
+  #adopt(start: AttemptStart, kept: KeptAttempt | null, isOut: boolean, isStopped: boolean): LivingSurvivor {
     const task = this.#newTask(start, { isStopped, isHeld: isOut })
     task.vramMib = kept?.vramMib ?? start.vramMib
     // Whoever runs, works until it has been seen not to.
@@ -244,6 +260,7 @@ export class HostDevice implements Device {
       end: null,
       residency: isOut ? 'swapped_out' : 'resident',
       isFrozen: isStopped,
+      isStopping: false,
       wantsGpu: task.wantsGpu,
       idleMs: 0,
       vramMib: null,
@@ -283,7 +300,13 @@ export class HostDevice implements Device {
     if (task !== null) return this.#end(task, end)
     const start = startIn(guarded)
     if (start !== null) this.#ended.set(guarded.taskId, { start, end })
-    else this.#o.guards.forget(guarded.taskId, guarded.attempt)
+    else this.#forget(guarded.taskId, guarded.attempt)
+  }
+
+  /** Its folder is closed before its ids may belong to another attempt. */
+  #forget(taskId: string, attempt: number): void {
+    this.#o.places.close(taskId, attempt)
+    this.#o.guards.forget(taskId, attempt)
   }
 
   #end(task: HostTask, end: AttemptEnd): void {
@@ -344,10 +367,14 @@ function startIn({ record, taskId, attempt }: GuardedTask): AttemptStart | null 
 
 const SIGNAL_EXIT = 128
 
-function endOf({ exit, didLeaseEnd }: GuardedTask): AttemptEnd {
+function endOf({ exit, didLeaseEnd, wasOrdered, neverRan }: GuardedTask): AttemptEnd {
   if (exit === null || (exit.code === null && exit.signal === null)) {
-    return { exitCode: null, detail: didLeaseEnd ? 'the run lease had ended' : 'its guard is gone', didLeaseEnd }
+    return { exitCode: null, detail: didLeaseEnd ? 'the run lease had ended' : 'its guard is gone', didEndItself: false, didLeaseEnd }
   }
-  if (exit.signal === null) return { exitCode: exit.code, detail: null, didLeaseEnd }
-  return { exitCode: SIGNAL_EXIT + (constants.signals[exit.signal as NodeJS.Signals] ?? 0), detail: `signal ${exit.signal}`, didLeaseEnd }
+  const didEndItself = wasOrdered !== true
+  if (exit.signal === null) return { exitCode: exit.code, detail: null, didEndItself, didLeaseEnd }
+  const exitCode = SIGNAL_EXIT + (constants.signals[exit.signal as NodeJS.Signals] ?? 0)
+  const detail = neverRan === true ? NEVER_RAN : `signal ${exit.signal}`
+  // An earlier guard does not say whether SIGKILL was its own; it sent nothing else.
+  return { exitCode, detail, didEndItself: didEndItself && exit.signal !== 'SIGKILL', didLeaseEnd }
 }

@@ -23,12 +23,15 @@ const MAX_PATH_BYTES = 107
 
 export class TaskSockets {
   readonly #folder: string
-  readonly #owner: { readonly uid: number; readonly gid: number } | null
+  readonly #groupOf: (taskId: string, attempt: number) => number | null
   readonly #listener: TaskSocketsListener
   readonly #open = new Map<string, { readonly socket: ControlSocket; readonly waiting: Waiting[] }>()
 
-  /** @param owner who may connect beside the server's own user; null: nobody. Throws when the folder cannot be used. */
-  constructor(folder: string, owner: { readonly uid: number; readonly gid: number } | null, listener: TaskSocketsListener) {
+  /**
+   * @param groupOf the group whose members may connect to the socket of an attempt; null: the user of the server alone
+   * Throws when the folder cannot be used.
+   */
+  constructor(folder: string, groupOf: (taskId: string, attempt: number) => number | null, listener: TaskSocketsListener) {
     const longest = Buffer.byteLength(join(folder, `${'0'.repeat(NAME_LENGTH)}.sock`))
     if (longest > MAX_PATH_BYTES) {
       throw new Error(
@@ -36,7 +39,7 @@ export class TaskSockets {
       )
     }
     this.#folder = folder
-    this.#owner = owner
+    this.#groupOf = groupOf
     this.#listener = listener
     mkdirSync(folder, { recursive: true })
     // Tasks of another user reach theirs, and see no others.
@@ -56,7 +59,7 @@ export class TaskSockets {
     const waiting: Waiting[] = []
     const socket = await openControlSocket(
       path,
-      this.#owner,
+      this.#groupOf(taskId, attempt),
       {
         busy: (isBusy) => this.#listener.busy(taskId, attempt, isBusy),
         wanted: () => this.#listener.busy(taskId, attempt, true),

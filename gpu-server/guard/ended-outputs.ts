@@ -1,5 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
-import { isForgotten, markForgotten, readExit, removeFolder } from './guard-folder.ts'
+import { isForgotten, markForgotten, readExit, readTask, removeFolder } from './guard-folder.ts'
+import { removeTree } from './remove-tree.ts'
 
 /** How much output of ended tasks is kept once their records are not needed any more. */
 export interface OutputLimits {
@@ -12,7 +13,7 @@ interface Kept {
   readonly bytes: number
 }
 
-/** The folders of forgotten attempts, oldest first, within the limits; one thing at a time. */
+/** The folders of forgotten attempts, oldest first, within the limits; one thing at a time. What a task left in its work folder goes with its output. */
 export class EndedOutputs {
   readonly #limits: OutputLimits
   #kept: Kept[] = []
@@ -46,6 +47,8 @@ export class EndedOutputs {
     while (this.#kept.length > this.#limits.maxTasks || (bytes > this.#limits.maxBytes && this.#kept.length > 0)) {
       const oldest = this.#kept.shift()!
       bytes -= oldest.bytes
+      const place = (await readTask(oldest.folder))?.place
+      if (place !== undefined) await removeTree(place.folder)
       await removeFolder(oldest.folder)
     }
   }

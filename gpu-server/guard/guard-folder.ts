@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises'
 import { constants } from 'node:os'
-import type { GuardExit } from './guards.ts'
+import type { GuardExit, TaskPlace } from './guards.ts'
 import { GuardFault, codeOf } from './guard-fault.ts'
 import type { ProcessKey } from './process-table.ts'
 
@@ -18,6 +18,7 @@ export interface FolderTask {
   readonly attempt: number
   readonly record: unknown
   readonly mark: string
+  readonly place?: TaskPlace
 }
 
 /** What the guard wrote before its command ran. */
@@ -31,6 +32,10 @@ export interface FolderStarted {
 export interface FolderExit {
   readonly exit: GuardExit
   readonly byLease: boolean
+  /** The guard signalled it on order before it was over; false in records of earlier guards, which did not say. */
+  readonly byOrder: boolean
+  /** By order, and it could not run between SIGTERM and SIGKILL. */
+  readonly neverRan: boolean
 }
 
 /** The guard of the folder; null: a server called the attempt off before there was one. */
@@ -79,14 +84,20 @@ export async function readStarted(path: string): Promise<FolderStarted | null> {
 
 export async function readExit(path: string): Promise<FolderExit | null> {
   const fields = await readFields(`${path}/exit`)
-  return fields === null ? null : { exit: exitIn(fields), byLease: fields.get('lease') === '1' }
+  if (fields === null) return null
+  return {
+    exit: exitIn(fields),
+    byLease: fields.get('lease') === '1',
+    byOrder: fields.get('order') === '1',
+    neverRan: fields.get('ran') === '0',
+  }
 }
 
-/** `ended code 3 lease=0`, the guard's last word on its socket. */
+/** `ended code 3 lease=0 order=0 ran=1`, the guard's last word on its socket; that of an earlier guard ends after `lease`. */
 export function exitOfWord(line: string): FolderExit | null {
-  const [, kind, value, lease] = /^ended (code|signal) (\d+) lease=([01])$/.exec(line) ?? []
+  const [, kind, value, lease, order, ran] = /^ended (code|signal) (\d+) lease=([01])(?: order=([01]) ran=([01]))?$/.exec(line) ?? []
   if (kind === undefined || value === undefined) return null
-  return { exit: exitIn(new Map([[kind, value]])), byLease: lease === '1' }
+  return { exit: exitIn(new Map([[kind, value]])), byLease: lease === '1', byOrder: order === '1', neverRan: ran === '0' }
 }
 
 /** Nobody knows how it ended. */

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
-import type { LaunchSpec } from './guards.ts'
+import type { LaunchAnswer, LaunchSpec } from './guards.ts'
 import { textOf } from './guard-fault.ts'
+import { BAD_COMMAND, GUARD_FAILED, LEASE_OVER, refusalAtStep, refusalOfFault } from './launch-refusal.ts'
 
 const ANSWER_LIMIT_MS = 30_000
 const ANSWER_BYTES = 1024
@@ -16,7 +17,7 @@ export interface GuardStart {
 }
 
 /** Starts a guard with its command; an error in words when nothing of either is left. */
-export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolean): Promise<{ error: string | null }> {
+export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolean): Promise<LaunchAnswer> {
   return new Promise((resolve) => {
     const child = spawn(start.program, [start.folder, start.leasePath], {
       detached: true,
@@ -26,23 +27,30 @@ export function startGuard(start: GuardStart, spec: LaunchSpec, isLeased: boolea
     })
     let answer = ''
     const timer = setTimeout(() => child.kill('SIGKILL'), ANSWER_LIMIT_MS)
-    const settle = (error: string | null) => {
+    const settle = (launched: LaunchAnswer) => {
       clearTimeout(timer)
       child.unref()
-      resolve({ error })
+      resolve(launched)
     }
-    child.once('error', (error) => settle(`guard ${start.program}: ${textOf(error)}`))
+    child.once('error', (error) => settle({ error: `guard ${start.program}: ${textOf(error)}`, refused: refusalOfFault(error) }))
     child.stdin.on('error', () => undefined) // a refusal comes before it has read everything
     child.stdin.end(encodeSpec(start, spec, isLeased))
     child.stdout.setEncoding('utf8')
     child.stdout.on('data', (text: string) => (answer = (answer + text).slice(0, ANSWER_BYTES)))
-    child.stdout.once('close', () => settle(errorIn(answer)))
+    child.stdout.once('close', () => settle(answerIn(answer)))
   })
 }
 
-function errorIn(answer: string): string | null {
-  if (/^ok \d+\n$/.test(answer)) return null
-  return /^error (.*)\n$/.exec(answer)?.[1] ?? `guard: it died, or did not start the command within ${ANSWER_LIMIT_MS / 1000} s`
+/** `ok PID`, `refused STEP ERRNO words`, `task words`, `lease words` or `error words`, as guard.c says it. */
+function answerIn(answer: string): LaunchAnswer {
+  if (/^ok \d+\n$/.test(answer)) return { error: null }
+  const [, step, errno, why] = /^refused (\d+) (\d+) (.*)\n$/.exec(answer) ?? []
+  if (why !== undefined) return { error: why, refused: refusalAtStep(Number(step), Number(errno)) }
+  const [, kind, words] = /^(task|lease|error) (.*)\n$/.exec(answer) ?? []
+  if (words === undefined) {
+    return { error: `guard: it died, or did not start the command within ${ANSWER_LIMIT_MS / 1000} s`, refused: GUARD_FAILED }
+  }
+  return { error: words, refused: kind === 'task' ? BAD_COMMAND : kind === 'lease' ? LEASE_OVER : GUARD_FAILED }
 }
 
 /** The fields of spec.c, each ended by NUL. */
@@ -53,6 +61,7 @@ function encodeSpec(start: GuardStart, spec: LaunchSpec, isLeased: boolean): str
     spec.attempt,
     spec.user?.uid ?? -1,
     spec.user?.gid ?? -1,
+    spec.user?.ownGroup ?? -1,
     isLeased ? 1 : 0,
     start.isIsolated ? 1 : 0,
     spec.maxOutputBytes,

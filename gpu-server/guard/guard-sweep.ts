@@ -2,13 +2,13 @@ import { writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GuardFault, codeOf } from './guard-fault.ts'
 import type { FolderStarted, FolderTask } from './guard-folder.ts'
-import { descendantsOf, isAlive, pidsIn, isRunnable, processesWith, startTimeOf, type ProcessKey } from './process-table.ts'
+import { descendantsOf, isAlive, pidsIn, isRunnable, processesOf, processesWith, startTimeOf, type ProcessKey } from './process-table.ts'
 
 const AGAIN_MS = 20
 
 /**
- * Kills what a guard that is dead, or does not answer, has left: itself, its keeper, its command, their descendants, the members of its cgroup, and whatever carries its
- * mark in the environment. Resolves when nothing is left; rejects with GuardFault when something still is after `limitMs`.
+ * Kills what a guard that is dead, or does not answer, has left: itself, its keeper, its command, their descendants, the members of its cgroup, whatever runs as the user
+ * that only this attempt has, and whatever carries its mark in the environment. Resolves when nothing is left; rejects with GuardFault when something still is after `limitMs`.
  */
 export async function sweep(task: FolderTask, started: FolderStarted | null, limitMs: number): Promise<void> {
   const deadline = performance.now() + limitMs
@@ -26,6 +26,8 @@ export async function sweep(task: FolderTask, started: FolderStarted | null, lim
 
 function leftOf(task: FolderTask, started: FolderStarted | null): number[] {
   const found = new Set(processesWith(`HEADROOM_ATTEMPT=${task.mark}`))
+  const user = task.place?.user ?? null
+  if (user !== null && user.uid === user.ownGroup) for (const pid of processesOf(user.uid)) found.add(pid)
   if (started !== null) {
     for (const root of [started.guard, started.keeper, started.command].filter(isAlive)) for (const pid of treeOf(root)) found.add(pid)
     if (started.cgroup !== null) for (const pid of pidsIn(`${started.cgroup}/cgroup.procs`)) found.add(pid)

@@ -34,7 +34,7 @@
 #define FAR_AWAY_S INT64_C(8000000000)
 #define PROTECTED_OOM_SCORE (-900)
 
-enum { ON_CHILD, ON_LEASE, ON_CLOCK, ON_LINK, ON_OUTPUT, ON_FOLDER, ON_LISTEN, ON_CLIENT, WAITS = ON_CLIENT + CLIENTS };
+enum { ON_CHILD, ON_LEASE, ON_CLOCK, ON_STOP, ON_LINK, ON_OUTPUT, ON_FOLDER, ON_LISTEN, ON_CLIENT, WAITS = ON_CLIENT + CLIENTS };
 
 static struct {
   struct keeper keeper;
@@ -43,7 +43,9 @@ static struct {
   struct { char line[LINE_BYTES]; size_t size; } clients[CLIENTS];
   int64_t clock_gap, gap_ended; /* ms suspended so far; when the latest gap was noticed */
   bool is_leased, is_suspended, by_lease, is_killed, is_command_over, is_all_gone, is_output_done;
-  int64_t drain_until;
+  bool is_stopping, has_run; /* SIGTERM was sent; the task could run since then */
+  int64_t drain_until, stop_at;
+  struct end end;
   int status;
 } guard;
 
@@ -67,8 +69,9 @@ static void say_to_all(const char *text) {
 
 static void say_status(const char *prefix, int i) {
   char text[REPLY_BYTES];
-  snprintf(text, sizeof text, "%s state=%s lease=%d leased=%d pid=%d isolated=%d dropped=%" PRIu64 "\n", prefix,
-    guard.is_suspended ? "suspended" : "running", guard.by_lease, guard.is_leased, (int)guard.keeper.command, guard.keeper.is_isolated,
+  snprintf(text, sizeof text, "%s state=%s lease=%d leased=%d stopping=%d pid=%d isolated=%d dropped=%" PRIu64 "\n", prefix,
+    guard.is_suspended ? "suspended" : "running", guard.by_lease, guard.is_leased, guard.is_stopping,
+    (int)guard.keeper.command, guard.keeper.is_isolated,
     output_dropped());
   if (i < 0) say_to_all(text);
   else say(i, text);
@@ -81,24 +84,85 @@ static pid_t suspend_task(void) {
   return processes_stop(getpid(), guard.keeper.pid, guard.cgroup);
 }
 
+static void tell_keeper(char kind) {
+  struct link_message message = {kind, 0};
+  if (guard.waits[ON_LINK].fd < 0) return;
+  ssize_t n = send(guard.waits[ON_LINK].fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)n; /* a keeper that is gone needs no word */
+}
+
 static void kill_task(void) {
   guard.is_killed = true;
+  tell_keeper(LINK_KILL);
   processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGKILL);
 }
 
-static void arm(int64_t at) {
+static void arm_timer(int timer, int64_t at) {
   struct itimerspec when = {.it_value = {at / 1000, at % 1000 * 1000000}};
-  timerfd_settime(guard.waits[ON_LEASE].fd, TFD_TIMER_ABSTIME, &when, NULL);
+  timerfd_settime(guard.waits[timer].fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void arm(int64_t at) { arm_timer(ON_LEASE, at); }
+
+static void on_link(void) {
+  struct link_message message;
+  ssize_t n = read(guard.waits[ON_LINK].fd, &message, sizeof message);
+  if (n == sizeof message) {
+    guard.status = message.status;
+    guard.is_command_over = true;
+    return;
+  }
+  /* A keeper that ended without hearing the guard's last word: its own last word comes after this error. */
+  if (n < 0 && (errno == ECONNRESET || errno == EINTR)) return;
+  close(guard.waits[ON_LINK].fd);
+  guard.waits[ON_LINK].fd = -1;
+}
+
+/* It has ended by itself: whatever is done from here on is not the cause. */
+static bool is_command_dead(void) {
+  struct pollfd link = {guard.waits[ON_LINK].fd, POLLIN, 0};
+  if (link.fd >= 0 && poll(&link, 1, 0) > 0) on_link();
+  return guard.is_command_over || is_process_dead(guard.keeper.command);
+}
+
+/* The grace is over, or there is none. */
+static void end_task(void) {
+  if (guard.is_killed) return;
+  if (!is_command_dead()) {
+    guard.end.by_order = true;
+    guard.end.by_lease = guard.by_lease;
+    guard.end.never_ran = guard.is_stopping && !guard.has_run;
+  }
+  kill_task();
+}
+
+/* SIGTERM to every process, SIGKILL to what is left at the end of the grace. A later call can only bring the end nearer. */
+static void stop_task(int64_t grace) {
+  int64_t at = now_boot() + grace;
+  if (guard.is_killed) return;
+  if (grace == 0) return end_task();
+  if (guard.is_stopping) {
+    if (at < guard.stop_at) arm_timer(ON_STOP, guard.stop_at = at);
+    return;
+  }
+  if (is_command_dead()) return;
+  guard.is_stopping = guard.end.by_order = true;
+  guard.has_run = !guard.is_suspended;
+  arm_timer(ON_STOP, guard.stop_at = at);
+  tell_keeper(LINK_STOPPING);
+  processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGTERM);
 }
 
 /* Whenever the deadline comes, or starts to mean something: suspend at the lease's end, kill after another length. */
 static void check_lease(void) {
   struct lease lease = lease_read();
   int64_t now = now_boot();
-  if (!guard.is_leased || guard.is_command_over || guard.is_killed) return arm(0);
+  bool is_rest_dying = guard.is_command_over && !guard.is_stopping;
+  if (!guard.is_leased || is_rest_dying || guard.is_killed) return arm(0);
   if (now < lease.until) return arm(lease.until);
   if (now >= lease.until + lease.length) {
     guard.by_lease = true;
+    if (!is_command_dead()) guard.end.by_lease = true;
     kill_task();
     return say_status("event", -1);
   }
@@ -167,6 +231,7 @@ static void on_resume(int i) {
     return say(i, text);
   }
   guard.is_suspended = guard.by_lease = false;
+  guard.has_run = true;
   processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGCONT);
   say(i, "ok\n");
 }
@@ -182,7 +247,11 @@ static void obey(int i, const char *line) {
     return say(i, "ok\n");
   }
   if (strcmp(line, "kill") == 0) {
-    kill_task();
+    end_task();
+    return say(i, "ok\n");
+  }
+  if (strncmp(line, "stop ", 5) == 0) {
+    stop_task(strtoll(line + 5, NULL, 10));
     return say(i, "ok\n");
   }
   say(i, "error unknown command\n");
@@ -218,17 +287,6 @@ static void accept_client(void) {
 
 /* ---- the end ---- */
 
-static void on_link(void) {
-  struct link_message message;
-  if (read(guard.waits[ON_LINK].fd, &message, sizeof message) == sizeof message) {
-    guard.status = message.status;
-    guard.is_command_over = true;
-    return;
-  }
-  close(guard.waits[ON_LINK].fd);
-  guard.waits[ON_LINK].fd = -1;
-}
-
 /* A keeper that died before its command has not told how the command ends: killed, with all that is now the guard's own. */
 static void reap(void) {
   struct signalfd_siginfo info;
@@ -258,9 +316,15 @@ static void on_folder(void) {
 
 static _Noreturn void finish(void) {
   char how[32], text[REPLY_BYTES];
-  bool is_recorded = record_exit(guard.status, guard.by_lease && guard.is_killed);
+  struct end *end = &guard.end;
+  /* SIGKILL is the guard's own, or another's; what ended otherwise before a kill without SIGTERM ended by itself. */
+  bool was_killed = WIFSIGNALED(guard.status) && WTERMSIG(guard.status) == SIGKILL;
+  if (!was_killed) end->by_lease = false;
+  if (!was_killed && !guard.is_stopping) end->by_order = false;
+  if (!was_killed) end->never_ran = false;
+  bool is_recorded = record_exit(guard.status, end);
   exit_text(how, sizeof how, guard.status);
-  snprintf(text, sizeof text, "ended %s lease=%d\n", how, guard.by_lease && guard.is_killed);
+  snprintf(text, sizeof text, "ended %s lease=%d order=%d ran=%d\n", how, end->by_lease, end->by_order, !end->never_ran);
   say_to_all(text);
   unlink("socket");
   for (int i = 0; i < WAITS; i++)
@@ -279,6 +343,7 @@ static _Noreturn void stand_guard(void) {
     if (guard.waits[ON_LISTEN].revents != 0) accept_client();
     if (guard.waits[ON_LEASE].revents != 0 && read(guard.waits[ON_LEASE].fd, &count, sizeof count) > 0) check_lease();
     if (guard.waits[ON_CLOCK].revents != 0) watch_clock();
+    if (guard.waits[ON_STOP].revents != 0 && read(guard.waits[ON_STOP].fd, &count, sizeof count) > 0) end_task();
     if (guard.waits[ON_LINK].fd >= 0 && guard.waits[ON_LINK].revents != 0) on_link();
     if (guard.waits[ON_OUTPUT].revents != 0 && read(guard.waits[ON_OUTPUT].fd, &count, sizeof count) > 0) guard.is_output_done = true;
     if (guard.waits[ON_FOLDER].revents != 0) on_folder();
@@ -324,6 +389,7 @@ static void open_waits(void) {
   guard.waits[ON_CHILD].fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   guard.waits[ON_FOLDER].fd = signalfd(-1, &folder, SFD_CLOEXEC | SFD_NONBLOCK);
   guard.waits[ON_LEASE].fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  guard.waits[ON_STOP].fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   guard.waits[ON_CLOCK].fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   guard.waits[ON_OUTPUT].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   int listen_socket = guard.waits[ON_LISTEN].fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -360,15 +426,16 @@ static void start_task(const struct spec *spec, mode_t mask, int oom_score) {
   int code = errno;
   if (why == NULL && guard.is_leased && now_boot() >= lease_read().until) {
     call_off();
-    refuse("the run lease is over");
+    refuse_as("lease", "the run lease is over");
   }
   if (why == NULL && keeper_go(&guard.keeper, &failure)) return;
   call_off();
   if (why != NULL) refuse("guard: %s: %s", why, strerror(code));
   if (failure.error == 0) refuse("killed before it ran");
-  char text[REPLY_BYTES];
+  char text[REPLY_BYTES], kind[48];
   describe_failure(text, sizeof text, &failure, spec);
-  refuse("%s", text);
+  snprintf(kind, sizeof kind, "refused %d %d", failure.step, failure.error);
+  refuse_as(kind, "%s", text);
 }
 
 int main(int argc, char **argv) {

@@ -15,6 +15,7 @@
 struct spec {
   char *task, *attempt;
   long uid, gid;        /* -1: the guard's own */
+  long own_group;       /* a supplementary group of this attempt alone, or -1 */
   bool is_leased;
   bool is_isolated;     /* in a PID namespace of its own, where that is possible */
   uint64_t max_output;  /* bytes of each stream */
@@ -30,6 +31,8 @@ void spec_read(struct spec *spec);
 void spec_forget(struct spec *spec);
 /* Answers the launch with `error <text>` and exits; nothing was started yet. */
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* `task`: the command is what is wrong. `lease`: the run lease is over. `refused STEP ERRNO`: the command met this before it was one. */
+_Noreturn void refuse_as(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- time and the lease: lease.c ---- */
 
@@ -60,12 +63,15 @@ pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup);
 void processes_signal(pid_t root, pid_t spared, const char *cgroup, int signal);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
 uint64_t start_time(pid_t pid);
+/* Gone, or a zombie. */
+bool is_process_dead(pid_t pid);
 
 /* ---- the process that launches and reaps: keeper.c ---- */
 
 struct keeper { pid_t pid, command; int link; bool is_isolated; int go, failure; };
 
-enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X' };
+/* From the keeper: P, N, X. From the guard: a stop has begun (S), everything is to be killed (K). */
+enum { LINK_READY = 'P', LINK_NO_NAMESPACE = 'N', LINK_EXITED = 'X', LINK_STOPPING = 'S', LINK_KILL = 'K' };
 struct link_message { char kind; int status; };
 struct failure { int step, error; };
 
@@ -85,11 +91,18 @@ uint64_t output_dropped(void);
 
 /* ---- what is kept on disk: record.c ---- */
 
+/* What the guard did before the command was over; neither: the command ended by itself. */
+struct end {
+  bool by_lease; /* it killed it, because the run lease was over */
+  bool by_order; /* it signalled it, because its server said so */
+  bool never_ran; /* by order, and the task could not run between SIGTERM and SIGKILL */
+};
+
 bool record_claim(void);
 /* The start and the end are durable when these return true. */
 bool record_started(const struct spec *spec, const struct keeper *keeper);
 bool record_reserve_exit(void);
-bool record_exit(int status, bool by_lease);
+bool record_exit(int status, const struct end *end);
 /* `code 3` or `signal 9`, as in the record. */
 void exit_text(char *text, size_t size, int status);
 

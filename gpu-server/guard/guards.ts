@@ -1,7 +1,23 @@
+import type { StartRefused } from '../../protocol/messages.ts'
+
 /** How the command of a task ended; both null: nobody knows, its guard died without a word. */
 export interface GuardExit {
   readonly code: number | null
   readonly signal: string | null
+}
+
+/** `ownGroup`: a group id of this attempt alone, to which its control socket belongs. */
+export interface TaskUser {
+  readonly uid: number
+  readonly gid: number
+  readonly ownGroup?: number
+}
+
+/** What an attempt has for itself; null: it runs as the server's own user. */
+export interface TaskPlace {
+  readonly user: TaskUser | null
+  /** Where it begins. Removed together with its output. */
+  readonly folder: string
 }
 
 export interface GuardedTask {
@@ -9,11 +25,19 @@ export interface GuardedTask {
   readonly attempt: number
   /** Opaque JSON that the server gave at launch. */
   readonly record: unknown
+  /** As at the launch; missing after a launch by an earlier version. */
+  readonly place?: TaskPlace
   readonly state: 'running' | 'suspended' | 'ended'
   /** Set once it has ended; null then means that nobody knows how. */
   readonly exit: GuardExit | null
   /** The guard suspended or killed it by its own deadline. */
   readonly didLeaseEnd: boolean
+  /** It was told to stop, and has not ended yet. */
+  readonly isStopping?: true
+  /** The guard signalled it on order before its command was over: the exit code is no result. */
+  readonly wasOrdered?: true
+  /** By order, and it could not run between SIGTERM and SIGKILL. */
+  readonly neverRan?: true
 }
 
 export interface LaunchSpec {
@@ -25,7 +49,9 @@ export interface LaunchSpec {
   readonly env: Readonly<Record<string, string>>
   readonly workingDirectory: string
   /** null: the server's own. */
-  readonly user: { readonly uid: number; readonly gid: number } | null
+  readonly user: TaskUser | null
+  /** Kept with the attempt's record. */
+  readonly place?: TaskPlace
   /** The lease may end it: policy fail or requeue, or its start is not acknowledged yet. */
   readonly isLeased: boolean
   /** Of each of its two streams, the latest bytes that are kept. */
@@ -40,6 +66,9 @@ export interface OutputChunk {
   readonly isEnded: boolean
 }
 
+/** An error in words when nothing of the attempt is left, and whose fault it is. */
+export type LaunchAnswer = { readonly error: null } | { readonly error: string; readonly refused: StartRefused }
+
 /**
  * Every task of a GPU server runs under a guard, a small process of its own that outlives the server and holds the run lease's
  * deadline (protocol R4). This is the server's side of all of them. An attempt that it does not know: calls without an answer do
@@ -49,7 +78,7 @@ export interface Guards {
   /** All guards found in the state folder, ended ones not yet forgotten included; before the first hello (R4). */
   adopt(): Promise<readonly GuardedTask[]>
   /** Resolves once the command runs, or with why it does not; nothing of it is left then. Refused while the lease is over for a leased one. */
-  launch(spec: LaunchSpec): Promise<{ readonly error: string | null }>
+  launch(spec: LaunchSpec): Promise<LaunchAnswer>
   /**
    * One write for all guards, which read it when their deadline comes: suspend at `untilMono`, kill at `untilMono + lengthMs`
    * (CLOCK_BOOTTIME ms). `untilMono - lengthMs` is the instant from which the lease counts.
@@ -63,6 +92,11 @@ export interface Guards {
   resume(taskId: string, attempt: number): Promise<void>
   /** SIGKILL to all of it; its end follows through `onExit`. */
   kill(taskId: string, attempt: number): void
+  /**
+   * SIGTERM to every process of it, and SIGKILL to what is left after `graceMs`. The guard holds that deadline, whatever becomes of this
+   * server; a later call can only bring it nearer. What is suspended handles the signal once it is resumed. 0: the same as `kill`.
+   */
+  stop(taskId: string, attempt: number, graceMs: number): void
   /** Reports go to every listener, once for each attempt, when nothing of it is left. */
   onExit(listener: (task: GuardedTask) => void): void
   processIds(taskId: string, attempt: number): readonly number[]

@@ -15,7 +15,7 @@ import { sweep } from './guard-sweep.ts'
 import { descendantsOf, isRunnable } from './process-table.ts'
 
 const SWEEP_ROUND_MS = 10_000
-const UNKNOWN_EXIT: FolderExit = { exit: { code: null, signal: null }, byLease: false }
+const UNKNOWN_EXIT: FolderExit = { exit: { code: null, signal: null }, byLease: false, byOrder: false, neverRan: false }
 
 /** One attempt and the guard it has, or had. */
 export class HeldGuard {
@@ -29,6 +29,7 @@ export class HeldGuard {
   #state: GuardedTask['state'] = 'running'
   #exit: FolderExit | null = null
   #didLeaseEnd = false
+  #isStopping = false
   #isReleased = false
 
   /** `onEnd` once nothing is left of a task that lived after `attach`; with a fault each time that something still is. */
@@ -39,8 +40,19 @@ export class HeldGuard {
   }
 
   view(): GuardedTask {
-    const { taskId, attempt, record } = this.task
-    return { taskId, attempt, record, state: this.#state, exit: this.#exit?.exit ?? null, didLeaseEnd: this.#didLeaseEnd }
+    const { taskId, attempt, record, place } = this.task
+    return {
+      taskId,
+      attempt,
+      record,
+      ...(place === undefined ? {} : { place }),
+      state: this.#state,
+      exit: this.#exit?.exit ?? null,
+      didLeaseEnd: this.#didLeaseEnd,
+      ...(this.#isStopping ? { isStopping: true } : {}),
+      ...(this.#exit?.byOrder === true ? { wasOrdered: true } : {}),
+      ...(this.#exit?.neverRan === true ? { neverRan: true } : {}),
+    }
   }
 
   get isEnded(): boolean {
@@ -83,6 +95,17 @@ export class HeldGuard {
   /** What it says to this shows in what follows; a guard that has ended needs it no more. */
   tell(text: string): void {
     this.#ask(text).catch(() => undefined)
+  }
+
+  /** A guard of an earlier version knows no grace: it kills at once. */
+  stop(graceMs: number): void {
+    if (graceMs === 0) return this.tell('kill')
+    this.#ask(`stop ${Math.floor(graceMs)}`).then(
+      () => (this.#isStopping = !this.isEnded),
+      (error: unknown) => {
+        if (textOf(error).includes('unknown command')) this.tell('kill')
+      },
+    )
   }
 
   processIds(): readonly number[] {
@@ -129,11 +152,13 @@ export class HeldGuard {
     this.#lastWord ??= exitOfWord(line)
     if (/\bstate=suspended\b/.test(line)) this.#state = 'suspended'
     if (/\blease=1\b/.test(line)) this.#didLeaseEnd = true
+    if (/\bstopping=1\b/.test(line)) this.#isStopping = true
   }
 
   #end(exit: FolderExit): void {
     this.#exit = exit
     this.#state = 'ended'
+    this.#isStopping = false
     this.#didLeaseEnd = exit.byLease
     this.#link?.close()
   }

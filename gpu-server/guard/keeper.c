@@ -26,7 +26,8 @@
 
 /* ---- the command, before it is one ---- */
 
-enum { STEP_GROUPS, STEP_GROUP, STEP_USER, STEP_FOLDER, STEP_COMMAND };
+/* Known to launch-refusal.ts by their numbers. */
+enum { STEP_GROUPS, STEP_GROUP, STEP_USER, STEP_PRIVILEGES, STEP_FOLDER, STEP_COMMAND };
 
 void describe_failure(char *text, size_t size, const struct failure *failure, const struct spec *spec) {
   const char *why = strerror(failure->error);
@@ -34,6 +35,7 @@ void describe_failure(char *text, size_t size, const struct failure *failure, co
     case STEP_GROUPS:
     case STEP_GROUP: snprintf(text, size, "cannot run as group %ld: %s", spec->gid, why); break;
     case STEP_USER: snprintf(text, size, "cannot run as user %ld: %s", spec->uid, why); break;
+    case STEP_PRIVILEGES: snprintf(text, size, "cannot give up new privileges: %s", why); break;
     case STEP_FOLDER: snprintf(text, size, "working directory %s: %s", spec->working_directory, why); break;
     default: snprintf(text, size, "command %s: %s", spec->argv[0], why);
   }
@@ -64,9 +66,9 @@ static void set_oom_score(int score) {
 
 static void become_user(const struct launch *launch) {
   const struct spec *spec = launch->spec;
-  gid_t gid = (gid_t)spec->gid;
+  gid_t gid = (gid_t)spec->gid, groups[2] = {gid, (gid_t)spec->own_group};
   if (spec->uid < 0) return;
-  if (geteuid() == 0 && setgroups(1, &gid) != 0) fail(launch, STEP_GROUPS);
+  if (geteuid() == 0 && setgroups(spec->own_group < 0 ? 1 : 2, groups) != 0) fail(launch, STEP_GROUPS);
   if (setresgid(gid, gid, gid) != 0) fail(launch, STEP_GROUP);
   if (setresuid((uid_t)spec->uid, (uid_t)spec->uid, (uid_t)spec->uid) != 0) fail(launch, STEP_USER);
 }
@@ -99,6 +101,8 @@ static _Noreturn void run_command(const struct launch *launch, pid_t keeper) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   become_user(launch);
+  /* No program of the task gains rights by a setuid bit or file capabilities. */
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail(launch, STEP_PRIVILEGES);
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
   if (getppid() != keeper) _exit(125);
   umask(launch->umask);
@@ -138,18 +142,38 @@ static bool reap(pid_t command, int link, bool *is_over) {
   return pid == 0;
 }
 
+/* What the guard says. Once the link is closed the guard is gone. */
+static void hear(int *link, bool *is_stopping, bool *is_killing) {
+  struct link_message message;
+  while (*link >= 0) {
+    ssize_t n = recv(*link, &message, sizeof message, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n == sizeof message && message.kind == LINK_STOPPING) *is_stopping = true;
+    else if (n == sizeof message && message.kind == LINK_KILL) *is_killing = true;
+    else {
+      *is_killing = true;
+      *link = -1;
+    }
+  }
+}
+
+/*
+ * A command that ends by itself takes the rest with it. During a stop the rest has what is left of the grace: the guard says when that is over.
+ * The guard speaks before it signals, so a command that a signal has ended is reaped before its guard is heard, and never the other way round.
+ */
 static _Noreturn void keep(pid_t command, int link, bool is_isolated, int children) {
-  bool is_over = false;
+  bool is_over = false, is_stopping = false, is_killing = false;
   struct pollfd waits[2] = {{children, POLLIN, 0}, {link, POLLIN, 0}};
   while (reap(command, link, &is_over)) {
-    if (is_over) kill_rest(is_isolated);
-    if (poll(waits, 2, is_over ? KILL_AGAIN_MS : -1) < 0) continue;
+    hear(&waits[1].fd, &is_stopping, &is_killing);
+    bool is_ending = is_killing || (is_over && !is_stopping);
+    if (is_ending) kill_rest(is_isolated);
+    if (poll(waits, 2, is_ending ? KILL_AGAIN_MS : -1) < 0) continue;
     struct signalfd_siginfo info;
     if (waits[0].revents != 0 && read(children, &info, sizeof info) < 0) continue;
-    if (waits[1].revents == 0) continue;
-    is_over = true; /* the guard says nothing on this link: it is gone */
-    waits[1].fd = -1;
   }
+  hear(&waits[1].fd, &is_stopping, &is_killing); /* what is left unread would be an error at the guard's end */
   _exit(0);
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
-import type { GuardedTask, Guards, LaunchSpec, OutputChunk } from './guards.ts'
+import type { GuardedTask, Guards, LaunchAnswer, LaunchSpec, OutputChunk } from './guards.ts'
 import { adoptFolder } from './adopt-folder.ts'
 import { EndedOutputs, isEndedAndForgotten, type OutputLimits } from './ended-outputs.ts'
 import { findCgroupRoot, makeCgroup, removeCgroup } from './guard-cgroup.ts'
@@ -10,6 +10,7 @@ import { startGuard, whyNotLaunchable } from './guard-launch.ts'
 import { LeaseFile } from './guard-lease.ts'
 import { readGuardOutput } from './guard-output.ts'
 import { sweep } from './guard-sweep.ts'
+import { BAD_COMMAND, refusalOfFault } from './launch-refusal.ts'
 import { HeldGuard } from './held-guard.ts'
 
 const SWEEP_LIMIT_MS = 30_000
@@ -28,13 +29,19 @@ export interface GuardsOptions {
 
 interface Launching {
   isLeased: boolean
-  isKillAsked: boolean
+  /** It is to be stopped within this time once it runs; null: it is not. */
+  stopGraceMs: number | null
 }
 
 /** Guards of this host: one folder and one process each. Rejects with the file system's error when the folder cannot be used. */
 export async function openGuards(options: GuardsOptions): Promise<Guards> {
   await mkdir(`${options.folder}/guards`, { recursive: true, mode: 0o700 })
   return new LocalGuards(options, new LeaseFile(options.folder))
+}
+
+/** The server has asked for it twice: it says nothing about the host or the task. */
+function launchedBefore(key: string): LaunchAnswer {
+  return { error: `attempt ${key} has been launched before`, refused: { cause: 'passing', code: 'launched_before' } }
 }
 
 class LocalGuards implements Guards {
@@ -67,17 +74,18 @@ class LocalGuards implements Guards {
     return held.map((one) => one.view())
   }
 
-  async launch(spec: LaunchSpec): Promise<{ readonly error: string | null }> {
+  async launch(spec: LaunchSpec): Promise<LaunchAnswer> {
     const key = folderNameOf(spec.taskId, spec.attempt)
-    const why =
-      whyNotLaunchable(spec) ?? (this.#held.has(key) || this.#launching.has(key) ? `attempt ${key} has been launched before` : null)
-    if (why !== null) return { error: why }
-    const launching: Launching = { isLeased: spec.isLeased, isKillAsked: false }
+    const why = whyNotLaunchable(spec)
+    if (why !== null) return { error: why, refused: BAD_COMMAND }
+    if (this.#held.has(key) || this.#launching.has(key)) return launchedBefore(key)
+    const launching: Launching = { isLeased: spec.isLeased, stopGraceMs: null }
     this.#launching.set(key, launching)
     try {
       return await this.#launchIn(key, spec, launching)
     } catch (error) {
-      return { error: error instanceof GuardFault ? error.message : `guard folder: ${textOf(error)}` }
+      const words = error instanceof GuardFault ? error.message : `guard folder: ${textOf(error)}`
+      return { error: words, refused: refusalOfFault(error) }
     } finally {
       this.#launching.delete(key)
     }
@@ -103,10 +111,14 @@ class LocalGuards implements Guards {
   }
 
   kill(taskId: string, attempt: number): void {
+    this.stop(taskId, attempt, 0)
+  }
+
+  stop(taskId: string, attempt: number, graceMs: number): void {
     const key = folderNameOf(taskId, attempt)
     const launching = this.#launching.get(key)
-    if (launching !== undefined) launching.isKillAsked = true
-    this.#held.get(key)?.tell('kill')
+    if (launching !== undefined) launching.stopGraceMs = Math.min(graceMs, launching.stopGraceMs ?? graceMs)
+    this.#held.get(key)?.stop(graceMs)
   }
 
   onExit(listener: (task: GuardedTask) => void): void {
@@ -142,24 +154,25 @@ class LocalGuards implements Guards {
     this.#lease.close()
   }
 
-  async #launchIn(key: string, spec: LaunchSpec, launching: Launching): Promise<{ readonly error: string | null }> {
-    const { taskId, attempt, record } = spec
+  async #launchIn(key: string, spec: LaunchSpec, launching: Launching): Promise<LaunchAnswer> {
+    const { taskId, attempt, record, place } = spec
     const mark = `${key}.${randomBytes(6).toString('hex')}`
-    const folder = await createFolder(this.#parent, { taskId, attempt, record, mark })
+    const task: FolderTask = { taskId, attempt, record, mark, ...(place === undefined ? {} : { place }) }
+    const folder = await createFolder(this.#parent, task)
     const cgroup = makeCgroup(this.#cgroupRoot, key)
     const { program, isIsolated } = this.#options
     const wasLeased = launching.isLeased
     const start = { program, folder, leasePath: this.#lease.path, cgroup, isIsolated, mark }
     const answer = await startGuard(start, spec, wasLeased)
     if (answer.error !== null) {
-      await sweep({ taskId, attempt, record, mark }, await readStarted(folder), SWEEP_LIMIT_MS)
+      await sweep(task, await readStarted(folder), SWEEP_LIMIT_MS)
       removeCgroup(cgroup)
       await removeFolder(folder)
       return answer
     }
-    await this.#take(this.#hold({ taskId, attempt, record, mark }, folder))
+    await this.#take(this.#hold(task, folder))
     if (launching.isLeased !== wasLeased) this.setLeased(taskId, attempt, launching.isLeased)
-    if (launching.isKillAsked) this.#held.get(key)?.tell('kill')
+    if (launching.stopGraceMs !== null) this.#held.get(key)?.stop(launching.stopGraceMs)
     return answer
   }
 

@@ -50,6 +50,13 @@ export function processesWith(assignment: string): number[] {
     .filter((pid) => Number.isInteger(pid) && `\0${read(`/proc/${pid}/environ`)}`.includes(`\0${assignment}\0`))
 }
 
+/** All that run as this user. */
+export function processesOf(uid: number): number[] {
+  return namesIn('/proc')
+    .map(Number)
+    .filter((pid) => Number.isInteger(pid) && read(`/proc/${pid}/status`).includes(`\nUid:\t${uid}\t`))
+}
+
 /** The pids of a file that lists them. */
 export function pidsIn(path: string): number[] {
   return read(path).split(/\s+/).filter(Boolean).map(Number)

@@ -45,6 +45,13 @@ uint64_t start_time(pid_t pid) {
   return at == NULL ? 0 : strtoull(at, NULL, 10);
 }
 
+bool is_process_dead(pid_t pid) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  const char *state = after_name(path, text, sizeof text);
+  return state == NULL || *state == 'Z' || *state == 'X';
+}
+
 static void add(struct processes *found, pid_t pid) {
   for (size_t i = 0; i < found->count; i++)
     if (found->list[i].pid == pid) return;
@@ -186,8 +193,11 @@ pid_t processes_stop(pid_t root, pid_t spared, const char *cgroup) {
 void processes_signal(pid_t root, pid_t spared, const char *cgroup, int signal) {
   struct processes found = {0};
   if (signal == SIGKILL) cgroup_write(cgroup, "cgroup.kill", "1");
+  /* No process forks while they are told one by one: one that begins later would not hear of it. */
+  if (signal == SIGTERM) cgroup_write(cgroup, "cgroup.freeze", "1");
   processes_find(&found, root, spared, cgroup);
   for (size_t i = 0; i < found.count; i++)
     if (!found.list[i].is_dead) kill(found.list[i].pid, signal);
+  if (signal == SIGTERM) cgroup_write(cgroup, "cgroup.freeze", "0");
   free(found.list);
 }

@@ -70,10 +70,11 @@ void exit_text(char *text, size_t size, int status) {
   else snprintf(text, size, "code %d", WEXITSTATUS(status));
 }
 
-bool record_exit(int status, bool by_lease) {
+bool record_exit(int status, const struct end *end) {
   char text[EXIT_BYTES], how[32];
   exit_text(how, sizeof how, status);
-  int size = snprintf(text, sizeof text, "%s\nlease %d\ndropped %llu\n", how, by_lease, (unsigned long long)output_dropped());
+  int size = snprintf(text, sizeof text, "%s\nlease %d\norder %d\nran %d\ndropped %llu\n", how, end->by_lease, end->by_order,
+    !end->never_ran, (unsigned long long)output_dropped());
   memset(text + size, '\n', sizeof text - (size_t)size);
   return write_file("exit.new", 0, true, text, sizeof text) && rename("exit.new", "exit") == 0 && sync_folder();
 }

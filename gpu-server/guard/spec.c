@@ -12,15 +12,25 @@
 #define SPEC_BYTES ((size_t)8 << 20)
 #define ANSWER_BYTES 512
 
-void refuse(const char *format, ...) {
-  char text[ANSWER_BYTES] = "error ";
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text + 6, sizeof text - 7, format, arguments);
-  va_end(arguments);
+static _Noreturn void answer(const char *kind, const char *format, va_list arguments) {
+  char text[ANSWER_BYTES];
+  size_t size = (size_t)snprintf(text, sizeof text, "%s ", kind);
+  vsnprintf(text + size, sizeof text - size - 1, format, arguments);
   strcat(text, "\n");
   if (write(1, text, strlen(text)) < 0) _exit(2);
   _exit(1);
+}
+
+void refuse(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  answer("error", format, arguments);
+}
+
+void refuse_as(const char *kind, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  answer(kind, format, arguments);
 }
 
 struct strings { char *at, *end; };
@@ -59,7 +69,7 @@ void spec_read(struct spec *spec) {
     if (n < 0) refuse("guard: cannot read its input: %s", strerror(errno));
     if (n == 0) break;
     size += (size_t)n;
-    if (size == SPEC_BYTES) refuse("command and environment exceed %zu bytes", SPEC_BYTES);
+    if (size == SPEC_BYTES) refuse_as("task", "command and environment exceed %zu bytes", SPEC_BYTES);
   }
   struct strings rest = {memory, memory + size};
   spec->memory = memory;
@@ -68,6 +78,7 @@ void spec_read(struct spec *spec) {
   spec->attempt = next(&rest);
   spec->uid = (long)number(&rest, -1, UINT32_MAX - 1);
   spec->gid = (long)number(&rest, -1, UINT32_MAX - 1);
+  spec->own_group = (long)number(&rest, -1, UINT32_MAX - 1);
   spec->is_leased = number(&rest, 0, 1) == 1;
   spec->is_isolated = number(&rest, 0, 1) == 1;
   spec->max_output = (uint64_t)number(&rest, 0, INT64_MAX);
@@ -75,7 +86,7 @@ void spec_read(struct spec *spec) {
   spec->working_directory = next(&rest);
   spec->argv = list(&rest);
   spec->env = list(&rest);
-  if (spec->argv[0] == NULL || spec->argv[0][0] == 0) refuse("command: it is empty");
+  if (spec->argv[0] == NULL || spec->argv[0][0] == 0) refuse_as("task", "command: it is empty");
 }
 
 void spec_forget(struct spec *spec) {

@@ -1,12 +1,14 @@
 /**
  * `admission_rules`: what semantics section 1 asks of a placement beside bytes and the commit limit: all its GPUs, an open node, a seat, an exclusive GPU for
- * itself, nobody stranded, and host memory for all who may have to change places. A task that starts after a swap was admitted when it began to own
+ * itself, nobody stranded, nothing swapped out for a noswap task at 0%, and host memory for all who may have to change places. A task that starts after a swap was admitted when it began to own
  * its bytes: what an operator has changed since is granted.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import type { Shadow, ShadowNode, ShadowPlacement, ShadowTask } from './shadow.ts'
+import type { SwapDecision } from './swap-decision.ts'
+import { swapDecisionOf } from './swap-decision.ts'
 
 interface Placed {
   readonly task: ShadowTask
@@ -22,6 +24,12 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
   let promisedBefore = 0
   return {
     before(event) {
+      const decision = swapDecisionOf(event, shadow)
+      if (decision !== null && isForNoswapAtZero(decision, shadow))
+        report('tasks are swapped out to place it, but it is noswap and overcommit is off', {
+          taskId: decision.requester.id,
+          nodeId: decision.node.id,
+        })
       const node = event.kind === 'task_placed' ? shadow.nodes.get(event.nodeId ?? '') : undefined
       if (node !== undefined) promisedBefore = promisedMib(shadow, node)
     },
@@ -46,6 +54,10 @@ export function admissionRules({ shadow, observed, report }: RuleContext): Alway
         tell(`its swappable tasks would need ${promised} MiB of host memory, there are ${node.hostSwapMib} MiB`)
     },
   }
+}
+
+function isForNoswapAtZero({ kind, requester, node }: SwapDecision, shadow: Shadow): boolean {
+  return kind === 'placement' && requester.request.noswap === 1 && shadow.percentOn(node) === 0
 }
 
 /** What an operator may change under the feet of somebody who waits for victims. */

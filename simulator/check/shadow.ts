@@ -109,9 +109,13 @@ export class Shadow {
     return Math.max(0, node.physicalMib - this.reserveMib(node))
   }
 
+  percentOn(node: ShadowNode): Percent {
+    return node.overcommitPercent ?? this.config.default_vram_overcommit_percent
+  }
+
   /** L */
   limitMib(node: ShadowNode): Mib {
-    const percent = node.overcommitPercent ?? this.config.default_vram_overcommit_percent
+    const percent = this.percentOn(node)
     const effectiveMib = (node.physicalMib * (100 + percent) - ((node.physicalMib * (100 + percent)) % 100)) / 100
     return percent === 0 ? Math.min(effectiveMib, this.capacityMib(node)) : effectiveMib
   }
@@ -218,6 +222,7 @@ export class Shadow {
       case 'growth_refused':
       case 'reserve_breached':
       case 'task_became_noswap':
+      case 'task_late_result':
       case 'task_held':
       case 'task_released':
       case 'swap_ordered':
@@ -230,7 +235,15 @@ export class Shadow {
       case 'group_changed':
       case 'group_deleted':
       case 'requeue_freeze':
+      case 'broker_absence':
+      case 'node_auto_cordon':
+      case 'task_paused':
+      case 'task_resumed':
       case 'duplicate_node':
+      case 'store_behind':
+      case 'recovery':
+      case 'attempt_quarantined':
+      case 'attempt_settled':
         return
     }
   }

@@ -3,7 +3,7 @@ import type { Event } from '../../controller/domain/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 import type { Observed } from './observed.ts'
-import type { ShadowNode } from './shadow.ts'
+import type { ShadowNode, ShadowPlacement } from './shadow.ts'
 
 /**
  * `resident_within_capacity`: by the controller's word, Σ resident ≤ P − R − F whenever something comes into VRAM: a placement, a swap-in, a
@@ -72,12 +72,22 @@ interface Step {
 }
 
 /**
- * `commit_limit`: no new task beyond L. A task that starts after a swap was admitted when it began to own its bytes; what has happened since (a lower limit,
- * a growth of others, which may exceed L) does not take that back. Its admission is no event, so that its whole wait is granted.
+ * `commit_limit`: no new swappable or exclusive task beyond L; it does not apply to noswap tasks (specification 2.3). A task that starts after
+ * a swap was admitted when it began to own its bytes; what has happened since (a lower limit, a growth or a noswap placement, which may
+ * exceed L) does not take that back. Its admission is no event, so that its whole wait is granted.
  */
 export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
   const limits = new Map<ShadowNode, Step[]>()
-  const growths = new Map<string, Step[]>()
+  /** By GPU: growths and noswap placements. */
+  const beyond = new Map<string, Step[]>()
+  const noteBeyond = (at: Instant, mib: Mib, { nodeId, gpus }: ShadowPlacement): void => {
+    for (const gpu of gpus) {
+      const key = `${nodeId}/${gpu}`
+      const steps = beyond.get(key) ?? []
+      steps.push({ at, mib })
+      beyond.set(key, steps)
+    }
+  }
   const noteLimits = (at: Instant): void => {
     for (const node of shadow.nodes.values()) {
       const steps = limits.get(node) ?? []
@@ -90,13 +100,7 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
     before({ kind, taskId, at, data }) {
       const placement = kind === 'growth_granted' ? (shadow.tasks.get(taskId ?? '')?.placement ?? null) : null
       if (placement === null) return
-      const mib = (data['demand_mib'] as Mib) - placement.demandMib
-      for (const gpu of placement.gpus) {
-        const key = `${placement.nodeId}/${gpu}`
-        const steps = growths.get(key) ?? []
-        steps.push({ at, mib })
-        growths.set(key, steps)
-      }
+      noteBeyond(at, (data['demand_mib'] as Mib) - placement.demandMib, placement)
     },
     after({ kind, taskId, at, data }) {
       if (kind === 'config_changed' || kind === 'node_config_changed') noteLimits(at)
@@ -105,12 +109,13 @@ export function commitLimit({ shadow, report }: RuleContext): AlwaysRule {
       const placement = task?.placement ?? null
       const node = shadow.nodes.get(placement?.nodeId ?? '')
       if (task === undefined || placement === null || node === undefined) return
+      if (task.request.noswap === 1 && task.request.gpuMode === 'shared') return noteBeyond(at, placement.demandMib, placement)
       const isAfterSwap = data['when'] === 'after_swap'
       const limitMib = isAfterSwap ? highestSince(limits.get(node) ?? [], task.submittedAt) : shadow.limitMib(node)
       for (const gpu of placement.gpus) {
-        const grownMib = isAfterSwap ? sumSince(growths.get(`${node.id}/${gpu}`) ?? [], task.submittedAt) : 0
+        const grantedMib = isAfterSwap ? sumSince(beyond.get(`${node.id}/${gpu}`) ?? [], task.submittedAt) : 0
         const mib = shadow.placedMib(node, gpu)
-        if (mib - grownMib > limitMib)
+        if (mib - grantedMib > limitMib)
           report(`${mib} MiB are committed on GPU ${gpu}, the limit is ${limitMib} MiB`, { taskId, nodeId: node.id })
       }
     },

@@ -66,6 +66,7 @@ export class FaultyBus {
   #brokerStart = 0
   /** So many faults keep it away. */
   #brokerAbsences = 0
+  readonly #onConnection = new Set<(isConnected: boolean) => void>()
   messages = 0
   /** Requests that failed and messages that were lost because the broker was away. */
   lostWithBroker = 0
@@ -94,6 +95,12 @@ export class FaultyBus {
         this.#setSubscriptions([...this.#subscriptions, subscription])
         return () => this.#end(subscription)
       },
+      onConnection: (listener) => {
+        const tell = (isConnected: boolean): void => void (process.isAlive && listener(isConnected))
+        this.#onConnection.add(tell)
+        if (this.#brokerAbsences > 0) this.#o.clock.soon(() => this.#brokerAbsences > 0 && tell(false), RANK_MESSAGE)
+        return () => this.#onConnection.delete(tell)
+      },
       drain: () => Promise.resolve(),
       kill: () => {
         process.isAlive = false
@@ -105,12 +112,15 @@ export class FaultyBus {
   stopBroker(): void {
     this.#brokerAbsences += 1
     this.#brokerStart += 1
+    if (this.#brokerAbsences === 1) for (const tell of this.#onConnection) tell(false)
   }
 
   /** Says whether it is there again. */
   startBroker(): boolean {
     this.#brokerAbsences -= 1
-    return this.#brokerAbsences === 0
+    if (this.#brokerAbsences > 0) return false
+    for (const tell of this.#onConnection) tell(true)
+    return true
   }
 
   /** What a fault has kept until now. */

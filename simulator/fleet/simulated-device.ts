@@ -21,6 +21,9 @@ import { swapDurationMs } from './swap-profiles.ts'
 import type { WorkPlan } from './work-plan.ts'
 import type { Workload } from './workload.ts'
 
+/** As a real device says it. */
+const NEVER_RAN = 'it could not run within the stop grace, and ended without handling SIGTERM'
+
 export class SimulatedDevice implements Device {
   readonly troubles = new DeviceTroubles()
   /** How long tasks stood still with work that nothing told of, until they were back: GPU time, each of a task's GPUs counts. */
@@ -113,7 +116,8 @@ export class SimulatedDevice implements Device {
       const isBusy = process.isBusy && !process.isStill
       const residency = isInVram ? 'resident' : 'swapped_out'
       const idleMs = isBusy ? 0 : Math.max(0, this.#clock.now() - process.lastUseAt)
-      return { start, end: null, residency, isFrozen, wantsGpu: isBusy, idleMs, vramMib, heldMib }
+      const isStopping = process.hasGrace
+      return { start, end: null, residency, isFrozen, isStopping, wantsGpu: isBusy, idleMs, vramMib, heldMib }
     })
     return [...this.#ended.all(), ...living]
   }
@@ -190,6 +194,7 @@ export class SimulatedDevice implements Device {
       done('done')
       this.#growIfDue(process)
       if (process.isStill) this.#wake(process)
+      this.#handleStop(process)
     })
   }
 
@@ -222,11 +227,36 @@ export class SimulatedDevice implements Device {
     if (process !== null) process.isLeased = isLeased
   }
 
-  stop(taskId: string, attempt: number): void {
+  /** Its guard keeps the deadline. A task that runs handles SIGTERM at once, or within its modelled time. */
+  stop(taskId: string, attempt: number, graceMs: DurationMs): void {
     const process = this.#find(taskId, attempt)
     if (process === null) return
-    process.isStopping = true
-    this.#soon(() => !process.isGone && this.#exit(process, null, 'stopped'))
+    if (graceMs === 0) {
+      process.isStopping = true
+      return this.#soon(() => this.#stopped(process, 'stopped'))
+    }
+    if (process.isStopping || process.hasGrace) return
+    process.hasGrace = true
+    this.#leaseClock.at(
+      this.#leaseClock.now() + graceMs,
+      () => this.#stopped(process, process.isHandling ? 'stopped' : NEVER_RAN),
+      RANK_DEVICE,
+    )
+    this.#handleStop(process)
+  }
+
+  /** It handles SIGTERM once it runs. */
+  #handleStop(process: Process): void {
+    if (!process.hasGrace || process.isHandling || !process.isInVram || !process.isResident) return
+    if (process.isFrozen || process.isSuspended) return
+    process.isHandling = true
+    const takesMs = this.#workload.stopTakesMs?.(process.taskId) ?? 0
+    if (takesMs === 0) return this.#soon(() => this.#stopped(process, 'stopped'))
+    this.#clock.at(this.#clock.now() + takesMs, () => this.#stopped(process, 'stopped'), RANK_DEVICE)
+  }
+
+  #stopped(process: Process, detail: string): void {
+    if (!process.isGone) this.#exit(process, null, detail)
   }
 
   forget(taskId: string, attempt: number): void {
@@ -310,7 +340,7 @@ export class SimulatedDevice implements Device {
   }
 
   #exit(process: Process, exitCode: number | null, detail: string | null, didLeaseEnd = false): void {
-    const end = { exitCode, detail, didLeaseEnd }
+    const end = { exitCode, detail, didEndItself: exitCode !== null && !process.hasGrace, didLeaseEnd }
     this.#processes.delete(process.taskId)
     this.#runWatcher?.rests(process.taskId)
     process.isGone = true
@@ -381,6 +411,7 @@ export class SimulatedDevice implements Device {
     if (isHeld) this.#runWatcher?.rests(process.taskId)
     else this.#runWatcher?.runs(process.taskId)
     this.#share(process)
+    if (!isHeld) this.#handleStop(process)
   }
 
   #look(): void {

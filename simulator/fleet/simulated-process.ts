@@ -42,6 +42,10 @@ export interface SimulatedProcess extends Runner {
   isSuspended: boolean
   /** It is being ended: it never runs again. */
   isStopping: boolean
+  /** It was told to stop, with a grace; */
+  hasGrace: boolean
+  /** and has begun to handle SIGTERM. */
+  isHandling: boolean
   /** Nothing of it is left. */
   isGone: boolean
   /** It is among those that share its GPUs. */
@@ -103,6 +107,8 @@ export function newSimulatedProcess(start: AttemptStart, plan: WorkPlan, started
     isLeased: true,
     heldMib: null,
     isStopping: false,
+    hasGrace: false,
+    isHandling: false,
     isGone: false,
     growthTimer: null,
     nextGrowth: 0,

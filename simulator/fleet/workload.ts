@@ -1,5 +1,6 @@
 /** What the tasks of a run do once they run: looked up by the simulated devices, because the wire carries no such thing. */
 import type { AllocSteps } from '../scenario/scenario.ts'
+import type { DurationMs } from '../../protocol/units.ts'
 import type { Work } from '../trace/trace-format.ts'
 import { workOfCommand } from './command-work.ts'
 import { planOf, type WorkPlan } from './work-plan.ts'
@@ -8,6 +9,8 @@ export interface Workload {
   /** A task nobody described (submitted by hand, over REST) does what its command says (`headroom work busy=10m`), else it stays busy until it is cancelled. */
   planOf(taskId: string, command: readonly string[] | null): WorkPlan
   allocStepsOf(taskId: string): AllocSteps
+  /** How long the task takes to end after SIGTERM, 0 unless it was described otherwise. */
+  stopTakesMs?(taskId: string): DurationMs
 }
 
 /** Ten years: longer than any run. */
@@ -17,9 +20,11 @@ const NO_STEPS: AllocSteps = []
 export class OpenWorkload implements Workload {
   readonly #plans = new Map<string, WorkPlan>()
   readonly #steps = new Map<string, AllocSteps>()
+  readonly #stops = new Map<string, DurationMs>()
 
-  add(taskId: string, work: Work, steps: AllocSteps): void {
+  add(taskId: string, work: Work, steps: AllocSteps, stopTakesMs: DurationMs = 0): void {
     this.#plans.set(taskId, planOf(work))
+    if (stopTakesMs > 0) this.#stops.set(taskId, stopTakesMs)
     if (steps.length > 0) this.#steps.set(taskId, steps)
   }
 
@@ -27,6 +32,7 @@ export class OpenWorkload implements Workload {
   forget(taskId: string): void {
     this.#plans.delete(taskId)
     if (this.#steps.size > 0) this.#steps.delete(taskId)
+    if (this.#stops.size > 0) this.#stops.delete(taskId)
   }
 
   planOf(taskId: string, command: readonly string[] | null): WorkPlan {
@@ -38,5 +44,9 @@ export class OpenWorkload implements Workload {
 
   allocStepsOf(taskId: string): AllocSteps {
     return this.#steps.get(taskId) ?? NO_STEPS
+  }
+
+  stopTakesMs(taskId: string): DurationMs {
+    return this.#stops.get(taskId) ?? 0
   }
 }

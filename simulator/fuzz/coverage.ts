@@ -26,7 +26,8 @@ export class Coverage {
     this.#probes = new ProbePaths(world)
     world.listen((events) => {
       this.#batches += 1
-      for (const event of events) for (const path of [...pathsOf(event), ...this.#probes.of(event)]) this.#count(path)
+      for (const event of events)
+        for (const path of [...pathsOf(event), ...this.#noswapPaths(event), ...this.#probes.of(event)]) this.#count(path)
     })
   }
 
@@ -56,8 +57,24 @@ export class Coverage {
       const isWaiting = task.placement === null || (task.placement.residency === 'swapped_out' && task.placement.wantsGpu)
       if (!isWaiting) continue
       const explanation = views.explain(task)
-      if (explanation !== null) this.#count(`waits ${explanation.primary.reason}`)
+      if (explanation === null) continue
+      const { reason, nodeIds } = explanation.primary
+      this.#count(`waits ${reason}`)
+      const node = this.#world.controller.engine.cluster.nodes.get(nodeIds[0] ?? '')
+      const isAtZero = node?.gpus[0]?.overcommitPercent === 0
+      if (isAtZero && task.placement === null && reason === 'WAITING_PHYSICAL_VRAM') this.#count('noswap waits at 0%')
     }
+  }
+
+  /** What the controller did for a noswap task; the figures are those after the batch of the event. */
+  #noswapPaths({ kind, taskId, data }: Event): string[] {
+    if (kind !== 'task_placed' && kind !== 'swap_decided') return []
+    const task = this.#world.controller.engine.cluster.tasks.get(taskId ?? '')
+    if (task === undefined || task.spec.noswap === 0 || task.spec.gpuMode === 'exclusive') return []
+    if (kind === 'swap_decided') return data['for'] === 'placement' ? ['swap for noswap placement'] : []
+    const gpus = task.placement?.gpus ?? []
+    const isBeyond = gpus.some(({ noswapMib, swappableMib, limitMib }) => noswapMib + swappableMib > limitMib)
+    return isBeyond ? ['noswap placed beyond the commit limit'] : []
   }
 
   #count(path: string): void {
@@ -86,7 +103,7 @@ function pathsOf(event: Event): string[] {
     case 'task_returned':
       return [`returned ${wordOf(data['reason'])}`]
     case 'task_finished':
-      return [`ended ${String(data['state'])}`, ...(data['state'] === 'lost' ? [`lost because ${wordOf(data['reason'])}`] : [])]
+      return [`ended ${String(data['state'])}`, ...(data['state'] === 'lost' ? [`lost because ${wordOf(data['code'])}`] : [])]
     case 'task_residency':
       return [`residency ${String(data['residency'])}`, ...(data['because'] === null ? [] : [`moved because ${wordOf(data['because'])}`])]
     case 'swap_decided':
@@ -99,8 +116,25 @@ function pathsOf(event: Event): string[] {
       return [`node ${String(data['status'])}`]
     case 'requeue_freeze':
       return [data['is_frozen'] === true ? 'freeze begins' : data['by'] === null ? 'freeze is lifted' : 'freeze is released']
+    case 'broker_absence':
+      return [data['is_away'] === true ? 'broker away' : 'broker back']
+    case 'task_late_result':
+      return [data['is_used'] === true ? 'late result used' : 'late result not used']
     case 'task_updated':
       return [data['stopping'] === true ? 'stop ordered' : 'task_updated']
+    case 'node_auto_cordon':
+      return [data['is_auto_cordoned'] === true ? 'node closed by itself' : 'node opened by itself']
+    case 'task_paused':
+      return [`paused ${String(data['reason'])}`]
+    case 'task_resumed':
+      return [`resumed ${String(data['because'])}`]
+    case 'store_behind':
+      return [data['is_behind'] === true ? `store behind ${wordOf(data['reason'])}` : 'store no longer behind']
+    case 'recovery':
+      return [data['is_on'] === true ? 'recovery begins' : 'recovery ends']
+    case 'attempt_settled':
+      return [`unknown attempt ${wordOf(data['how'])}`]
+    case 'attempt_quarantined':
     case 'config_changed':
     case 'duplicate_node':
     case 'group_changed':

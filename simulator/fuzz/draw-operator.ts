@@ -37,6 +37,9 @@ export function drawOperator(dice: Dice, nodes: readonly DrawnNode[], { on }: Fe
   return entries.toSorted((a, b) => msOf(a) - msOf(b))
 }
 
+/** What becomes of it depends on where the task is by then. */
+const MAY_BE_REFUSED = { expect: null }
+
 function msOf({ at }: Entry): number {
   return Number(String(at).replace('ms', ''))
 }
@@ -50,7 +53,7 @@ function setConfig({ dice, shape }: Ask): Entry[] {
     { run_lease_seconds: dice.oneOf([15, 30]) },
   ])
   // A lease may be too short for the heartbeat of this seed.
-  const judged = 'run_lease_seconds' in body ? {} : { expect: 200, answer: body }
+  const judged = 'run_lease_seconds' in body ? MAY_BE_REFUSED : { expect: 200, answer: body }
   return [{ at: first(dice, shape), put: '/api/v1/config', body, ...judged }]
 }
 
@@ -92,32 +95,32 @@ function regroup({ dice, nodes, shape }: Ask): Entry[] {
   const members = (names: readonly DrawnNode[]): Value => ({ node_ids: names.map(({ name }) => nodeIdFromName(name)) })
   const before = nodes.filter(({ groups }) => groups.includes(group))
   return [
-    { at: first(dice, shape), put, body: members(dice.some(nodes, 50)) },
+    { at: first(dice, shape), put, body: members(dice.some(nodes, 50)), ...MAY_BE_REFUSED },
     { at: `${shape.overMs}ms`, put, body: members(before), expect: 200 },
   ]
 }
 
 function update({ dice, shape }: Ask): Entry[] {
   const body = dice.oneOf<Entry>([{ priority: dice.oneOf([0, 1, 3]) }, { noswap: dice.oneOf([0, 1]) }, { vram_mib: dice.between(50, 800) }])
-  return [{ at: first(dice, shape), patch: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`, body }]
+  return [{ at: first(dice, shape), patch: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`, body, ...MAY_BE_REFUSED }]
 }
 
 function hold({ dice, shape }: Ask): Entry[] {
   const path = `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`
   return [
-    { at: first(dice, shape), post: `${path}/hold` },
-    { at: second(dice, shape), post: `${path}/release` },
+    { at: first(dice, shape), post: `${path}/hold`, ...MAY_BE_REFUSED },
+    { at: second(dice, shape), post: `${path}/release`, ...MAY_BE_REFUSED },
   ]
 }
 
 function swapByHand({ dice, shape }: Ask): Entry[] {
   const deed = dice.oneOf(['swap-out', 'swap-in'])
-  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/${deed}` }]
+  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/${deed}`, ...MAY_BE_REFUSED }]
 }
 
 function requeue({ dice, shape }: Ask): Entry[] {
   const body = dice.chance(40) ? { confirm_fenced: true } : {}
-  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/requeue`, body }]
+  return [{ at: first(dice, shape), post: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}/requeue`, body, ...MAY_BE_REFUSED }]
 }
 
 function releaseFreeze({ dice, shape }: Ask): Entry[] {
@@ -125,7 +128,7 @@ function releaseFreeze({ dice, shape }: Ask): Entry[] {
 }
 
 function cancel({ dice, shape }: Ask): Entry[] {
-  return [{ at: first(dice, shape), delete: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}` }]
+  return [{ at: first(dice, shape), delete: `/api/v1/tasks/${dice.oneOf(shape.taskIds)}`, ...MAY_BE_REFUSED }]
 }
 
 function first(dice: Dice, { untilMs }: OperatorShape): string {

@@ -16,7 +16,7 @@ export function checkQueueOrder(world: World, events: readonly Event[], report: 
   for (const task of placed) {
     if (task === undefined) continue
     for (const waiting of cluster.tasks.values()) {
-      if (waiting.queue === null || waiting.refusedBy !== null || !isAhead(waiting, task)) continue
+      if (waiting.queue === null || waiting.refusedBy !== null || waiting.trouble.refusals.length > 0 || !isAhead(waiting, task)) continue
       const isOvertaken = cluster.policy.strategy === 'fifo' ? cluster.isFeasible(waiting) : fitsWherever(waiting, task, events)
       if (isOvertaken) report(`it is placed while ${waiting.spec.id}, which is ahead of it, waits`, { taskId: task.spec.id })
     }

@@ -113,7 +113,7 @@ type FieldPath = readonly [key: string] | readonly [key: string, inner: string]
  * for something else, or judged by something else, it would fail for another reason.
  */
 function fieldPaths(entry: Entry): FieldPath[] {
-  const isJudged = 'expect' in entry || 'answer' in entry
+  const isJudged = (entry['expect'] ?? null) !== null || 'answer' in entry
   return Object.entries(entry).flatMap(([key, value]): FieldPath[] => {
     if (isJudged && key !== 'at') return []
     return [[key], ...(isMap(value) ? Object.keys(value).map((inner) => [key, inner] as const) : [])]

@@ -50,6 +50,8 @@ export class WireRules {
   readonly #obeyed = new Set<string>()
   /** Some node may lose its disk: it forgets what it has answered, and what it ran is in doubt from then on. */
   readonly #mayForget: boolean
+  /** The controller's connection to the broker: since when it is away or back, whichever is later; null: it never was away. */
+  #broker: { readonly isAway: boolean; readonly since: Instant } | null = null
   #epoch = 0
   #epochSince: Instant = 0
 
@@ -59,6 +61,9 @@ export class WireRules {
     const faults = world.plan.faults ?? []
     this.#mayForget = faults.some(({ kind }) => kind === 'node_disk_lost' || kind === 'swarm')
     world.faults?.onControllerBegun(() => this.#begun())
+    world.faults?.bus.endpoint(null).onConnection?.((isConnected) => {
+      this.#broker = { isAway: !isConnected, since: world.clock.now() }
+    })
     world.listen((events) => events.forEach((event) => this.#heard(event)))
   }
 
@@ -178,6 +183,7 @@ export class WireRules {
 
   #heard({ kind, nodeId, taskId, at, data }: Event): void {
     if (kind === 'task_placed' && taskId !== null) this.#placedAt.set(taskId, at)
+    if (kind === 'node_status' && data['status'] === 'unreachable') this.#notDeaf(nodeId ?? '', at)
     const view = this.#nodes.get(nodeId ?? '')
     // What was answered after the decision, while it became durable, does not speak against it.
     if (view === undefined || this.#mayForget || view.answeredAt > at) return
@@ -188,6 +194,17 @@ export class WireRules {
     const earlyMs = (isLost ? view.overAt : isInDoubt ? view.doubtEndedAt : view.endedAt) - at
     const place = { nodeId: nodeId ?? '', ...(taskId === null ? {} : { taskId }) }
     if (leases > 0 && earlyMs > 0) this.#report(`given up ${earlyMs} ms before ${leases} leases are over for sure (R5)`, place)
+  }
+
+  /** Who has no connection to the broker cannot say that a node is gone, nor for one lease after it is back (safety 3). */
+  #notDeaf(nodeId: string, at: Instant): void {
+    const broker = this.#broker
+    if (broker === null || at < broker.since) return
+    const leaseMs = this.#world.controller.views.config().fields.run_lease_seconds * 1000
+    const longestMs = this.#nodes.get(nodeId)?.longestMs ?? leaseMs
+    const earlyMs = overAfter(broker.since, Math.min(leaseMs, longestMs), 1) - at
+    if (broker.isAway) this.#report('given up while the broker is away (R5)', { nodeId })
+    else if (earlyMs > 0) this.#report(`given up ${earlyMs} ms before one lease has passed since the broker is back (R5)`, { nodeId })
   }
 
   #notReplaced(epoch: number): void {

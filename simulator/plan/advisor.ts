@@ -4,10 +4,11 @@
  */
 import type { Percent } from '../../protocol/units.ts'
 import { type Band, bandOf, byPercent, type SweepRun } from '../sweep.ts'
+import { type Change, changesBetween, utilizationDifference } from './change.ts'
 import type { Idleness } from './idleness.ts'
 import { kneeOf } from './knee.ts'
 import { type Objective, objectiveText, valueOfObjective } from './objective.ts'
-import { pairedDifference, type PairedDifference } from './paired-difference.ts'
+import type { PairedDifference } from './paired-difference.ts'
 
 /** One percentage, judged. */
 export interface Candidate {
@@ -37,6 +38,8 @@ export interface Tie {
 
 /** What the reader of a recommendation has to know beside it. */
 export type Caveat =
+  /** More than half of the GPU-hours are tasks that take whole GPUs, which overcommit does not change. */
+  | { readonly kind: 'mostly_exclusive'; readonly exclusive_percent: number }
   /** No percentage keeps the objectives; the one that comes nearest, and its worst objective. */
   | { readonly kind: 'none_keeps'; readonly nearest_percent: Percent; readonly objective: string; readonly p95: number | null }
   /** Fewer than two seeds, or percentages that the seeds do not tell apart. */
@@ -51,7 +54,7 @@ export type Caveat =
   | { readonly kind: 'no_effect' }
   /** The percentage recommended is the highest that was tried. */
   | { readonly kind: 'highest_tried'; readonly overcommit_percent: Percent }
-  /** In some runs so many tasks fit on no node, at most, of so many: no objective counts their wait. */
+  /** The most tasks that fit on no node in any run. No objective counts their wait, so nothing is recommended. */
   | { readonly kind: 'fit_nowhere'; readonly tasks: number; readonly submitted: number }
   /** Some percentages were run with other seeds than others. */
   | { readonly kind: 'uneven_seeds' }
@@ -67,6 +70,8 @@ export interface Advice {
   readonly knee_percent: Percent | null
   /** Recommended minus the lowest percentage tried, in points of utilization, seed by seed; null without a recommendation. */
   readonly gain: { readonly over_percent: Percent; readonly difference: PairedDifference } | null
+  /** From the lowest percentage tried to the recommended one, the largest gain first; empty without a recommendation, and where they are one. */
+  readonly changes: readonly Change[]
   readonly caveats: readonly Caveat[]
   /** By rising percentage. */
   readonly candidates: readonly Candidate[]
@@ -84,22 +89,24 @@ export interface AdvisorInput {
 export function advise({ runs, objectives, idleness }: AdvisorInput): Advice {
   const groups = [...byPercent(runs)].sort(([a], [b]) => a - b)
   const candidates = groups.map(([percent, group]) => candidateOf(percent, group, objectives))
-  const best = bestOf(candidates)
+  const unplaceable = mostThatFitNowhere(runs)
+  const best = unplaceable === null ? bestOf(candidates) : null
   const lowest = candidates[0] as Candidate
   const ties = best === null ? [] : tiesWith(best, candidates, runs)
   return {
     objectives: objectives.map(objectiveText),
     recommended_percent: best?.overcommit_percent ?? null,
     utilization_percent: best?.utilization_percent ?? null,
-    knee_percent: kneeOf(curveOf(candidates)),
+    knee_percent: kneeBeyondSpread(candidates),
     gain:
       best === null
         ? null
         : {
             over_percent: lowest.overcommit_percent,
-            difference: utilizationDifference(runs, best.overcommit_percent, lowest.overcommit_percent),
+            difference: utilizationDifference(runs, lowest.overcommit_percent, best.overcommit_percent),
           },
-    caveats: caveatsOf({ runs, candidates, best, ties, idleness }),
+    changes: best === null || best === lowest ? [] : changesBetween(runs, lowest.overcommit_percent, best.overcommit_percent),
+    caveats: caveatsOf({ runs, candidates, best, ties, idleness, unplaceable }),
     candidates,
   }
 }
@@ -136,8 +143,18 @@ function meanUtilization({ utilization_percent }: Candidate): number {
   return utilization_percent?.mean ?? -1
 }
 
-function curveOf(candidates: readonly Candidate[]): { readonly x: number; readonly y: number }[] {
-  return candidates.flatMap(({ overcommit_percent: x, utilization_percent: y }) => (y === null ? [] : [{ x, y: y.mean }]))
+/** A curve that rises by less is flat to its reader, whatever its shape. */
+const LEAST_KNEE_RISE_POINTS = 1
+
+/** The knee of mean utilization, if the curve rises by more than the seeds differ among themselves (p10 to p90); else null. */
+function kneeBeyondSpread(candidates: readonly Candidate[]): Percent | null {
+  const bands = candidates.flatMap(({ overcommit_percent: x, utilization_percent: y }) => (y === null ? [] : [{ x, y }]))
+  const knee = kneeOf(bands.map(({ x, y }) => ({ x, y: y.mean })))
+  if (knee === null) return null
+  const means = bands.map(({ y }) => y.mean)
+  const rise = Math.max(...means) - Math.min(...means)
+  const spread = Math.max(...bands.map(({ y }) => y.p90 - y.p10))
+  return rise > Math.max(spread, LEAST_KNEE_RISE_POINTS) ? knee : null
 }
 
 function tiesWith(best: Candidate, candidates: readonly Candidate[], runs: readonly SweepRun[]): Tie[] {
@@ -145,21 +162,9 @@ function tiesWith(best: Candidate, candidates: readonly Candidate[], runs: reado
     .filter(({ keeps, overcommit_percent }) => keeps && overcommit_percent !== best.overcommit_percent)
     .map(({ overcommit_percent }) => ({
       overcommit_percent,
-      difference: utilizationDifference(runs, best.overcommit_percent, overcommit_percent),
+      difference: utilizationDifference(runs, overcommit_percent, best.overcommit_percent),
     }))
     .filter(({ difference }) => !difference.told_apart)
-}
-
-/** In points, `a` minus `b`, one pair for each seed that both ran. */
-function utilizationDifference(runs: readonly SweepRun[], a: Percent, b: Percent): PairedDifference {
-  const ofB = new Map(runs.filter(({ overcommit_percent }) => overcommit_percent === b).map((run) => [run.seed, run.metrics]))
-  const differences = runs
-    .filter(({ overcommit_percent }) => overcommit_percent === a)
-    .flatMap(({ seed, metrics }) => {
-      const [inA, inB] = [metrics.utilization_percent, ofB.get(seed)?.utilization_percent ?? null]
-      return inA === null || inB === null ? [] : [inA - inB]
-    })
-  return pairedDifference(differences)
 }
 
 // ── caveats ──────────────────────────────────────────────────────────────────
@@ -170,14 +175,19 @@ interface Judged {
   readonly best: Candidate | null
   readonly ties: readonly Tie[]
   readonly idleness: Idleness | null
+  readonly unplaceable: Caveat | null
 }
 
+/** More than this share of the GPU-hours is "mostly". */
+const MOSTLY_PERCENT = 50
+
 function caveatsOf(judged: Judged): Caveat[] {
-  const { runs, candidates, best, ties } = judged
+  const { runs, candidates, best, ties, idleness, unplaceable } = judged
   const caveats: Caveat[] = []
-  if (best === null) caveats.push(nearestOf(candidates))
-  const most = mostThatFitNowhere(runs)
-  if (most !== null) caveats.push(most)
+  if (idleness !== null && idleness.exclusivePercent > MOSTLY_PERCENT)
+    caveats.push({ kind: 'mostly_exclusive', exclusive_percent: idleness.exclusivePercent })
+  if (!candidates.some(({ keeps }) => keeps)) caveats.push(nearestOf(candidates))
+  if (unplaceable !== null) caveats.push(unplaceable)
   const hasNoEffect = candidates.length > 1 && isWithoutEffect(runs)
   if (hasNoEffect) caveats.push({ kind: 'no_effect' })
   const still = whyNothingIsSwapped(judged)
@@ -227,8 +237,10 @@ function mostThatFitNowhere(runs: readonly SweepRun[]): Caveat | null {
   return most
 }
 
+/** A claim about all tasks needs tasks, all of them, and no run that contradicts it. */
 function whyNothingIsSwapped({ runs, idleness }: Judged): Caveat | null {
-  if (idleness !== null && idleness.swappable === 0) {
+  const isNothingSwapped = runs.every(({ metrics }) => metrics.swaps_per_hour === 0)
+  if (idleness !== null && idleness.isComplete && idleness.tasks > 0 && idleness.swappable === 0 && isNothingSwapped) {
     return { kind: 'no_idleness', idle_period_s: idleness.idlePeriodMs / 1000, idle_percent: idleness.idlePercent }
   }
   const overcommitted = runs.filter(({ overcommit_percent }) => overcommit_percent > 0)

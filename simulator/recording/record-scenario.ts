@@ -199,7 +199,8 @@ class RangeTaker {
     })
     const operator = this.#operator.flatMap(({ at, name, args }) => {
       const entry = operatorEntry(name, args, (id) => names.get(id))
-      return entry === null ? [] : [{ at: `${since(at)}ms`, ...entry }]
+      // The recording does not say how it was answered, and a refused request is a part of what happened.
+      return entry === null ? [] : [{ at: `${since(at)}ms`, ...entry, expect: null }]
     })
     const faults = this.#faults?.entries(names, this.#lastAt) ?? []
     const { name } = this.#o
@@ -219,7 +220,7 @@ class RangeTaker {
 const NO_WORK = { kind: 'phases', phases: [[1, 0]] } as const
 
 function seenTask({ spec }: Task, submittedAt: Instant | null): SeenTask {
-  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss } = spec
+  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss, maxRequeues } = spec
   const request: SimTask['request'] = {
     id,
     name: name === id ? null : name,
@@ -234,7 +235,9 @@ function seenTask({ spec }: Task, submittedAt: Instant | null): SeenTask {
     command: null,
     owner,
     maxRuntimeSeconds: maxRuntimeMs === null ? null : Math.round(maxRuntimeMs / 1000),
+    ...(spec.stopGraceMs === undefined || spec.stopGraceMs === null ? {} : { stopGraceSeconds: spec.stopGraceMs / 1000 }),
     onNodeLoss,
+    maxRequeues,
   }
   return { submittedAt, request, work: new ObservedWork(), cancelledAt: null, isOver: false }
 }

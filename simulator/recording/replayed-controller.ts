@@ -1,7 +1,7 @@
 /** The production controller over a recording: it takes the recorded inputs one by one, as they were taken then. */
 import { createController, type Controller, type ControllerMemory } from '../../controller/controller.ts'
 import type { Checkpoint, InputEntry, StartEntry } from '../../controller/ports/recording-log.ts'
-import type { Batch, StoredState } from '../../controller/ports/store.ts'
+import { NO_HISTORY, type Batch, type StoredState } from '../../controller/ports/store.ts'
 import type { ControllerWatch } from '../../controller/recording/input-recorder.ts'
 import { COMMAND_NAMES, type AnyCommand } from '../../controller/recording/recorded-commands.ts'
 import { OtherCourse, ReplayedBus, ReplayedClock, ReplayedRandom, ReplayedStore } from './replayed-ports.ts'
@@ -26,7 +26,7 @@ export class ReplayedController {
   private constructor(start: StartEntry, state: StoredState, onCommit: OnCommit) {
     this.#clock = new ReplayedClock(start.at)
     this.#store = new ReplayedStore(state, onCommit)
-    const { initialConfig, ownerLimits, areHeartbeatsElided } = start
+    const { initialConfig, ownerLimits, areHeartbeatsElided, storeKind } = start
     const watch: ControllerWatch = {
       begins: () => {},
       ports: (ports) => ports,
@@ -36,13 +36,14 @@ export class ReplayedController {
     }
     this.controller = createController(
       { clock: this.#clock, random: this.#random, bus: this.#bus, store: this.#store },
-      { initialConfig, ownerLimits, areHeartbeatsElided, watch },
+      { initialConfig, ownerLimits, areHeartbeatsElided, watch, ...(storeKind === undefined ? {} : { storeKind }) },
     )
   }
 
   /** One that begins, with what the store said. */
   static started(start: StartEntry, state: StoredState, onCommit: OnCommit): ReplayedController {
-    const replayed = new ReplayedController(start, state, onCommit)
+    // Recordings of earlier versions say nothing of the history.
+    const replayed = new ReplayedController(start, { ...NO_HISTORY, ...state }, onCommit)
     // A start that is refused by the store is recorded as such; nothing follows.
     replayed.controller.start().catch((fault: unknown) => (replayed.#fault = fault))
     return replayed
@@ -96,6 +97,9 @@ export class ReplayedController {
       case 'outcome':
         this.#bus.answer(entry.n, entry.outcome)
         break
+      case 'broker':
+        this.#bus.connection(entry.isConnected)
+        break
       case 'command':
         this.#command(entry.name, entry.args)
         break
@@ -139,6 +143,7 @@ const NOTHING_LOADED: StoredState = {
   tokens: [],
   lastAuditSeq: 0,
   submissionKeys: [],
+  ...NO_HISTORY,
   marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
   finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
 }

@@ -130,6 +130,7 @@ export class ReplayedBus implements Bus {
   readonly #handlers = new Map<string, Handler>()
   readonly #requests = new Map<number, (outcome: RequestOutcome) => void>()
   #requested = 0
+  #onConnection: ((isConnected: boolean) => void) | null = null
 
   /** How many requests there were. */
   get requested(): number {
@@ -161,6 +162,18 @@ export class ReplayedBus implements Bus {
   subscribe(pattern: string, handler: Handler): () => void {
     this.#handlers.set(pattern, handler)
     return () => this.#handlers.delete(pattern)
+  }
+
+  onConnection(listener: (isConnected: boolean) => void): () => void {
+    this.#onConnection = listener
+    return () => {
+      this.#onConnection = null
+    }
+  }
+
+  connection(isConnected: boolean): void {
+    if (this.#onConnection === null) throw new OtherCourse('it does not watch its connection to the broker')
+    this.#onConnection(isConnected)
   }
 
   hear(pattern: string, ...[message, subject]: Parameters<Handler>): void {

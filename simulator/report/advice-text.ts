@@ -1,5 +1,6 @@
 /** An advice in words: one sentence for the recommendation, one for each thing to know beside it, and a table of what was judged. */
 import type { Advice, Candidate, Caveat, Tie } from '../plan/advisor.ts'
+import type { Change } from '../plan/change.ts'
 import { titleOf, unitOf } from '../plan/objective.ts'
 import type { ObjectiveFigure } from '../plan/objective.ts'
 import type { PairedDifference } from '../plan/paired-difference.ts'
@@ -7,16 +8,26 @@ import { shownSeconds, tableOf } from './plain-text.ts'
 
 /** The recommendation, or that there is none, in one sentence. */
 export function adviceSentence(advice: Advice): string {
-  const { recommended_percent: percent, utilization_percent: utilization, candidates } = advice
+  return `${exclusiveSentence(advice)}${recommendation(advice)}`
+}
+
+function recommendation(advice: Advice): string {
+  const { recommended_percent: percent, utilization_percent: utilization, candidates, caveats } = advice
+  const unplaceable = caveats.find((caveat) => caveat.kind === 'fit_nowhere')
+  if (unplaceable !== undefined)
+    return `No recommendation: ${unplaceable.tasks} of ${unplaceable.submitted} tasks fit on no node that is up, even when it is empty. Add nodes or GPUs that are large enough, or leave these tasks out.`
   const chosen = candidates.find(({ overcommit_percent }) => overcommit_percent === percent)
   if (chosen === undefined || utilization === null) return `No overcommit percentage that was tried keeps ${wished(advice.objectives)}.`
   const band = `${points(utilization.mean)} % utilization (p10–p90 over ${seeds(chosen.seeds)}: ${points(utilization.p10)}–${points(utilization.p90)} %)`
-  return `Overcommit ${percent} %: the highest utilization that keeps ${wished(advice.objectives)}: ${band}, with ${measured(chosen)}${gained(advice)}.`
+  const choice = `the highest utilization that keeps ${wished(advice.objectives)}: ${band}, with ${measured(chosen)}`
+  if (advice.gain === null || advice.changes.length === 0) return `Overcommit ${percent} %: ${choice}.`
+  return `Overcommit ${percent} % instead of ${advice.gain.over_percent} %: ${advice.changes.map(changeText).join(', ')}. It has ${choice}.`
 }
 
 /** The second opinion and the caveats, a sentence each. */
 export function adviceNotes(advice: Advice): string[] {
-  return [kneeSentence(advice), ...advice.caveats.map((caveat) => caveatSentence(caveat, advice))]
+  const caveats = advice.caveats.filter(({ kind }) => kind !== 'mostly_exclusive')
+  return [kneeSentence(advice), ...caveats.map((caveat) => caveatSentence(caveat, advice))]
 }
 
 /** One line a percentage: is each objective kept, and how much utilization there is. */
@@ -49,6 +60,14 @@ export function shownFigure(figure: ObjectiveFigure, value: number | null): stri
   }
 }
 
+/** Over the advice on several combinations, of which none has a percentage to recommend. */
+export function noneSentence(combinations: readonly Pick<Advice, 'caveats' | 'objectives'>[]): string {
+  const blocked = combinations.filter(({ caveats }) => caveats.some(({ kind }) => kind === 'fit_nowhere')).length
+  if (blocked > 0) return `No recommendation: in ${blocked} of the ${combinations.length} combinations tasks fit on no node.`
+  const objectives = combinations[0]?.objectives ?? []
+  return `None of the ${combinations.length} combinations keeps ${objectives.join(' and ')} at any percentage.`
+}
+
 export function figureOf(objective: string): ObjectiveFigure {
   return objective.slice(0, objective.indexOf('<=')) as ObjectiveFigure
 }
@@ -63,9 +82,21 @@ function measured({ objectives }: Candidate): string {
     .join(' and ')
 }
 
-function gained({ gain, recommended_percent }: Advice): string {
-  if (gain === null || gain.over_percent === recommended_percent) return ''
-  return `; that is ${signed(gain.difference)} of utilization against ${gain.over_percent} %`
+/** `queue wait p95 falls from 6.6 h to 11.2 min`, `utilization stays at 31.5 % (+0.04 ± 0.04 points)`. */
+function changeText({ figure, before, after, difference, verdict }: Change): string {
+  const show = (value: number): string => (figure === 'queue_wait.p95' ? shownSeconds(value) : `${points(value)} %`)
+  const title = figure === 'utilization' ? 'utilization' : titleOf(figure)
+  if (verdict === 'same') {
+    const detail = figure === 'utilization' ? signed(difference) : show(before) === show(after) ? null : `${show(before)} before`
+    return `${title} stays at ${show(after)}${detail === null ? '' : ` (${detail})`}`
+  }
+  return `${title} ${after < before ? 'falls' : 'rises'} from ${show(before)} to ${show(after)}`
+}
+
+/** Stands first, because it changes what all the rest means. */
+function exclusiveSentence(advice: Advice): string {
+  const caveat = advice.caveats.find(({ kind }) => kind === 'mostly_exclusive')
+  return caveat === undefined ? '' : `${caveatSentence(caveat, advice)} `
 }
 
 function kneeSentence({ knee_percent, recommended_percent }: Advice): string {
@@ -76,6 +107,8 @@ function kneeSentence({ knee_percent, recommended_percent }: Advice): string {
 
 function caveatSentence(caveat: Caveat, advice: Advice): string {
   switch (caveat.kind) {
+    case 'mostly_exclusive':
+      return `${points(caveat.exclusive_percent)} % of the GPU-hours belong to tasks that take whole GPUs, and overcommit changes nothing for them.`
     case 'none_keeps':
       return `Nearest comes ${caveat.nearest_percent} %: ${caveat.objective} is ${shownFigure(figureOf(caveat.objective), caveat.p95)} there at the 95th percentile; add GPUs, take less work, or allow more.`
     case 'too_few_seeds':
@@ -91,7 +124,7 @@ function caveatSentence(caveat: Caveat, advice: Advice): string {
     case 'highest_tried':
       return `${caveat.overcommit_percent} % is the highest percentage that was tried: a higher one may be better.`
     case 'fit_nowhere':
-      return `${caveat.tasks} of ${caveat.submitted} tasks fit on no node that is up, even when it is empty: no starvation and no wait counts them, and GPUs that are too small look good.`
+      return `No starvation and no wait counts the ${caveat.tasks} tasks that fit nowhere, so the figures of a cluster that is too small look good.`
     case 'uneven_seeds':
       return 'Some percentages were run with other seeds than others, so their means do not compare seed by seed.'
   }

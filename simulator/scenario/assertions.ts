@@ -15,7 +15,7 @@ const ALWAYS = {
   fairness_bound: 'Swap-outs of comparable tasks differ by at most 2 over any window, and by at most 1 from the start of a round.',
   victim_choice:
     'Who leaves is whom the order of swap-outs names: whole levels first, then the longest not swapped that move the fewest bytes.',
-  commit_limit: 'No placement takes a GPU beyond its commit limit.',
+  commit_limit: 'No placement takes a GPU beyond its commit limit, except that of a noswap task.',
   idle_rule: 'Whoever is swapped out was idle for the idle period, or resident for longer than max_residency_seconds allows.',
   p0_rule: 'A P0 task leaves only for a P0 task.',
   group_isolation: 'A task comes only to nodes of a group that it targets; one that targets none only to nodes of none.',

@@ -41,7 +41,7 @@ function actionOf(fields: ActionFields): OperatorAction {
     method,
     path,
     body: 'body' in fields ? fields.body : null,
-    expect: fields.expect,
+    expect: fields.expect === undefined ? 'accepted' : (fields.expect ?? 'any'),
     ...('answer' in fields ? { answer: fields.answer } : {}),
     ...('as' in fields && fields.as !== null ? { as: fields.as } : {}),
     ...(Object.keys(headers).length === 0 ? {} : { headers }),

@@ -77,9 +77,17 @@ function generateItemOf(item: GenerateFields, index: number, context: WorkloadCo
     owner: item.owner,
     labels: item.labels,
     maxRuntimeSeconds: item.max_runtime_seconds,
+    ...(item.stop_grace_seconds === null ? {} : { stopGraceSeconds: item.stop_grace_seconds }),
+    ...(item.stop_takes === 0 ? {} : { stopTakesMs: item.stop_takes }),
     onNodeLoss: item.on_node_loss,
+    ...maxRequeuesOf(item.max_requeues),
     cancelAfter: item.cancel_after === null ? null : durationSpecOf(item.cancel_after),
   }
+}
+
+/** Left out: as the configuration says. */
+function maxRequeuesOf(written: number | null | undefined): { readonly maxRequeues?: number | null } {
+  return written === undefined ? {} : { maxRequeues: written }
 }
 
 function weightsOf(weights: number | Readonly<Record<string, number>>): Weights {
@@ -131,11 +139,14 @@ function taskItemOf(task: TaskFields): TaskItem {
       owner: task.owner,
       command: task.command,
       maxRuntimeSeconds: task.max_runtime_seconds,
+      ...(task.stop_grace_seconds === null ? {} : { stopGraceSeconds: task.stop_grace_seconds }),
       onNodeLoss: task.on_node_loss,
+      ...maxRequeuesOf(task.max_requeues),
     },
     work: task.work ?? { kind: 'residence', ms: task.run ?? DEFAULT_RUN_MS, activity: activitySpecOf(task.activity) },
     allocSteps: task.alloc,
     cancelAtMs: task.cancel_at,
+    ...(task.stop_takes === 0 ? {} : { stopTakesMs: task.stop_takes }),
     ...(task.state === null ? {} : { state: startOf(task.state, { vramMib: task.vram_mib, noswap: task.noswap }) }),
   }
 }

@@ -54,7 +54,14 @@ function singleArrival(item: TaskItem, random: Random): ArrivalSource {
 }
 
 function simTaskOf(item: TaskItem, random: Random): SimTask {
-  return { at: item.atMs, request: item.request, work: workOf(item, random), allocSteps: item.allocSteps, cancelAt: item.cancelAtMs }
+  return {
+    at: item.atMs,
+    request: item.request,
+    work: workOf(item, random),
+    allocSteps: item.allocSteps,
+    cancelAt: item.cancelAtMs,
+    ...(item.stopTakesMs === undefined ? {} : { stopTakesMs: item.stopTakesMs }),
+  }
 }
 
 function workOf({ request, work }: TaskItem, random: Random): Work {

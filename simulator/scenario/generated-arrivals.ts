@@ -72,11 +72,14 @@ function taskMaker(item: GenerateItem, stream: (purpose: string) => RandomStream
       owner: item.owner,
       command: null,
       maxRuntimeSeconds: item.maxRuntimeSeconds,
+      ...(item.maxRequeues === undefined ? {} : { maxRequeues: item.maxRequeues }),
+      ...(item.stopGraceSeconds === undefined ? {} : { stopGraceSeconds: item.stopGraceSeconds }),
       onNodeLoss: item.onNodeLoss,
     },
     work: work(residenceMs(), activity),
     allocSteps: NO_STEPS,
     cancelAt: cancelAfterMs === null ? null : at + cancelAfterMs(),
+    ...(item.stopTakesMs === undefined ? {} : { stopTakesMs: item.stopTakesMs }),
   })
 }
 

@@ -128,6 +128,9 @@ export interface GenerateItem {
   readonly owner: string | null
   readonly labels: Readonly<Record<string, string>>
   readonly maxRuntimeSeconds: number | null
+  readonly maxRequeues?: number | null
+  readonly stopGraceSeconds?: number
+  readonly stopTakesMs?: DurationMs
   readonly onNodeLoss: OnNodeLoss
   /** Since its submission, when its owner cancels a task; null: never. */
   readonly cancelAfter: DurationSpec | null
@@ -174,6 +177,8 @@ export interface TaskItem {
   readonly work: Work | { readonly kind: 'residence'; readonly ms: DurationMs; readonly activity: ActivitySpec }
   readonly allocSteps: AllocSteps
   readonly cancelAtMs: DurationMs | null
+  /** After SIGTERM; left out: it ends at once. */
+  readonly stopTakesMs?: DurationMs
   /** Where it stands when the scenario begins; left out: it is submitted at `atMs`. */
   readonly state?: TaskStart
 }
@@ -190,6 +195,7 @@ export interface SimTask {
   readonly allocSteps: AllocSteps
   /** Since the start of the run; null never. */
   readonly cancelAt: DurationMs | null
+  readonly stopTakesMs?: DurationMs
 }
 
 // ── tasks that are there at the start ────────────────────────────────────────
@@ -247,8 +253,8 @@ export interface OperatorAction {
   readonly path: string
   /** JSON; null sends none. */
   readonly body: unknown
-  /** The status it must be answered with; null takes any. */
-  readonly expect: number | null
+  /** The status it must be answered with; `accepted`: any below 400. */
+  readonly expect: number | 'accepted' | 'any'
   /** What the answer must contain; left out: anything. */
   readonly answer?: unknown
   /** Of the task that it makes: `{task:NAME}` in later actions stands for its id. */

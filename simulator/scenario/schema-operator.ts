@@ -9,7 +9,10 @@ const headerValue = nullable(textLike(/^[\x21-\x7e]+$/, 'text without blanks', 1
 
 const asked = {
   at: required(duration(0, MAX_TIME_MS), 'When it is asked.'),
-  expect: optional(nullable(integer(100, 599)), null, 'The status it must be answered with; null takes any.'),
+  expect: optionalAbsent(
+    nullable(integer(100, 599)),
+    'The status it must be answered with; null takes any. Left out: any below 400, so that a refused action fails the run.',
+  ),
   answer: optionalAbsent(
     json,
     'What the answer must contain: of maps these keys, of lists item by item, all else the same. Left out: anything.',

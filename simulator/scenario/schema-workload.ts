@@ -18,6 +18,7 @@ import {
   pair,
   record,
   required,
+  optionalAbsent,
   scalarOr,
   size,
   text,
@@ -58,6 +59,9 @@ const weight = numberAbove(0, MAX_WEIGHT)
 const owner = nullable(text(256))
 const labels = dictionary(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'a label', text(256), 0, 64)
 const maxRuntime = nullable(integer(1, 315_360_000))
+const maxRequeues = nullable(integer(0, 1000))
+const stopGrace = nullable(integer(0, 3_600))
+const stopTakes = duration(0, 3_600_000)
 const onNodeLoss = choice('wait', 'fail', 'requeue')
 const itemName = textLike(/^[A-Za-z][A-Za-z0-9_-]*$/, 'a name of letters, digits, - and _ that begins with a letter', 63)
 const itemNameDoc =
@@ -165,7 +169,13 @@ export const generateItemRule = record(
     owner: optional(owner, null, 'Who submits them.'),
     labels: optional(labels, {}, 'For people and queries.'),
     max_runtime_seconds: optional(maxRuntime, null, 'They are stopped after this.'),
+    stop_grace_seconds: optional(stopGrace, null, 'Between SIGTERM and SIGKILL when they are stopped; null: what the cluster gives.'),
+    stop_takes: optional(stopTakes, 0, 'How long they take to end after SIGTERM.'),
     on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'What happens when their node falls silent.'),
+    max_requeues: optionalAbsent(
+      maxRequeues,
+      'Requeues after attempts that ended within 10 minutes; null is no limit. Left out: what the configuration says at submission.',
+    ),
     cancel_after: optional(
       nullable(durationRule),
       null,
@@ -245,7 +255,13 @@ export const taskRule = record(
     owner: optional(owner, null, 'Who submits it.'),
     command: optional(nullable(list(text(4096), 1, 256)), null, 'What the server runs; plays no part in a simulation.'),
     max_runtime_seconds: optional(maxRuntime, null, 'It is stopped after this.'),
+    stop_grace_seconds: optional(stopGrace, null, 'Between SIGTERM and SIGKILL when it is stopped; null: what the cluster gives.'),
+    stop_takes: optional(stopTakes, 0, 'How long it takes to end after SIGTERM.'),
     on_node_loss: optional(onNodeLoss, TASK_DEFAULTS.onNodeLoss, 'What happens when its node falls silent.'),
+    max_requeues: optionalAbsent(
+      maxRequeues,
+      'Requeues after attempts that ended within 10 minutes; null is no limit. Left out: what the configuration says at submission.',
+    ),
     run: optional(nullable(workTime), null, 'From start to end when it runs alone. Without run and work: 1h.'),
     activity: optional(activity, 'always-busy', 'How much of run the GPU works.'),
     work: optional(

@@ -19,7 +19,10 @@ export interface SimTaskRequest {
   readonly owner: string | null
   readonly command: readonly string[] | null
   readonly maxRuntimeSeconds: number | null
+  readonly stopGraceSeconds?: number | null
   readonly onNodeLoss: OnNodeLoss
+  /** Null: no limit; left out: what the configuration says. */
+  readonly maxRequeues?: number | null
 }
 
 export const TASK_DEFAULTS = {

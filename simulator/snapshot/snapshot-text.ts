@@ -89,22 +89,25 @@ function nodeEntry(node: ScenarioNode): object {
 
 // ── tasks ────────────────────────────────────────────────────────────────────
 
-function taskEntry({ request, work, allocSteps, cancelAtMs, state }: TaskItem): object {
+function taskEntry({ request, work, allocSteps, cancelAtMs, state, stopTakesMs }: TaskItem): object {
   return {
     ...requestEntry(request),
     ...(work.kind === 'residence' ? { run: time(work.ms), activity: work.activity } : { work: workEntry(work) }),
     ...(allocSteps.length === 0 ? {} : { alloc: allocSteps }),
+    ...(stopTakesMs === undefined ? {} : { stop_takes: time(stopTakesMs) }),
     ...(cancelAtMs === null ? {} : { cancel_at: time(cancelAtMs) }),
     ...(state === undefined ? {} : { state: stateEntry(state, request) }),
   }
 }
 
-function laterEntry({ at, request, work, allocSteps, cancelAt }: SimTask): object {
-  return { at: time(at), ...taskEntry({ kind: 'task', atMs: at, request, work, allocSteps, cancelAtMs: cancelAt }) }
+function laterEntry({ at, cancelAt, ...task }: SimTask): object {
+  return { at: time(at), ...taskEntry({ kind: 'task', atMs: at, ...task, cancelAtMs: cancelAt }) }
 }
 
 function requestEntry(request: SimTaskRequest): object {
-  const { id, name, gpuCount, vramMib, gpuMode, noswap, priority, groups, labels, owner, maxRuntimeSeconds, onNodeLoss } = request
+  const { id, name, gpuCount, vramMib, gpuMode, noswap, priority, groups, labels, owner, maxRuntimeSeconds, onNodeLoss, maxRequeues } =
+    request
+  const { stopGraceSeconds = null } = request
   return {
     id,
     ...(name === null ? {} : { name }),
@@ -117,7 +120,9 @@ function requestEntry(request: SimTaskRequest): object {
     ...(Object.keys(labels).length === 0 ? {} : { labels }),
     ...(owner === null ? {} : { owner }),
     ...(maxRuntimeSeconds === null ? {} : { max_runtime_seconds: maxRuntimeSeconds }),
+    ...(stopGraceSeconds === null ? {} : { stop_grace_seconds: stopGraceSeconds }),
     ...(onNodeLoss === TASK_DEFAULTS.onNodeLoss ? {} : { on_node_loss: onNodeLoss }),
+    ...(maxRequeues === undefined ? {} : { max_requeues: maxRequeues }),
   }
 }
 

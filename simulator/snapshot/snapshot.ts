@@ -117,7 +117,7 @@ function smallestMib({ gpus }: ImageNode): Mib {
 
 function itemOf(task: TaskRecord, model: SnapshotModel, place: Place): TaskItem {
   const { work, doneUs } = model.workLeftOf(task)
-  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss } = task
+  const { id, name, vramMib, gpuCount, gpuMode, noswap, priority, groups, owner, maxRuntimeMs, onNodeLoss, maxRequeues } = task
   return {
     kind: 'task',
     atMs: 0,
@@ -135,13 +135,19 @@ function itemOf(task: TaskRecord, model: SnapshotModel, place: Place): TaskItem 
       command: null,
       owner,
       maxRuntimeSeconds: maxRuntimeMs === null ? null : Math.max(1, Math.round(maxRuntimeMs / 1000)),
+      ...graceOf(task),
       onNodeLoss,
+      ...(maxRequeues === undefined ? {} : { maxRequeues }),
     },
     work,
     allocSteps: model.allocStepsOf?.(task) ?? [],
     cancelAtMs: model.cancelAtOf?.(task) ?? null,
     state: stateOf(task, doneUs, place),
   }
+}
+
+function graceOf({ stopGraceMs = null }: TaskRecord): { readonly stopGraceSeconds?: number } {
+  return stopGraceMs === null ? {} : { stopGraceSeconds: stopGraceMs / 1000 }
 }
 
 function stateOf(task: TaskRecord, doneUs: number, place: Place): TaskStart {

@@ -3,7 +3,7 @@ import { type ActivityModel, activityModel } from '../fleet/activity.ts'
 import { type Seed, seededStream } from '../seeded-random.ts'
 import { inArrivalOrder } from './arrival-order.ts'
 import { openBytes, type FileBytes } from './file-bytes.ts'
-import type { ImportedTask, Importer, ImportLog, ImportOptions } from './importer.ts'
+import { DEFAULT_TASK_VRAM_MIB, type ImportedTask, type Importer, type ImportLog, type ImportOptions } from './importer.ts'
 import { createSelection, DEFAULT_SELECTION_SEED, type UnselectedReason } from './select.ts'
 import { openSpillFile } from './spill-file.ts'
 import { TraceError } from './trace-error.ts'
@@ -28,7 +28,7 @@ const MAX_ID_LENGTH = 256
  * 3. `at` counted from the first of them, unless keepOffset;
  * 4. the selection;
  * 5. work made by the activity model, from a stream of its own for each task, so that one task more or less changes no other.
- * Throws TraceError.
+ * Throws TraceError, also when no task is left: a plan for an empty trace would be advice about nothing.
  */
 export async function importTrace(importer: Importer, file: string, options: ImportOptions): Promise<ImportedTrace> {
   const seed = options.seed ?? DEFAULT_SELECTION_SEED
@@ -44,6 +44,10 @@ export async function importTrace(importer: Importer, file: string, options: Imp
     await order.close()
     throw error
   })
+  if (kept.tasks === 0) {
+    await order.close()
+    throw new TraceError({ file }, nothingKept(log))
+  }
   return {
     header: {
       trace: options.name ?? basename(file),
@@ -53,7 +57,7 @@ export async function importTrace(importer: Importer, file: string, options: Imp
       importer: {
         format: importer.format,
         options: { ...recordedOptions(options, kept.hasResidence), seed, ...log.notes },
-        synthetic: syntheticFields(kept.hasResidence, options, log),
+        synthetic: syntheticFields(kept, options, log),
         ignored: log.ignored,
         adjusted: log.adjusted,
       },
@@ -64,7 +68,7 @@ export async function importTrace(importer: Importer, file: string, options: Imp
     tasks: {
       async *[Symbol.asyncIterator]() {
         for await (const task of selected()) {
-          if (typeof task !== 'string') yield finished(task, options.exclusive === true, model, seed)
+          if (typeof task !== 'string') yield finished(task, options, model, seed)
         }
       },
     },
@@ -97,32 +101,55 @@ async function* selectedFrom(
   }
 }
 
+interface KeptTasks {
+  readonly tasks: number
+  readonly hasResidence: boolean
+  readonly hasVram: boolean
+  /** Some task takes whole GPUs and its VRAM is unknown. */
+  readonly hasUnknownVram: boolean
+}
+
 /** The header stands before the tasks and has to know what became of all of them: the order is gone through once for it. */
-async function countSelected(
-  selected: AsyncIterable<ImportedTask | UnselectedReason>,
-  log: ImportLog,
-): Promise<{ readonly tasks: number; readonly hasResidence: boolean }> {
+async function countSelected(selected: AsyncIterable<ImportedTask | UnselectedReason>, log: ImportLog): Promise<KeptTasks> {
   let tasks = 0
-  let hasResidence = false
+  let [hasResidence, hasVram, hasUnknownVram] = [false, false, false]
   for await (const task of selected) {
-    if (typeof task === 'string') log.drop(task)
-    else {
-      tasks += 1
-      hasResidence ||= task.work.kind === 'residence'
+    if (typeof task === 'string') {
+      log.drop(task)
+      continue
     }
+    tasks += 1
+    hasResidence ||= task.work.kind === 'residence'
+    hasVram ||= task.vram_mib > 0
+    hasUnknownVram ||= task.vram_mib === 0
   }
-  return { tasks, hasResidence }
+  return { tasks, hasResidence, hasVram, hasUnknownVram }
 }
 
-function finished(task: ImportedTask, isExclusive: boolean, model: ActivityModel, seed: Seed): TraceTask {
+/** `keeps no row of 82248: 82248 wrong_number_of_fields`. */
+function nothingKept(log: CountingLog): string {
+  const reasons = Object.entries(log.dropped).map(([reason, count]) => `${count} ${reason}`)
+  return reasons.length === 0 ? 'has no row' : `keeps no row of ${log.rows()}: ${reasons.join(', ')}`
+}
+
+function finished(task: ImportedTask, options: ImportOptions, model: ActivityModel, seed: Seed): TraceTask {
   const work = task.work.kind === 'residence' ? model(task.work.ms, seededStream(seed, `activity/${task.id}`)) : task.work
-  return isExclusive ? { ...task, work, gpu_mode: 'exclusive', vram_mib: 0, alloc: [] } : { ...task, work }
+  if (options.exclusive === true) return { ...task, work, gpu_mode: 'exclusive', vram_mib: 0, alloc: [] }
+  if (options.shared !== true || task.gpu_mode === 'shared') return { ...task, work }
+  return { ...task, work, gpu_mode: 'shared', vram_mib: task.vram_mib || (options.vramMib ?? DEFAULT_TASK_VRAM_MIB) }
 }
 
-function syntheticFields(hasResidence: boolean, options: ImportOptions, log: CountingLog): string[] {
-  const fields = options.exclusive === true ? log.synthetic.filter((field) => field !== 'vram_mib') : [...log.synthetic]
-  if (hasResidence) fields.push('activity')
-  return fields
+/** A source that knows no VRAM has either the VRAM of its tasks made up, or that they take whole GPUs, or both by turns. */
+function syntheticFields(kept: KeptTasks, options: ImportOptions, log: CountingLog): string[] {
+  const { exclusive = false, shared = false } = options
+  const isVramMadeUp = log.synthetic.includes('vram_mib')
+  const isModeMadeUp = isVramMadeUp && kept.hasUnknownVram && !exclusive && !shared
+  return [
+    ...log.synthetic.filter((field) => field !== 'vram_mib' && field !== 'activity'),
+    ...(isVramMadeUp && !exclusive && (kept.hasVram || shared) ? ['vram_mib'] : []),
+    ...(isModeMadeUp ? ['gpu_mode'] : []),
+    ...(kept.hasResidence || log.synthetic.includes('activity') ? ['activity'] : []),
+  ]
 }
 
 /** The options as the header keeps them: no paths, only what was given. */
@@ -130,6 +157,7 @@ function recordedOptions(options: ImportOptions, isActivityMadeUp: boolean): Rec
   const given: Record<string, unknown> = {
     activity_model: options.activityModel ?? (isActivityMadeUp ? 'always-busy' : undefined),
     exclusive: options.exclusive,
+    shared: options.shared,
     from_ms: options.fromMs,
     to_ms: options.toMs,
     sample: options.sample,

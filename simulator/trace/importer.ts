@@ -90,6 +90,8 @@ export interface ImportOptions extends TraceSelection, FormatOptions {
   readonly activityModel?: ActivityModelName
   /** Every task takes whole GPUs for itself, with whatever VRAM they have. */
   readonly exclusive?: boolean
+  /** Every task shares its GPUs, whatever the source says. Not together with `exclusive`. */
+  readonly shared?: boolean
   /** VRAM for each GPU of a task where the source gives no clue. Default DEFAULT_TASK_VRAM_MIB. */
   readonly vramMib?: Mib
   /** VRAM of GPU models, over DEFAULT_VRAM_MAP. */
@@ -150,11 +152,15 @@ export const MAX_TASK_GPUS = 1024
 
 type Given = Pick<ImportedTask, 'id' | 'at' | 'gpus' | 'work'> & Partial<ImportedTask>
 
-/** A task as most sources tell it: shared GPUs, P2, the VRAM that is given or assumed. */
+/**
+ * Completes a task with what most sources leave out: P2, no groups, and the GPU mode. A task whose VRAM is unknown takes whole GPUs, as it did in
+ * its source; with a VRAM size from the source or the options it shares them (decision 0094).
+ */
 export function plainTask(given: Given, options: ImportOptions): ImportedTask {
+  const isShared = options.shared === true || options.vramMib !== undefined || given.vram_mib !== undefined
   return {
-    vram_mib: options.vramMib ?? DEFAULT_TASK_VRAM_MIB,
-    gpu_mode: 'shared',
+    vram_mib: options.vramMib ?? (isShared ? DEFAULT_TASK_VRAM_MIB : 0),
+    gpu_mode: isShared ? 'shared' : 'exclusive',
     priority: 2,
     noswap: 0,
     groups: [],

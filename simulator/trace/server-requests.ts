@@ -17,6 +17,8 @@ export interface Dealing {
   readonly skew: number
   readonly lifeMs: DurationMs
   readonly seed: Seed
+  /** Called for each request that became part of the burst before it. */
+  readonly onJoined?: () => void
 }
 
 export interface ServerTask {
@@ -50,7 +52,7 @@ export async function* dealRequests(requests: AsyncIterable<Request>, dealing: D
     for (; at >= servers[0]!.bornAt + dealing.lifeMs;) for (const server of servers) yield server.end(server.bornAt + dealing.lifeMs)
     const server = servers[choose()]!
     if (server.isFull) yield server.cut(at)
-    server.take(at, busyMs)
+    if (server.take(at, busyMs) === 'joined') dealing.onJoined?.()
     endsAt = Math.max(endsAt, server.freeAt)
   }
   for (const server of servers ?? []) yield server.end(Math.max(endsAt, server.startAt + 1))
@@ -91,11 +93,13 @@ class Server {
     return this.#bursts.length === MAX_BURSTS
   }
 
-  take(at: Instant, busyMs: DurationMs): void {
+  take(at: Instant, busyMs: DurationMs): 'joined' | 'own_burst' {
     const last = this.#bursts.at(-1)
-    if (last !== undefined && at <= this.freeAt) this.#bursts[this.#bursts.length - 1] = [last[0], last[1] + busyMs]
+    const joins = last !== undefined && at <= this.freeAt
+    if (joins) this.#bursts[this.#bursts.length - 1] = [last[0], last[1] + busyMs]
     else this.#bursts.push([at - this.startAt, busyMs])
     this.freeAt = Math.max(this.freeAt, at) + busyMs
+    return joins ? 'joined' : 'own_burst'
   }
 
   /** Its life is over; the next begins. */

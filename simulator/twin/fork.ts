@@ -98,8 +98,16 @@ export async function runFork(
 }
 
 function startTaskOf(item: TaskItem): StartTask {
-  const { request, work, allocSteps, cancelAtMs, state } = item
-  return { at: 0, request, work: work as Work, allocSteps, cancelAt: cancelAtMs, state: state as TaskStart }
+  const { request, work, allocSteps, cancelAtMs, state, stopTakesMs } = item
+  return {
+    at: 0,
+    request,
+    work: work as Work,
+    allocSteps,
+    cancelAt: cancelAtMs,
+    state: state as TaskStart,
+    ...(stopTakesMs === undefined ? {} : { stopTakesMs }),
+  }
 }
 
 function nodeAfter(node: ScenarioNode, { node: change }: Change): ScenarioNode {

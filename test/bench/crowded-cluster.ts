@@ -1,7 +1,7 @@
 /** A cluster with 64 tasks on every GPU, restored as after a restart: two fifths swapped out, most of the others idle, one asking to return. */
 import type { Cluster } from '../../controller/engine/cluster.ts'
 import { restore } from '../../controller/engine/recovery.ts'
-import type { PlacementRecord, StoredState, TaskRecord } from '../../controller/ports/store.ts'
+import { NO_HISTORY, type PlacementRecord, type StoredState, type TaskRecord } from '../../controller/ports/store.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { seededStream } from '../../simulator/seeded-random.ts'
 
@@ -52,6 +52,7 @@ export function restoreCrowdedCluster(cluster: Cluster, gpus: number): void {
     tokens: [],
     lastAuditSeq: 0,
     submissionKeys: [],
+    ...NO_HISTORY,
     marks: { epoch: 1, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1000 },
     finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
   }

@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import { connectNatsBus, type NatsBus } from '../../controller/adapters/nats-bus.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import { LiveCluster, until } from '../support/live-cluster.ts'
+import { measureMark } from './mark-cost.ts'
 
 const NODES = 1_250
 const FLOOR_PER_S = 2_000
@@ -39,6 +40,7 @@ try {
   await cluster.startFleet(FLEET, '--task-time', '1ms')
   await until(`${NODES} servers are up`, async () => (await upCount()) === NODES, 120_000)
   const fsyncMs = quantiles(fsyncProbe(join(cluster.folder, 'probe')))
+  const mark = await measureMark(join(cluster.folder, 'marked'))
   const roundTripMs = quantiles(await roundTrips())
   await submitAll(Math.min(tasks, 2_000))
   const gets: number[] = []
@@ -60,6 +62,10 @@ try {
   console.log(`submit        ${((1000 * tasks) / submittedMs).toFixed(0)} durable answers/s`)
   console.log(`GET           p50 ${get.p50} ms, p99 ${get.p99} ms under that load; ${gets.length} requests`)
   console.log(`fsync         p50 ${fsyncMs.p50} ms, p99 ${fsyncMs.p99} ms (${BLOCK_BYTES} bytes, same disk, before the load)`)
+  const [bare, marked] = [quantiles([...mark.without]), quantiles([...mark.with])]
+  console.log(
+    `mark          commit of 10 tasks p50 ${bare.p50} ms without it, ${marked.p50} ms with it; p99 ${bare.p99} and ${marked.p99} ms (in turn, before the load)`,
+  )
   console.log(`broker        p50 ${roundTripMs.p50} ms, p99 ${roundTripMs.p99} ms a round trip (one at a time, before the load)`)
   process.exitCode = perS >= FLOOR_PER_S ? 0 : 1
 } finally {

@@ -49,9 +49,9 @@ export function task(cluster: LiveCluster, id: string): Promise<Task> {
   return cluster.get<Task>(`/tasks/${id}`)
 }
 
-/** A command that adds one line with its name to the file and ends. */
+/** A command that adds one line with its name to the file, which tasks of other users add to as well, and ends. */
 export function leavesMark(file: string, name: string): readonly string[] {
-  return ['sh', '-c', 'echo "$1" >> "$0"', file, name]
+  return ['sh', '-c', 'umask 0; echo "$1" >> "$0"', file, name]
 }
 
 /** A command that writes down the time, nanoseconds since 1970, twenty times a second, to a file of its own beside `file`, until it is ended. */

@@ -1,28 +1,35 @@
 /**
  * Scenarios drawn from seeds, with faults, under every rule; and that each usual path of the rules was taken.
- * HEADROOM_FUZZ_SEEDS=10000 draws so many, and asks for the rare paths too.
+ * HEADROOM_FUZZ_SEEDS=10000 draws so many, and asks for the rare paths too. The first seed is another one in every run and is printed;
+ * HEADROOM_FUZZ_FROM repeats a run.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { headroom, headroomJson, temporaryFolder } from '../support/headroom-command.ts'
+import { fuzzStart } from '../support/fuzz-start.ts'
+import { headroom, headroomJson } from '../support/headroom-command.ts'
 
 const SEEDS = Number(process.env['HEADROOM_FUZZ_SEEDS'] ?? 2_000)
-const folder = temporaryFolder()
+const FROM = fuzzStart(process.env)
+/** Outlives the run: a seed that failed is kept as the smallest scenario that fails alike. */
+const KEPT = join(import.meta.dirname, '../../fuzz-failures')
 
 interface Fuzzed {
   readonly digest: string
-  readonly failures: readonly unknown[]
+  readonly failures: readonly { readonly seed: number }[]
   readonly missing: readonly string[]
   readonly counts: Readonly<Record<string, number>>
 }
 
 describe('headroom sim fuzz', () => {
   it('finds no seed that breaks a rule, and takes every usual path', { timeout: 60_000 + 200 * SEEDS }, async () => {
-    const args = ['sim', 'fuzz', '--seeds', String(SEEDS), '--jobs', '2', '--coverage', '--out', folder, '--json']
+    const repeat = `HEADROOM_FUZZ_SEEDS=${SEEDS} HEADROOM_FUZZ_FROM=${FROM} make test ARGS=test/fuzz/sim-fuzz.test.ts`
+    console.log(`${SEEDS} fuzz seeds from ${FROM}; repeat: ${repeat}`)
+    const args = ['sim', 'fuzz', '--seeds', String(SEEDS), '--from', String(FROM), '--jobs', '2', '--coverage', '--out', KEPT, '--json']
     const { failures, missing } = await headroomJson<Fuzzed>(args)
-    expect(failures).toEqual([])
-    expect(missing).toEqual([])
+    const commands = failures.map(({ seed }) => `headroom sim fuzz --seeds 1 --from ${seed}`)
+    expect(failures, `seeds failed; the first one, made smaller, is in ${KEPT}\n${commands.join('\n')}\n`).toEqual([])
+    expect(missing, `no seed took these paths; repeat: ${repeat}`).toEqual([])
   })
 
   it('comes to the same digest with one thread as with two', { timeout: 120_000 }, async () => {

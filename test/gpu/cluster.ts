@@ -93,7 +93,7 @@ function nvidiaSite(worker: string): Site {
 /** A server that is killed while a task is swapped out finds it again where it was, and brings it back: it ends only if its bytes are what they were. */
 export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'headroom-gpu-server-'))
-  const cluster = await LiveCluster.start()
+  const cluster = await LiveCluster.start({ CONTROLLER_STORE_KIND: 'live' })
   try {
     const worker = compile('worker', folder)
     await cluster.send('PUT', '/config', {
@@ -154,7 +154,7 @@ export function whyNoPyTorch(): string | null {
 
 /** All are admitted at once, take turns on their VRAM and end well. What they do is seen from outside; what they want is found out by probes. */
 export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> {
-  const cluster = await LiveCluster.start()
+  const cluster = await LiveCluster.start({ CONTROLLER_STORE_KIND: 'live' })
   try {
     await cluster.send('PUT', '/config', {
       default_vram_overcommit_percent: 100,

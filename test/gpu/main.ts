@@ -3,7 +3,7 @@
  * form of the simulator's profiles; then a whole cluster on it, compared with its simulation. Without an NVIDIA GPU it says so and succeeds.
  * Options name other libraries: --nvml PATH --cuda PATH.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -18,6 +18,8 @@ import { takeTurns } from './take-turns.ts'
 
 const { values: libraries } = parseArgs({ options: { nvml: { type: 'string' }, cuda: { type: 'string' } } })
 const folder = mkdtempSync(join(tmpdir(), 'headroom-test-gpu-'))
+// Tasks run the programs in it, each as a user of its own.
+chmodSync(folder, 0o755)
 
 try {
   const swapped = await trySwaps()

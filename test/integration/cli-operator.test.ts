@@ -223,10 +223,15 @@ describe('before a fake engine', { timeout: 60_000 }, () => {
     const text = `${'line\n'.repeat(60_000)}\u001b[0m`
     output.write(id, 'stdout', text)
     output.write(id, 'stderr', 'oh')
-    expect(await headroom('task', 'logs', id, '--server', server)).toEqual({ code: 0, stdout: text, stderr: '' })
+    expect(await headroom('task', 'logs', id, '--server', server)).toEqual({ code: 0, stdout: text, stderr: 'oh' })
+    expect((await headroom('task', 'logs', id, '--server', server, '--stream', 'stdout')).stderr).toBe('')
+    expect(await headroom('task', 'logs', id, '--server', server, '--offset', '1')).toMatchObject({ code: 2, stdout: '' })
     expect((await headroom('task', 'logs', id, '--server', server, '--stream', 'stderr', '--offset', '1')).stdout).toBe('h')
     output.end(id)
-    expect((await headroom('task', 'logs', id, '--server', server, '-f', '--offset', '299990')).stdout).toBe(text.slice(299_990))
+    expect((await headroom('task', 'logs', id, '--server', server, '-f', '--stream', 'stdout', '--offset', '299990')).stdout).toBe(
+      text.slice(299_990),
+    )
+    expect(await headroom('task', 'logs', id, '--server', server, '-f')).toEqual({ code: 0, stdout: text, stderr: 'oh' })
     expect((await headroom('task', 'logs', 'none', '--server', server)).code).toBe(4)
   })
 

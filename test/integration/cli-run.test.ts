@@ -1,4 +1,5 @@
 /** `headroom run` in a process of its own, before an engine that a test plays. */
+import type { Task } from '../../controller/domain/task.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -28,16 +29,16 @@ beforeEach(async () => {
   await api.world.addNode({ id: NODE_ID, gpus: 2, physicalMib: 49_140 })
 })
 
-function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}, stdin: 'ignore' | 'pipe' = 'ignore'): Running {
   const child = spawn(process.execPath, ['--import', join(ROOT, 'cli/require-node.mjs'), join(ROOT, 'cli/main.ts'), 'run', ...args], {
     env: { ...process.env, VENDOR_CONTROLLER_URL: api.url, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin, 'pipe', 'pipe'],
   })
   started.add(child)
   const stdout: Buffer[] = []
   let stderr = ''
-  child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk))
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
   const ended = new Promise<{ code: number | null; stdout: Buffer; stderr: string }>((resolve) =>
     child.once('close', (code) => resolve({ code, stdout: Buffer.concat(stdout), stderr })),
   )
@@ -119,6 +120,59 @@ describe('headroom run', { timeout: 60_000 }, () => {
     if (startedAt === null) expect(stderr).toBe(says)
   })
 
+  it('says without a terminal, too, that a wait never ends; once', async () => {
+    api.world.waitReason = 'GROUP_NOT_FOUND'
+    const run = start(['--vram', '1Gi', 'x'])
+    const id = await theTask(api.world)
+    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('This wait does not end unless')
+    place(api.world, id)
+    finish(api.world, id, 0)
+    const { code, stderr } = await run.ended
+    expect(code).toBe(0)
+    expect(stderr).toBe(
+      `headroom: task ${id}: It needs 1024 MiB. This wait does not end unless the task or the cluster is changed; Ctrl-C cancels the task.\n`,
+    )
+  })
+
+  it('says that stdin is not passed on, when there is something on it, and does not wait for its end', async () => {
+    const run = start(['--vram', '1Gi', '--', 'wc', '-c'], {}, 'pipe')
+    run.process.stdin?.write('data\n')
+    const id = await theTask(api.world)
+    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('stdin')
+    place(api.world, id)
+    finish(api.world, id, 0)
+    expect(await run.ended).toMatchObject({ code: 0, stderr: 'headroom: stdin is not passed on to the task: it reads nothing\n' })
+    const silent = start(['--vram', '1Gi', 'x'], {}, 'pipe')
+    const second = await theTask(api.world)
+    place(api.world, second)
+    finish(api.world, second, 0)
+    expect(await silent.ended).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('takes from the variables of the original client what its flags leave open, and names it', async () => {
+    const env = { REQUIRED_VRAM: '2Gi', PRIO: '1', GPU_COUNT: '2', GPU_MODE: 'exclusive' }
+    const all = await start(['--detach', '--', 'x'], env).ended
+    expect(all).toMatchObject({
+      code: 0,
+      stderr: 'headroom: taken from the environment: REQUIRED_VRAM=2Gi, PRIO=1, GPU_COUNT=2, GPU_MODE=exclusive\n',
+    })
+    expect(api.world.open.get(all.stdout.toString().trim())?.spec).toMatchObject({
+      vramMib: 2048,
+      priority: 1,
+      gpuCount: 2,
+      gpuMode: 'exclusive',
+    })
+    const flags = ['--detach', '--vram', '1Gi', '--priority', 'P3', '--gpus', '1', '--', 'x']
+    const some = await start(flags, { ...env, GPU_MODE: '' }).ended
+    expect(some).toMatchObject({ code: 0, stderr: '' })
+    expect(api.world.open.get(some.stdout.toString().trim())?.spec).toMatchObject({
+      vramMib: 1024,
+      priority: 3,
+      gpuCount: 1,
+      gpuMode: 'shared',
+    })
+  })
+
   it('asks for what its flags and the environment say; flags win', async () => {
     const env = { VENDOR_SWAP_FROM_VRAM: '0', CONTROLLER_NODE_GROUP_IDS: 'a, b' }
     const submitted = async (args: readonly string[], variables = env) => {
@@ -166,12 +220,16 @@ describe('headroom run', { timeout: 60_000 }, () => {
     expect(api.world.final.map(({ state }) => state)).toEqual(['cancelled'])
   })
 
-  it('the second Ctrl-C leaves at once, whatever becomes of the task', async () => {
+  it('the second Ctrl-C ends the task at once, the third leaves whatever becomes of it', async () => {
     // Its server takes its time.
-    api.world.commands.cancelTask = (id, _by, answer) => {
+    const asked: string[] = []
+    const slowly = (how: string) => (id: string, _by: string, answer: (answer: { readonly ok: true; readonly value: Task }) => void) => {
+      asked.push(how)
       const task = api.world.open.get(id)
       if (task !== undefined) queueMicrotask(() => answer({ ok: true, value: task }))
     }
+    api.world.commands.cancelTask = slowly('with a grace')
+    api.world.commands.cancelTaskNow = slowly('now')
     const run = start(['--vram', '1Gi', '--', 'x'])
     const id = await theTask(api.world)
     place(api.world, id)
@@ -179,6 +237,8 @@ describe('headroom run', { timeout: 60_000 }, () => {
     await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('up\n')
     run.process.kill('SIGINT')
     await expect.poll(() => run.stderr(), { timeout: 20_000 }).toContain('Ctrl-C again')
+    run.process.kill('SIGINT')
+    await expect.poll(() => asked, { timeout: 20_000 }).toEqual(['with a grace', 'now'])
     run.process.kill('SIGINT')
     expect((await run.ended).code).toBe(130)
     expect(api.world.open.has(id)).toBe(true)
@@ -264,6 +324,7 @@ describe('what cannot be run', { timeout: 60_000 }, () => {
       code: 2,
       stderr: expect.stringContaining('separated by commas'),
     })
+    expect(await run({ PRIO: '5' })).toMatchObject({ code: 2, stderr: expect.stringContaining('PRIO is "5"; it must be') })
     expect(await run({ VENDOR_CONTROLLER_URL: 'x' })).toMatchObject({ code: 2, stderr: expect.stringContaining('VENDOR_CONTROLLER_URL') })
     expect(await run({ VENDOR_CONTROLLER_URL: await deadAddress() })).toMatchObject({ code: 3 })
   })

@@ -278,7 +278,7 @@ describe('headroom sim replay', () => {
       '--wire',
     ])
     expect(code).toBe(0)
-    expect(stderr).toContain('not measured: vram_mib, activity')
+    expect(stderr).toContain('not measured: gpu_mode, activity')
     expect(stderr).toContain('never idle')
   })
 })

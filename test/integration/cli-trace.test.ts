@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -31,7 +31,8 @@ describe('headroom trace', () => {
       '  dropped  1 no_gpu: num_gpu is 0',
       '  dropped  1 zero_duration: duration is 0',
       '  dropped  1 too_many_gpus: asks for more than `--max-gpus`',
-      '  made up  vram_mib, activity',
+      '  made up  gpu_mode, activity',
+      '  Tasks of unknown VRAM take whole GPUs. --vram-mib, --vram-map or --shared make them share.',
       '',
     ])
   })
@@ -109,6 +110,9 @@ describe('headroom trace', () => {
     expect(await refused('tiresias', join(folder, 'none.csv'), '-o', out)).toContain('none.csv: no such file')
     expect(await refused('tiresias', jobs, '-o', join(folder, 'none/x.trace.jsonl'))).toContain('x.trace.jsonl: cannot be written to: ')
     expect(await refused('tiresias', jobs, '-o', out, '--from', '1h', '--to', '1m')).toContain('--to must be after --from')
+    expect(await refused('tiresias', jobs, '-o', out, '--shared', '--exclusive')).toContain("cannot be used with option '--shared'")
+    expect(await refused('swf', jobs, '-o', out)).toContain('jobs.csv: keeps no row of 6: 6 wrong_number_of_fields')
+    expect(existsSync(out)).toBe(false)
   })
 
   it('takes the options of its format', async () => {
@@ -116,7 +120,7 @@ describe('headroom trace', () => {
     const out = join(folder, 'e.trace.jsonl')
     const options = ['--columns', 'at=when,duration=long,id=name', '--delimiter', 'tab', '--time-unit', 'ms']
     expect(await headroomJson(['trace', 'import', 'csv', table, '-o', out, ...options])).toMatchObject({ tasks: 1, rows: 1 })
-    expect(readFileSync(out, 'utf8')).toContain('"id":"a","at":0,"gpus":1,"vram_mib":8192')
+    expect(readFileSync(out, 'utf8')).toContain('"id":"a","at":0,"gpus":1,"vram_mib":0,"gpu_mode":"exclusive"')
   })
 
   it('a run of the simulator is a workload: its journal comes back as tasks that did as much', async () => {

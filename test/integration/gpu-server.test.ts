@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import type { NatsServer } from '../support/nats-server.ts'
 import { OneNodeController } from '../support/one-node-controller.ts'
 import { startHeadroom } from '../support/running-command.ts'
 import type { RunningCommand } from '../support/running-command.ts'
+import { taskIdentity } from '../support/task-identity.ts'
 
 /** Swaps take a tenth of a second and a millisecond per MiB. */
 const INVENTORY = `
@@ -33,6 +34,8 @@ describe.skipIf(whyNoNatsServer() !== null)('a GPU server of processes, over a b
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'headroom-server-'))
     writeFileSync(join(folder, 'gpus.yaml'), INVENTORY)
+    // Tasks write into it, each as a user of its own.
+    chmodSync(folder, 0o777)
     controller = new OneNodeController(broker.url)
   })
 
@@ -48,7 +51,7 @@ describe.skipIf(whyNoNatsServer() !== null)('a GPU server of processes, over a b
   })
 
   function start(...options: readonly string[]): RunningCommand {
-    const args = ['gpu-server', '--device', 'process', '--inventory', join(folder, 'gpus.yaml'), ...options]
+    const args = ['gpu-server', '--device', 'process', '--inventory', join(folder, 'gpus.yaml'), ...taskIdentity(), ...options]
     const env = { CONTROLLER_NATS_URL: broker.url, NODE_NAME: 'alpha', NODE_STATE_DIR: join(folder, 'state'), LOG_LEVEL: 'info' }
     const server = startHeadroom(args, env)
     servers.push(server)
@@ -93,6 +96,18 @@ describe.skipIf(whyNoNatsServer() !== null)('a GPU server of processes, over a b
     await controller.stop('a')
     expect(await controller.event('a', 'finished')).toMatchObject({ outcome: 'stopped' })
     expect(stateOf(pid)).toBe('gone')
+  })
+
+  it('lets Python write without delay, unless its own environment says otherwise', async () => {
+    start('--allow-exec')
+    await controller.hello(1)
+    const written = async (name: string, command: readonly string[]): Promise<string> => {
+      await controller.start(name, command)
+      await controller.event(name, 'finished')
+      return Buffer.from(((await controller.readLog(name)) as { readonly data: string }).data, 'base64').toString()
+    }
+    expect(await written('a', ['sh', '-c', 'echo "is $PYTHONUNBUFFERED"'])).toBe('is 1\n')
+    expect(await written('b', ['env', 'PYTHONUNBUFFERED=', 'sh', '-c', 'echo "is $PYTHONUNBUFFERED"'])).toBe('is \n')
   })
 
   it('killed and started again has its tasks, running and out of VRAM, and what ended meanwhile', async () => {

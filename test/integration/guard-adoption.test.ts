@@ -137,6 +137,7 @@ describe('a folder', { concurrent: true }, () => {
     const start = { program: await guardProgram(), folder: attempt, leasePath, cgroup: null, isIsolated: false, mark: 'never.1.x' }
     expect(await startGuard(start, shellSpec('never', `touch ${attempt}/ran`), false)).toEqual({
       error: `guard: folder ${attempt}: File exists`,
+      refused: { cause: 'host', code: 'guard_failed' },
     })
     expect(isFile(`${attempt}/ran`)).toBe(false)
   })

@@ -92,7 +92,10 @@ describe.each([
     const world = await guardWorld({ isIsolated })
     world.guards.lease(bootTime() - 1, 600_000)
     const marker = `${newGuardFolder()}/ran`
-    expect(await world.guards.launch(shellSpec('late', `touch ${marker}`, { isLeased: true }))).toEqual({ error: 'the run lease is over' })
+    expect(await world.guards.launch(shellSpec('late', `touch ${marker}`, { isLeased: true }))).toEqual({
+      error: 'the run lease is over',
+      refused: { cause: 'passing', code: 'lease_over' },
+    })
     await world.sh('late', `test ! -e ${marker}`)
     expect((await world.exitOf('late')).exit?.code).toBe(0)
   })

@@ -90,6 +90,7 @@ describe.runIf(isRoot)('a server of an ordinary user', () => {
     await server.ask({ call: 'lease', untilMono: bootTime() + 600_000, lengthMs: 600_000 })
     expect(await server.ask({ call: 'launch', spec: shellSpec('other', 'exit 0', { user: { uid: 0, gid: 0 } }) })).toEqual({
       error: 'cannot run as group 0: Operation not permitted',
+      refused: { cause: 'host', code: 'task_user' },
     })
     expect(await server.ask({ call: 'launch', spec: shellSpec('mine', `id -u; ${FAMILY}`) })).toEqual({ error: null })
     const attempt = attemptFolder(folder, 'mine')

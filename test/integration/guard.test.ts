@@ -54,18 +54,43 @@ describe.each([
     expect(rest).toBe(`${workingDirectory}\n4\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n`)
   })
 
+  it('gains no rights by a setuid program', async () => {
+    const world = await guardWorld({ isIsolated })
+    await world.sh('rights', 'grep NoNewPrivs /proc/self/status')
+    await world.exitOf('rights')
+    expect(await world.output('rights')).toBe('NoNewPrivs:\t1\n')
+  })
+
   it('is refused in one line when it cannot run, and may be launched again then', async () => {
     const world = await guardWorld({ isIsolated })
     const refused = (more: object) => world.guards.launch(shellSpec('no', 'exit 0', more))
-    expect(await refused({ command: ['no-such-program'] })).toEqual({ error: 'command no-such-program: No such file or directory' })
-    expect(await refused({ command: ['/etc/passwd'] })).toEqual({ error: 'command /etc/passwd: Permission denied' })
-    expect(await refused({ workingDirectory: '/no/such' })).toEqual({ error: 'working directory /no/such: No such file or directory' })
-    expect(await refused({ command: [] })).toEqual({ error: 'command: it is empty' })
-    expect(await refused({ command: ['a\0b'] })).toEqual({ error: 'command: it holds a NUL character' })
-    expect(await refused({ env: { 'A=B': '' } })).toEqual({ error: 'environment variable "A=B": not a name and a value without NUL' })
+    expect(await refused({ command: ['no-such-program'] })).toEqual({
+      error: 'command no-such-program: No such file or directory',
+      refused: { cause: 'task', code: 'command_not_found' },
+    })
+    expect(await refused({ command: ['/etc/passwd'] })).toEqual({
+      error: 'command /etc/passwd: Permission denied',
+      refused: { cause: 'task', code: 'command_not_executable' },
+    })
+    expect(await refused({ workingDirectory: '/no/such' })).toEqual({
+      error: 'working directory /no/such: No such file or directory',
+      refused: { cause: 'host', code: 'work_folder' },
+    })
+    expect(await refused({ command: [] })).toEqual({ error: 'command: it is empty', refused: { cause: 'task', code: 'bad_command' } })
+    expect(await refused({ command: ['a\0b'] })).toEqual({
+      error: 'command: it holds a NUL character',
+      refused: { cause: 'task', code: 'bad_command' },
+    })
+    expect(await refused({ env: { 'A=B': '' } })).toEqual({
+      error: 'environment variable "A=B": not a name and a value without NUL',
+      refused: { cause: 'task', code: 'bad_command' },
+    })
     expect(readdirSync(`${world.folder}/guards`)).toEqual([])
     expect(await refused({})).toEqual({ error: null })
-    expect(await refused({})).toEqual({ error: 'attempt no.1 has been launched before' })
+    expect(await refused({})).toEqual({
+      error: 'attempt no.1 has been launched before',
+      refused: { cause: 'passing', code: 'launched_before' },
+    })
     expect((await world.exitOf('no')).exit?.code).toBe(0)
   })
 
@@ -129,12 +154,17 @@ describe.each([
 describe('guards', () => {
   it('keep the output of forgotten tasks within the limits of count and bytes', async () => {
     const world = await guardWorld({ endedOutputs: { maxTasks: 2, maxBytes: 1 << 20 } })
+    const work = newGuardFolder()
     for (const name of ['a', 'b', 'c']) {
-      await world.sh(name, `echo ${name}`)
+      const place = { user: null, folder: `${work}/${name}` }
+      mkdirSync(place.folder)
+      await world.sh(name, `echo ${name}; touch file`, { place, workingDirectory: place.folder })
       await world.exitOf(name)
       world.guards.forget(name, 1)
     }
     await until('the oldest is gone', () => !existsSync(attemptFolder(world.folder, 'a')))
+    // What it left in its folder goes first.
+    expect(readdirSync(work)).toEqual(['b', 'c'])
     expect(await world.output('b')).toBe('b\n')
     expect(await world.output('c')).toBe('c\n')
     const next = await guardWorld({ folder: world.folder, endedOutputs: { maxTasks: 1, maxBytes: 1 << 20 } })

@@ -67,6 +67,22 @@ describe.skipIf(whyNoNatsServer() !== null)('the bus over NATS', () => {
     expect(bus.states.slice(1)).toEqual([`connected 127.0.0.1:${port}`])
   })
 
+  test('tells its listeners when the connection is lost and when it is back, each once', async () => {
+    const port = await freePort()
+    const bus = natsBus(`nats://127.0.0.1:${port}`)
+    const told: boolean[] = []
+    await until('it says that it cannot connect', () => bus.states.length > 0)
+    bus.onConnection?.((isConnected) => told.push(isConnected))
+    await until('a late listener hears that it is away', () => told.length === 1)
+    const server = await broker('', port)
+    await until('it is back', () => told.length === 2)
+    await server.kill()
+    await until('it is away again', () => told.length === 3)
+    await server.restart()
+    await until('it is back again', () => told.length === 4)
+    expect(told).toEqual([false, true, false, true])
+  })
+
   test('keeps its subscriptions over kills of the broker under traffic; every request has one outcome', async () => {
     const server = await broker()
     const [controller, node] = [await connectedBus(server.url), await connectedBus(server.url)]

@@ -179,7 +179,7 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     expect(submitted).toMatchObject({ answered: true, answer: { body: { op: 'task', state: 'pending' } } })
     const [task] = [...controller.views.openTasks()]
     const task_id = task?.spec.id ?? ''
-    expect(task?.spec.owner).toBe('lab')
+    expect(task?.spec.owner).toBe('nats:lab')
     const hidden = { answered: true, answer: { body: { op: 'refused', reason: 'not_found' } } }
     expect(await ask(other, clientSubject('other', 'get'), { op: 'get', task_id })).toMatchObject(hidden)
     expect(await ask(other, clientSubject('lab', 'cancel'), { op: 'cancel', task_id })).toEqual({ answered: false, why: 'no_responder' })

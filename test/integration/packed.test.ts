@@ -1,6 +1,6 @@
 /** What an image and an installed package run: the build, away from the sources, with nothing beside it but what they copy. */
 import { execFile } from 'node:child_process'
-import { cpSync, existsSync, symlinkSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -8,12 +8,15 @@ import { temporaryFolder, write } from '../support/headroom-command.ts'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { startHeadroom } from '../support/running-command.ts'
 import { getJson, serve } from '../support/served.ts'
+import { taskIdentity } from '../support/task-identity.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
 
 describe('the build', { timeout: 120_000 }, () => {
   const folder = temporaryFolder()
+  // Tasks enter it, each as a user of its own.
+  chmodSync(folder, 0o711)
   const main = join(folder, 'dist/cli/main.js')
   const headroom = (...args: string[]) => run(process.execPath, [main, ...args], { cwd: folder })
 
@@ -63,7 +66,7 @@ describe('the build', { timeout: 120_000 }, () => {
     const env = { CONTROLLER_NATS_URL: broker.url, LOG_LEVEL: 'info' }
     const served = await serve(join(folder, 'live'), env, [main])
     const inventory = write(folder, 'inventory.yaml', 'gpus: [{ model: declared, vram_mib: 8192, swap: pinned-gen4 }]\n')
-    const command = ['gpu-server', '--device', 'process', '--inventory', inventory, '--allow-exec', '--stop-tasks']
+    const command = ['gpu-server', '--device', 'process', '--inventory', inventory, '--allow-exec', '--stop-tasks', ...taskIdentity()]
     const server = startHeadroom(command, { ...env, NODE_NAME: 'packed', NODE_STATE_DIR: join(folder, 'state') }, [main])
     await server.says(/GPU server runs/)
     const submitted = await fetch(`${served.url}/api/v1/tasks`, {

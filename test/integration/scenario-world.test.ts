@@ -117,6 +117,20 @@ operator:
     expect(result.virtual_s).toBeLessThan(4 * 3600)
   })
 
+  it('fails a run when it is refused and the scenario does not say that it may be', async () => {
+    const { operatorFaults } = await runOf(`${FLEET}operator:
+  - { at: 1h, put: /api/v1/config, body: { default_vram_overcommit: 50 } }
+  - { at: 2h, put: /api/v1/config, body: { default_vram_overcommit: 50 }, expect: null }
+  - { at: 3h, put: /api/v1/config, body: { default_vram_overcommit: 50 }, expect: 400 }
+  - { at: 4h, put: /api/v1/config, body: { default_vram_overcommit_percent: 50 } }
+`)
+    expect(operatorFaults).toEqual([
+      expect.stringMatching(
+        /^operator at 1h: PUT \/api\/v1\/config was answered 400, which is a refusal \(`expect` allows one\): \{.*default_vram_overcommit/,
+      ) as string,
+    ])
+  })
+
   it('are told of when the answer is not the expected one', async () => {
     const { operatorFaults } = await runOf(`${FLEET}operator:
   - { at: 1m, get: /api/v1/config, expect: 200, answer: { safety_reserve_mib: 1 } }

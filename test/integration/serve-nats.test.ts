@@ -72,7 +72,10 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
   it('counts what is no message of this protocol by reason, and answers none of it', async () => {
     const broker = await startNatsServer()
     ends.push(() => void broker.kill())
-    const { url, process: controller } = await serve(`${folder}/hostile`, { CONTROLLER_NATS_URL: broker.url })
+    const { url, process: controller } = await serve(`${folder}/hostile`, {
+      CONTROLLER_NATS_URL: broker.url,
+      CONTROLLER_STORE_KIND: 'trial',
+    })
     await expect.poll(() => ready(url).then(({ status }) => status), WITHIN).toBe(200)
     const raw = await connect({ servers: broker.url })
     let answers = 0
@@ -95,7 +98,7 @@ describe.skipIf(whyNoNatsServer() !== null)('headroom serve with a broker', { ti
   it('answers while the broker is away, says so, and goes on when it is there, again and again', async () => {
     const broker = await startNatsServer()
     await broker.kill()
-    const served = await serve(`${folder}/broker`, { CONTROLLER_NATS_URL: broker.url })
+    const served = await serve(`${folder}/broker`, { CONTROLLER_NATS_URL: broker.url, CONTROLLER_STORE_KIND: 'trial' })
     expect(served.output()).toContain(`GPU servers over ${broker.url}`)
     expect(await ready(served.url)).toMatchObject({
       status: 503,

@@ -11,7 +11,10 @@ import { createSqliteStore, STORE_FILE, type SqliteStoreOptions } from '../../co
 import { verifyEvents } from '../../controller/adapters/sqlite/verify-events.ts'
 import type { Event } from '../../controller/domain/event.ts'
 import type { Store } from '../../controller/ports/store.ts'
-import { aBatch, anEvent, eventQuery } from '../support/store-builders.ts'
+import { aBatch, aDecision, anEvent, eventQuery } from '../support/store-builders.ts'
+
+const DAY_MS = 86_400_000
+const ALL_DECISIONS = { afterNumber: 0, beforeNumber: null, taskId: null, nodeId: null, kind: null, limit: 1_000 }
 
 let dataDir: string
 let file: string
@@ -117,7 +120,7 @@ describe('the chain of events', () => {
     const before = verifyEvents(file)
     if (!before.isIntact) throw new Error('the log should be whole')
     const noted = { seq: before.lastSeq, hash: before.lastHash }
-    for (const each of [file, `${file}.id`]) rmSync(each)
+    for (const each of [file, `${file}.id`, `${file}.mark`]) rmSync(each)
     const forged = createSqliteStore({ dataDir })
     await add(forged, 1, 50)
     await forged.close()
@@ -189,20 +192,21 @@ describe('events', () => {
     expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 10 })
   })
 
-  it('past their age are gone with the next commit, whatever it holds, and all of them may be', async () => {
-    const now = Date.now()
-    const store = createSqliteStore({ dataDir, retainEventsMs: 60_000 })
-    await add(store, 1, 10, { at: now - 120_000 })
-    await add(store, 11, 5, { at: now })
-    expect(await keptBy(store)).toEqual([11, 15, 5])
+  it.each([31, 400, 3 * 365])('are kept when the wall clock jumps by %i days, while a controller runs or at a start', async (days) => {
+    const options = { dataDir, retainEventsMs: 30 * DAY_MS, retainDecisionsMs: 30 * DAY_MS }
+    const at = Date.now() - days * DAY_MS
+    const store = createSqliteStore(options)
+    const decisions = Array.from({ length: 40 }, (_, index) => aDecision(index + 1, { at }))
+    await store.commit(aBatch({ decisions }))
+    await add(store, 1, 200, { at })
+    await add(store, 201, 1)
     await store.close()
-    const later = createSqliteStore({ dataDir, retainEventsMs: 1 })
-    await later.commit(aBatch({ marks: marks(16) }))
-    expect(await keptBy(later)).toEqual([undefined, undefined, 0])
-    expect(await later.reads.eventRange()).toEqual({ firstSeq: 16, lastSeq: 15 })
-    await add(later, 16, 1, { at: now + 3_600_000 })
+    const later = createSqliteStore(options)
+    await later.commit(aBatch({ marks: marks(202), decisions: [aDecision(41)] }))
+    expect(await keptBy(later)).toEqual([1, 201, 201])
+    expect(await later.reads.decisions(ALL_DECISIONS)).toHaveLength(41)
     await later.close()
-    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 1, firstSeq: 16, prunedSeq: 15 })
+    expect(verifyEvents(file)).toMatchObject({ isIntact: true, events: 201, firstSeq: 1 })
   })
 
   it('past their bytes are gone, also after a restart, and the file keeps about that size', async () => {

@@ -3,6 +3,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -60,6 +61,19 @@ async function refusal(options: Parameters<typeof createSqliteStore>[0] = { path
   return fault.message
 }
 
+/** Why a store that opens cannot be loaded, in one line. */
+async function loadFault(): Promise<string> {
+  const store = createSqliteStore({ path })
+  const fault = await store.load().then(
+    () => new Error('the store loaded'),
+    (error: unknown) => error as Error,
+  )
+  await store.close()
+  expect(fault).toBeInstanceOf(StoreFault)
+  expect(fault.message).not.toMatch(/\n/)
+  return fault.message
+}
+
 describe('a file that is not there yet', () => {
   it('is made with its directories, for this user alone', async () => {
     const dataDir = join(directory, 'deep', 'data')
@@ -94,6 +108,27 @@ describe('a file that is not there yet', () => {
 })
 
 describe('a place that cannot hold the store is refused in one line that names it', () => {
+  it('when a record is damaged in a page that is whole: a backup is to be restored', async () => {
+    await makeStore()
+    const db = new Database(path)
+    db.prepare(`update tasks set record = substr(record, 1, 40)`).run()
+    db.close()
+    expect(await loadFault()).toMatch(/headroom\.db is damaged or no database \(.*\): restore a backup/)
+  })
+
+  it('when the file has a second hard link, under which another controller could open it', async () => {
+    await makeStore()
+    mkdirSync(join(directory, 'other'))
+    const other = join(directory, 'other', STORE_FILE)
+    linkSync(path, other)
+    for (const each of [path, other])
+      expect(await refusal({ path: each })).toBe(
+        `${each} has 2 hard links, so that another controller could open the same file: copy it, and remove the links`,
+      )
+    rmSync(other)
+    await makeStore(0)
+  })
+
   it('when the path is a directory', async () => {
     mkdirSync(path)
     expect(await refusal()).toBe(`${path} is a directory and should be the store's file: move it away`)

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { connect } from '@nats-io/transport-node'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { JetStream } from '../../cli/sweep/nats/jetstream.ts'
-import { DATA, FORMAT, JOBS, jobSubject, prepareBroker, WORKERS } from '../../cli/sweep/nats/sweep-subjects.ts'
+import { FORMAT } from '../../cli/sweep/nats/sweep-messages.ts'
+import { DATA, JOBS, jobSubject, prepareBroker, WORKERS } from '../../cli/sweep/nats/sweep-subjects.ts'
 import { putBlob, getBlob } from '../../cli/sweep/nats/blobs.ts'
 import { digestsIn, untilThere } from '../support/folder-contents.ts'
 import { busyScenario, headroom, temporaryFolder, write } from '../support/headroom-command.ts'
@@ -89,7 +90,9 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     const connection = await connect({ servers: broker.url })
     const stream = new JetStream(connection)
     await prepareBroker(stream, 1_000)
-    const job = { format: FORMAT, version: '9.9.9', commit: null, sweep: 'other', run: '0-s1', silent_ms: 1_000 }
+    const point = { sha256: '0'.repeat(64), bytes: 1, chunks: 1 }
+    const run = { sweep: 'other', run: '0-s1', overcommit_percent: 0, seed: 1, point, files: 'none', silent_ms: 1_000 }
+    const job = { format: FORMAT, version: '9.9.9', commit: null, ...run }
     await stream.publish(jobSubject('other', '0-s1'), JSON.stringify(job))
     const refused = worker()
     expect(await refused.ended).toBe(5)
@@ -106,12 +109,12 @@ describe.skipIf(whyNot !== null)('a sweep over a broker', () => {
     const connection = await connect({ servers: broker.url })
     const stream = new JetStream(connection)
     const noise = Buffer.from(Array.from({ length: 1_300_000 }, (_, i) => (i * 2_654_435_761 + (i >> 3) * 40_503) % 251))
-    const ref = await putBlob(stream, 's', noise)
-    expect((await getBlob(stream, 's', ref)).equals(noise)).toBe(true)
-    await expect(getBlob(stream, 's', { ...ref, sha256: 'f'.repeat(64) })).rejects.toThrow('is not on the broker any more')
-    const other = await putBlob(stream, 's', Buffer.from('other'))
+    const ref = await putBlob(stream, 's', 'blob', noise)
+    expect((await getBlob(stream, 's', 'blob', ref)).equals(noise)).toBe(true)
+    await expect(getBlob(stream, 's', 'blob', { ...ref, sha256: 'f'.repeat(64) })).rejects.toThrow('is not on the broker any more')
+    const other = await putBlob(stream, 's', 'blob', Buffer.from('other'))
     await stream.publish(`headroom.sweep.data.s.blob.${other.sha256}.0`, readFileSync(busy).subarray(0, 10))
-    await expect(getBlob(stream, 's', other)).rejects.toThrow()
+    await expect(getBlob(stream, 's', 'blob', other)).rejects.toThrow()
     await connection.close()
   })
 

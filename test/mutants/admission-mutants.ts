@@ -62,11 +62,7 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'a task starts where it does not fit physically',
     edits: [
-      edit(
-        `${SCHEDULER}/feasible.ts`,
-        'const room = Math.min(commitRoomMib(gpu), gpu.freeMib, hostRoomMib(gpu, kind))',
-        'const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostRoomMib(gpu, kind))',
-      ),
+      edit(`${SCHEDULER}/feasible.ts`, '  return Math.min(ruleRoomMib(gpu, kind), gpu.freeMib)\n', '  return ruleRoomMib(gpu, kind)\n'),
     ],
   },
   {
@@ -76,11 +72,51 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
-        'const room = Math.min(commitRoomMib(gpu), gpu.freeMib, hostRoomMib(gpu, kind))',
-        "const room = Math.min(commitRoomMib(gpu), kind === 'noswap' ? gpu.physicalMib : gpu.freeMib, hostRoomMib(gpu, kind))",
+        '  return Math.min(ruleRoomMib(gpu, kind), gpu.freeMib)\n',
+        "  return Math.min(ruleRoomMib(gpu, kind), kind === 'noswap' ? gpu.physicalMib : gpu.freeMib)\n",
       ),
     ],
     likes: ['noswap'],
+  },
+  {
+    name: 'a-noswap-counts-commit-limit',
+    rule: 'admission',
+    says: 'the commit limit applies to noswap tasks',
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        "  if (kind === 'noswap') return Math.min(strandRoomMib(gpu), hostMib)\n",
+        "  if (kind === 'noswap') return Math.min(strandRoomMib(gpu), commitRoomMib(gpu), hostMib)\n",
+      ),
+    ],
+    directed: { test: 'test/unit/noswap-admission.test.ts' },
+  },
+  {
+    name: 'a-noswap-displaces-at-zero',
+    rule: 'admission',
+    says: 'tasks are swapped out to place a noswap task although overcommit is off',
+    edits: [
+      edit(
+        'controller/domain/vram.ts',
+        '  return noswap === 0 || overcommitPercent > 0\n',
+        '  return noswap === 0 || overcommitPercent >= 0\n',
+      ),
+    ],
+    likes: ['noswap'],
+    directed: { test: 'test/unit/noswap-admission.test.ts' },
+  },
+  {
+    name: 'a-noswap-takes-reserved-room',
+    rule: 'queue',
+    says: 'a noswap task later in the queue order takes the commit room that a reservation misses',
+    edits: [
+      edit(
+        `${SCHEDULER}/schedule.ts`,
+        "  return by === 'head' && kindOf(task.spec) === 'swappable'\n",
+        "  return by === 'head' && kindOf(task.spec) === null\n",
+      ),
+    ],
+    directed: { test: 'test/unit/noswap-admission.test.ts' },
   },
   {
     name: 'a-strands-somebody',
@@ -98,8 +134,8 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
-        'const room = Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostRoomMib(gpu, kind))',
-        'const room = Math.min(commitRoomMib(gpu), hostRoomMib(gpu, kind))',
+        '  return Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostMib)\n',
+        '  return Math.min(commitRoomMib(gpu), hostMib)\n',
       ),
       // What noswap tasks hold is not within reach either, so that one of the two alone changes nothing.
       edit(
@@ -142,7 +178,13 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-no-seats',
     rule: 'admission',
     says: 'max_tasks_per_gpu does not count',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, 'gpu.placements.length + gpu.claims.length < maxTasksPerGpu', 'maxTasksPerGpu > 0')],
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu',
+        'maxTasksPerGpu > 0',
+      ),
+    ],
     likes: ['few_seats'],
   },
   {
@@ -169,14 +211,14 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-cordon-ignored',
     rule: 'admission',
     says: 'a cordoned node takes tasks',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !node.isCordoned\n", "  return node.status === 'up'\n")],
+    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !isClosed(node)\n", "  return node.status === 'up'\n")],
     likes: ['closing'],
   },
   {
     name: 'a-silence-ignored',
     rule: 'admission',
     says: 'a node that was not heard lately takes tasks',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !node.isCordoned\n", '  return !node.isCordoned\n')],
+    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !isClosed(node)\n", '  return !isClosed(node)\n')],
     likes: ['crash', 'partition'],
   },
   {

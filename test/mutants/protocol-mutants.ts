@@ -42,12 +42,23 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     directed: { test: 'test/contract/store.test.ts' },
   },
   {
+    name: 'r5-given-up-without-a-broker',
+    rule: 'R5',
+    says: 'a controller whose own connection to the broker is away gives nodes up',
+    edits: [edit(`${ENGINE}/node/liveness.ts`, '  if (c.broker.isAway) return isChanged\n', '')],
+    likes: ['restart_broker'],
+    directed: { test: 'test/unit/broker-absence.test.ts' },
+  },
+  {
     name: 'r3-stale-epoch-obeyed',
     rule: 'R3',
     says: 'a server obeys a controller that has been replaced',
     edits: [
-      edit(`${SERVER}/durable-state.ts`, '    return epoch < this.#highestEpoch\n', '    return false\n'),
-      edit(`${SERVER}/durable-state.ts`, '    if (epoch < this.#highestEpoch) return false\n', ''),
+      edit(
+        `${SERVER}/durable-state.ts`,
+        '    if (epoch !== this.#highestEpoch) return epoch < this.#highestEpoch\n',
+        '    if (epoch !== this.#highestEpoch) return false\n',
+      ),
     ],
     likes: ['second_controller', 'delay', 'hold', 'reorder'],
     directed: { test: 'test/unit/server-core-commands.test.ts' },
@@ -111,8 +122,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/commands.ts`,
-        '    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)\n    return this.#result(command',
-        '    const isDurable = true\n    return this.#result(command',
+        '    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)\n    return isDurable ?',
+        '    const isDurable = true\n    return isDurable ?',
       ),
     ],
     likes: ['duplicate', 'delay', 'reorder'],
@@ -248,7 +259,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/commands/task-commands.ts`,
-        "  if (!confirmFenced) orderStop(c, placement, { then: 'pending', reason: `requeued by ${by}`, endReason: null }, now)\n",
+        '  if (!confirmFenced) orderStop(c, placement, { ...pendingAgain, graceMs: stopGraceOf(task, c.policy) }, now)\n',
         '  if (!confirmFenced) returnToPending(c, placement, `requeued by ${by}`, now)\n',
       ),
     ],
@@ -304,7 +315,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-unacknowledged-end-is-absence',
     rule: 'R6',
     says: 'an attempt that has ended, and whose end is not acknowledged, counts as lost',
-    edits: [edit(`${ENGINE}/node/node-registry.ts`, '    present.add(`${ref.task_id}/${ref.attempt}`)\n    noteOver', '    noteOver')],
+    edits: [edit(`${ENGINE}/node/node-registry.ts`, '    present.add(attemptKey(ref.task_id, ref.attempt))\n    noteOver', '    noteOver')],
     likes: ['drop', 'delay', 'partition'],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
@@ -312,7 +323,13 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-absence-ignored',
     rule: 'R6',
     says: 'an attempt that a node no longer has is believed to run for ever',
-    edits: [edit(`${ENGINE}/node/node-registry.ts`, '  settleAbsent(c, node, present, now)\n', '  void settleAbsent\n')],
+    edits: [
+      edit(
+        `${ENGINE}/node/node-registry.ts`,
+        '  settleAbsent(c, node, present, lacksHistoryOf(c, node.id), now)\n',
+        '  void settleAbsent\n',
+      ),
+    ],
     likes: ['crash', 'node_disk_lost'],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
@@ -550,7 +567,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R12',
     says: 'a server swaps a task out that is not resident, or in that is not out',
     edits: [
-      edit(`${SERVER}/swaps.ts`, "  if (attempt.residency !== from || attempt.endsAs !== null) return 'contrary'\n", '  void from\n'),
+      edit(`${SERVER}/swaps.ts`, "  if (attempt.residency !== from || isEnding(command, attempt)) return 'contrary'\n", '  void from\n'),
     ],
     likes: ['delay', 'reorder', 'duplicate', 'hold'],
     directed: { test: 'test/unit/server-core-swaps.test.ts' },

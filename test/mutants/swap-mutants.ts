@@ -372,7 +372,11 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'a probe whose swap-in is refused or fails comes to nothing, and another period goes by',
     edits: [
-      edit(`${ENGINE}/node/node-events.ts`, '  return wantsGpu || isCalledBack || isProbed\n', '  return wantsGpu || isCalledBack\n'),
+      edit(
+        `${ENGINE}/node/node-events.ts`,
+        '  return wantsGpu || isCalledBack || isProbed || (stopping?.graceMs ?? 0) > 0\n',
+        '  return wantsGpu || isCalledBack || (stopping?.graceMs ?? 0) > 0\n',
+      ),
     ],
     likes: ['no_signals'],
     directed: { test: 'test/unit/swap-probe.test.ts' },

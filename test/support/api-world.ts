@@ -16,6 +16,7 @@ import type { Impact } from '../../controller/engine/what-if/impact.ts'
 import { DurableEvents } from '../../controller/engine/durable-events.ts'
 import type { GroupPreview } from '../../controller/engine/what-if/group-preview.ts'
 import type { Prediction } from '../../controller/engine/what-if/prediction.ts'
+import { NO_TROUBLE } from '../../controller/domain/start-refusal.ts'
 import { NOT_FROZEN } from '../../controller/engine/node/requeue-freeze.ts'
 import type { ClusterTotals, SwapCounts, TaskCounts, Views } from '../../controller/engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../controller/metrics/counters.ts'
@@ -87,6 +88,8 @@ export class FakeController implements ApiWorld {
   /** What the next command is answered with instead of being carried out. */
   nextRefusal: Refusal | null = null
   explained = 0
+  /** Of every pending task. */
+  waitReason: WaitExplanation['primary']['reason'] = 'WAITING_VRAM'
   /** What keepalives said, in order. */
   readonly kept: boolean[] = []
   leaseMs = 60_000
@@ -123,6 +126,7 @@ export class FakeController implements ApiWorld {
         this.finish(id, 'cancelled', `cancelled by ${by}`)
         return task
       }),
+    cancelTaskNow: (id, by, answer) => this.commands.cancelTask(id, by, answer),
     putConfig: (change, author, answer) =>
       this.#carryOut(answer, () => {
         this.config = { fields: { ...this.config.fields, ...change }, source: 'persisted', revision: this.config.revision + 1 }
@@ -183,10 +187,15 @@ export class FakeController implements ApiWorld {
       }),
     forgetNode: (nodeId, _by, answer) =>
       this.#carryOut(answer, () => (this.nodes.delete(nodeId) ? null : { code: 'not_found', what: 'node', id: nodeId })),
+    finishRecovery: (_by, answer) => this.#carryOut(answer, () => null),
+    adoptAttempt: ({ taskId }, _by, answer) => this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
+    stopAttempt: ({ taskId }, _by, answer) => this.#carryOut(answer, () => ({ code: 'not_found', what: 'attempt', id: taskId })),
     releaseRequeueFreeze: (_by, answer) => this.#carryOut(answer, () => NOT_FROZEN),
   }
 
   readonly views: Views = {
+    alarms: () => [],
+    recovery: () => ({ pause: null, recovery: null, awaitedSinceStart: [], aheadNodes: [], contacts: 0, resultUnknown: [] }),
     activityRuns: () => ({ wantingMs: [], idleMs: [] }),
     image: () => ({ at: this.now, config: this.config.fields, nodes: [], groups: [...this.groups.values()], tasks: [] }),
     now: () => this.now,
@@ -329,13 +338,14 @@ export class FakeController implements ApiWorld {
 
   #nextSpec(request: Parameters<Commands['submitTask']>[0]): TaskSpec {
     this.#seq += 1
-    const { id, name, maxRuntimeSeconds, vramMib, ...rest } = request
+    const { id, name, maxRuntimeSeconds, vramMib, maxRequeues = 5, ...rest } = request
     return {
       ...rest,
       id: id ?? `00000000-0000-4000-8000-${String(this.#seq).padStart(12, '0')}`,
       seq: this.#seq,
       name: name ?? `task-${this.#seq}`,
       vramMib: vramMib ?? 0,
+      maxRequeues,
       maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1000,
       submittedAt: this.now,
     }
@@ -344,7 +354,7 @@ export class FakeController implements ApiWorld {
   #explain(task: Task): WaitExplanation | null {
     this.explained += 1
     if (task.state !== 'pending') return null
-    const primary = { reason: 'WAITING_VRAM', nodeIds: [NODE_ID], nodeCount: 1, haveMib: 10, needMib: task.spec.vramMib } as const
+    const primary = { reason: this.waitReason, nodeIds: [NODE_ID], nodeCount: 1, haveMib: 10, needMib: task.spec.vramMib } as const
     return { primary, secondary: [], sentence: `It needs ${task.spec.vramMib} MiB.`, retryAt: null, queuePosition: 1 }
   }
 
@@ -394,7 +404,10 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     address: '127.0.0.1',
     status: 'up',
     isCordoned: false,
+    autoCordon: null,
+    isCordonDenied: false,
     drain: null,
+    quarantine: [],
     gpus: [],
     groups: [],
     overcommitOverride: null,
@@ -403,6 +416,7 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     hostLinkMibPerS: null,
     signalsWanted: true,
     allowExec: true,
+    taskIdentity: null,
     hostSwapMib: 131_072,
     hostUsedMib: 0,
     hostPromisedMib: 0,
@@ -448,10 +462,12 @@ function pendingTask(spec: TaskSpec, now: number): Mutable<Task> {
     placement: null,
     claim: null,
     refusedBy: null,
+    trouble: NO_TROUBLE,
     avoidedNow: null,
     firstStartedAt: null,
     finishedAt: null,
     exitCode: null,
+    endCode: null,
     endReason: null,
     swapOuts: 0,
     lastNodeId: null,

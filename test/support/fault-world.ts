@@ -13,8 +13,10 @@ import { isFinal } from '../../controller/domain/task.ts'
 import type { TaskRequest } from '../../controller/engine/commands/commands.ts'
 import { RANK_ARRIVAL } from '../../controller/ports/clock.ts'
 import type { Store } from '../../controller/ports/store.ts'
+import type { DeviceListener } from '../../gpu-server/core/device.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import type { NodeStorage } from '../../gpu-server/core/storage.ts'
+import type { StartRefused } from '../../protocol/messages.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import type { DurationMs, Instant, OnNodeLoss } from '../../protocol/units.ts'
 import { FaultTally } from '../../simulator/faults/fault-tally.ts'
@@ -52,6 +54,8 @@ export interface TaskPlan {
   readonly vramMib?: number
   /** A lease, if null. */
   readonly command?: readonly string[] | null
+  /** After SIGTERM; 0: it ends at once. */
+  readonly stopTakesMs?: DurationMs
   /** In place of work from start to end. */
   readonly work?: SimTask['work']
 }
@@ -80,6 +84,9 @@ export class FaultWorld {
   /** Ids of tasks whose submission was acknowledged. */
   readonly acknowledged = new Set<string>()
   readonly faults: unknown[] = []
+  /** Which starts the hosts refuse, by node and task; null: none. */
+  refusing: ((node: string, taskId: string) => { readonly detail: string; readonly refused?: StartRefused } | null) | null = null
+  readonly #devices = new Map<string, { readonly device: SimulatedDevice; readonly listener: DeviceListener }>()
   readonly #o: FaultWorldOptions
   readonly #disk = soundDisk()
   readonly #tally = new FaultTally()
@@ -195,6 +202,12 @@ export class FaultWorld {
     host.server.start()
   }
 
+  /** The broker is back: every server's bus finds its way again. */
+  restoreBroker(): void {
+    this.network.startBroker()
+    for (const { server } of this.hosts.values()) server?.reconnected()
+  }
+
   /** The host dies with everything on it. */
   killServer(name: string): void {
     const host = this.#host(name)
@@ -231,17 +244,50 @@ export class FaultWorld {
       clock: this.clock,
       random: this.#random.stream('servers'),
       bus: endpoint,
-      device: new SimulatedDevice(this.clock, gpus, this.#workload),
+      device: this.#refusing(name, new SimulatedDevice(this.clock, gpus, this.#workload)),
       storage,
       areHeartbeatsElided: false,
     })
   }
 
+  /** The guard of the task is gone, and all of the task with it: its server cannot say how it ended. */
+  loseProcess(name: string, taskId: string): void {
+    const known = this.#devices.get(name)
+    const attempt = this.#host(name).server?.attempts.get(taskId)?.attempt
+    if (known === undefined || attempt === undefined) return
+    known.listener.exited(taskId, attempt, { exitCode: null, detail: 'its guard is gone', didLeaseEnd: false, didEndItself: false })
+    known.device.stop(taskId, attempt, 0)
+  }
+
+  /** A device whose launches fail where the test wants it. */
+  #refusing(name: string, device: SimulatedDevice): SimulatedDevice {
+    const launch = device.launch.bind(device)
+    const observe = device.observe.bind(device)
+    device.observe = (listener) => {
+      this.#devices.set(name, { device, listener })
+      observe(listener)
+    }
+    device.launch = (request, done) => {
+      const refusal = this.refusing?.(name, request.start.taskId) ?? null
+      if (refusal === null) return launch(request, done)
+      this.clock.at(this.clock.now() + 1, () => done({ error: refusal.detail, refused: refusal.refused }), RANK_ARRIVAL)
+    }
+    return device
+  }
+
   // ── tasks ───────────────────────────────────────────────────────────────────
 
-  submit({ id, ms, onNodeLoss = 'wait', vramMib = 400, command = ['run'], work = { kind: 'duration', ms } }: TaskPlan): void {
+  submit({
+    id,
+    ms,
+    onNodeLoss = 'wait',
+    vramMib = 400,
+    command = ['run'],
+    work = { kind: 'duration', ms },
+    stopTakesMs = 0,
+  }: TaskPlan): void {
     const plan = task({ id, vramMib, work })
-    this.#workload.add(id, plan.work, [])
+    this.#workload.add(id, plan.work, [], stopTakesMs)
     const request: TaskRequest = { ...plan.request, id, command, onNodeLoss }
     this.controller.commands.submitTask(request, (answer) => {
       if (answer.ok) this.acknowledged.add(id)

@@ -46,6 +46,15 @@ export class FaultyNetwork {
     this.#bus.onDelivery = seen === null ? null : (subject, message, from) => seen(subject, message, from ?? '')
   }
 
+  /** The broker is gone for every endpoint, which is told so. */
+  stopBroker(): void {
+    this.#bus.stopBroker()
+  }
+
+  startBroker(): void {
+    this.#bus.startBroker()
+  }
+
   endpoint(name: string): Endpoint {
     return this.#bus.endpoint(name)
   }

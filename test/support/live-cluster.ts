@@ -3,10 +3,11 @@
  * stopped and started again. Knows nothing of the test runner: whoever makes one calls `end`.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createConnection, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { taskIdentity } from './task-identity.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const START_WITHIN_MS = 30_000
@@ -41,9 +42,9 @@ export class Member {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Resolves once `isUp`; rejects with its output when it ends before. */
-  async start(isUp: () => Promise<boolean> | boolean): Promise<void> {
-    const [file = '', ...args] = this.#command
+  /** Resolves once `isUp`; rejects with its output when it ends before. @param more arguments of this life only */
+  async start(isUp: () => Promise<boolean> | boolean, more: readonly string[] = []): Promise<void> {
+    const [file = '', ...args] = [...this.#command, ...more]
     const child = spawn(file, args, { cwd: ROOT, env: { ...process.env, ...this.#env }, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
     this.starts += 1
@@ -89,6 +90,8 @@ export class LiveCluster {
 
   private constructor(ports: readonly [nats: number, http: number], controllerEnv: Environment) {
     ;[this.#natsPort, this.#httpPort] = ports
+    // Tasks write into it, each as a user of its own.
+    chmodSync(this.folder, 0o777)
     this.broker = this.#member('nats-server', ['nats-server', '-a', '127.0.0.1', '-p', String(this.#natsPort)], {})
     const env = {
       CONTROLLER_HTTP_HOST: '127.0.0.1',
@@ -98,6 +101,8 @@ export class LiveCluster {
     this.controller = this.#member('controller', headroom('serve'), {
       ...env,
       CONTROLLER_NATS_URL: this.natsUrl,
+      // Simulated servers join some of these clusters.
+      CONTROLLER_STORE_KIND: 'trial',
       LOG_LEVEL: 'warn',
       ...controllerEnv,
     })
@@ -133,8 +138,8 @@ export class LiveCluster {
   }
 
   /** Ready: store and broker are there. */
-  startController(): Promise<void> {
-    return this.controller.start(() => this.isReady())
+  startController(...options: readonly string[]): Promise<void> {
+    return this.controller.start(() => this.isReady(), options)
   }
 
   async isReady(): Promise<boolean> {
@@ -171,7 +176,7 @@ export class LiveCluster {
     const state = this.path(name)
     mkdirSync(state, { recursive: true })
     const identity = { CONTROLLER_NATS_URL: this.natsUrl, NODE_NAME: name, NODE_ADDRESS: '127.0.0.1', NODE_STATE_DIR: state }
-    const command = headroom('gpu-server', '--allow-exec', ...options)
+    const command = headroom('gpu-server', '--allow-exec', ...taskIdentity(), ...options)
     const server = this.#member(name, command, { ...identity, LOG_LEVEL: 'info', ...env })
     await server.start(async () => (await this.nodes()).some((node) => node.name === name && node.status === 'up'))
     return server

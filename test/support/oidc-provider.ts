@@ -16,6 +16,8 @@ export class OidcProvider {
   claims: Record<string, unknown> = { sub: 'u1', email: 'ada@example.org', groups: ['gpu-operators'] }
   /** Instead of a code: the person says no. */
   refuses = false
+  /** What UserInfo answers; null: the provider has no such endpoint. */
+  userInfo: Record<string, unknown> | null = null
   /** Overrides of what is true, for tokens that must not be taken. */
   lie: { nonce?: string; audience?: string; issuer?: string; expiresInSeconds?: number; isForged?: boolean } = {}
   readonly #server: Server
@@ -47,6 +49,7 @@ export class OidcProvider {
     if (url.pathname === '/.well-known/openid-configuration') return json(response, 200, this.#metadata())
     if (url.pathname === '/jwks') return json(response, 200, { keys: [jwkOf(this.#keys.publicKey)] })
     if (url.pathname === '/authorize') return this.#authorize(url.searchParams, response)
+    if (url.pathname === '/userinfo' && this.userInfo !== null) return json(response, 200, this.userInfo)
     if (url.pathname === '/token') return this.#token(new URLSearchParams(await textOf(request)), response)
     json(response, 404, { error: 'not_found' })
   }
@@ -56,6 +59,7 @@ export class OidcProvider {
       issuer: this.issuer,
       authorization_endpoint: `${this.issuer}/authorize`,
       token_endpoint: `${this.issuer}/token`,
+      ...(this.userInfo === null ? {} : { userinfo_endpoint: `${this.issuer}/userinfo` }),
       jwks_uri: `${this.issuer}/jwks`,
       response_types_supported: ['code'],
       subject_types_supported: ['public'],

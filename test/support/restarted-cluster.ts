@@ -1,7 +1,7 @@
 /** A cluster as the next controller finds it in the store. */
 import { recordOfNode, recordOfTask } from '../../controller/engine/records.ts'
 import { restore } from '../../controller/engine/recovery.ts'
-import type { TaskRecord } from '../../controller/ports/store.ts'
+import { NO_HISTORY, type TaskRecord } from '../../controller/ports/store.ts'
 import { ClusterBuilder } from './cluster-builder.ts'
 
 export interface Restart {
@@ -26,6 +26,7 @@ export function restarted(before: ClusterBuilder, { now = before.now, forgets = 
     tokens: [],
     lastAuditSeq: 0,
     submissionKeys: [],
+    ...NO_HISTORY,
     marks,
     finishedCounts,
   }

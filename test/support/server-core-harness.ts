@@ -154,8 +154,9 @@ export class ServerCoreHarness {
     this.settle()
   }
 
-  stop(taskId: string, attempt = 1): CommandResult {
-    return this.command({ op: 'stop', ...this.#address(taskId, attempt), reason: 'operator' })
+  stop(taskId: string, attempt = 1, graceMs = 0): CommandResult {
+    const grace = graceMs === 0 ? {} : { grace_ms: graceMs }
+    return this.command({ op: 'stop', ...this.#address(taskId, attempt), reason: 'operator', ...grace })
   }
 
   swapOut(taskId: string, fields: Partial<SwapCommand> = {}): CommandResult {
@@ -280,6 +281,9 @@ interface Process {
   isLeaving: boolean
 }
 
+/** The exit code of a command that SIGKILL ended: it did not end by itself. */
+export const KILLED = 137
+
 /** What every task of a fake device has written. */
 export const OUTPUT = Buffer.from('step 1\nstep 2\n')
 
@@ -292,6 +296,8 @@ export class FakeDevice implements Device {
   readonly everLaunched = new Set<string>()
   /** Ends that were not forgotten, by `task/attempt`. */
   readonly ended = new Map<string, { readonly start: AttemptStart; readonly end: AttemptEnd }>()
+  /** Told to stop with a grace. */
+  readonly graceful = new Set<string>()
   /** The answer to where bytes are, after a restart. */
   knowsResidency = true
   leaseUntil: Instant | null = null
@@ -340,7 +346,7 @@ export class FakeDevice implements Device {
 
   exit(taskId: string, exitCode: number | null, detail: string | null, didLeaseEnd = false): void {
     const { start, attempt } = this.#of(taskId)
-    const end = { exitCode, detail, didLeaseEnd }
+    const end = { exitCode, detail, didEndItself: exitCode !== null && exitCode !== KILLED, didLeaseEnd }
     this.processes.delete(taskId)
     this.ended.set(`${taskId}/${attempt}`, { start, end })
     this.listener?.exited(taskId, attempt, end)
@@ -385,7 +391,8 @@ export class FakeDevice implements Device {
       process.moved = null
       const residency = this.knowsResidency ? (process.isInVram ? 'resident' : 'swapped_out') : 'unknown'
       this.generations.set(process.taskId, (this.generations.get(process.taskId) ?? 0) + 1)
-      return { start, end: null, residency, isFrozen, wantsGpu, idleMs, vramMib, heldMib }
+      const isStopping = this.graceful.has(process.taskId)
+      return { start, end: null, residency, isFrozen, isStopping, wantsGpu, idleMs, vramMib, heldMib }
     })
     return [...this.ended.values(), ...living]
   }
@@ -454,8 +461,9 @@ export class FakeDevice implements Device {
     process.isLeased = isLeased
   }
 
-  stop(taskId: string, attempt: number): void {
-    this.#called('stop', taskId, attempt)
+  stop(taskId: string, attempt: number, graceMs: DurationMs): void {
+    if (graceMs > 0) this.graceful.add(taskId)
+    this.#called(graceMs === 0 ? 'stop' : `stop within ${graceMs}`, taskId, attempt)
   }
 
   forget(taskId: string, attempt: number): void {

@@ -2,6 +2,7 @@
 import type { Access } from '../../controller/api/access/access.ts'
 import { isOver, type SimulationRecord } from '../../controller/ports/simulation.ts'
 import { createSimulations, type Simulations } from '../../cli/simulations/simulations.ts'
+import { DEFAULT_UPLOAD_LIMITS, type UploadLimits } from '../../cli/simulations/uploads-room.ts'
 import { FakeController } from './api-world.ts'
 import { apiClient, type ApiClient } from './api-client.ts'
 import { temporaryFolder } from './headroom-command.ts'
@@ -17,9 +18,13 @@ export interface SimulationsWorld {
   close(): Promise<void>
 }
 
-export async function simulationsWorld(dataDir = temporaryFolder(), access?: Access): Promise<SimulationsWorld> {
+export async function simulationsWorld(
+  dataDir = temporaryFolder(),
+  access?: Access,
+  uploads: UploadLimits = { ...DEFAULT_UPLOAD_LIMITS, minFreeBytes: 0, minFreePercent: 0 },
+): Promise<SimulationsWorld> {
   const faults: string[] = []
-  const simulations = createSimulations({ dataDir, log: (line) => faults.push(line) })
+  const simulations = createSimulations({ dataDir, uploads, log: (line) => faults.push(line) })
   await simulations.open()
   const world = new FakeController()
   const api = await apiClient(world, { simulation: simulations, ...(access === undefined ? {} : { access }) })

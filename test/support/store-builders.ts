@@ -156,6 +156,7 @@ export function aBatch(changes: Partial<Batch> = {}): Batch {
     decisions: [],
     access: null,
     submissionKeys: null,
+    endsRecovery: false,
     marks: { epoch: 1, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
     ...changes,
   }

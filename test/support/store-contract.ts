@@ -3,12 +3,15 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { TaskState } from '../../controller/domain/task.ts'
 import type { Decision } from '../../controller/domain/decision.ts'
 import {
+  MAX_EPOCH_RECORDS,
+  NO_HISTORY,
   StoreFault,
   type AuditQuery,
   type Batch,
   type DecisionQuery,
   type EventQuery,
   type FinishedQuery,
+  type RecoveryRecord,
   type Store,
 } from '../../controller/ports/store.ts'
 import {
@@ -30,6 +33,8 @@ import {
 /** One place where a store keeps its things; `open` again finds what the store before it has left there. */
 export interface StorePlace {
   open(): Store
+  /** While no store is open: the next one is in recovery. */
+  beginRecovery(recovery: RecoveryRecord): Promise<void>
   remove(): Promise<void>
 }
 
@@ -69,6 +74,7 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
         lastAuditSeq: 0,
         submissionKeys: [],
         marks: { epoch: 0, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 },
+        ...NO_HISTORY,
         finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
       })
       expect(await store.reads.task('task-1')).toBeNull()
@@ -94,11 +100,56 @@ export function storeContract(name: string, makePlace: () => StorePlace): void {
           lastAuditSeq: 0,
           submissionKeys: [],
           marks,
+          mark: { epoch: 7, eventSeq: 1, chain: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown },
+          recovery: null,
+          epochs: [{ epoch: 7, firstEventSeq: 1 }],
           finishedCounts: { completed: 0, failed: 0, cancelled: 0, lost: 0 },
         })
         expect(await store.reads.events(eventQuery()), step).toEqual([event])
         expect(await store.reads.task('task-2'), step).toEqual(tasks[1])
       }
+    })
+
+    it('keeps its mark and its epochs, each from its first event on', async () => {
+      const marks = (epoch: number, nextEventSeq: number) => ({ epoch, nextTaskSeq: 1, nextEventSeq, nextDecision: 1 })
+      await put({ marks: marks(1, 1) })
+      await put({ events: [anEvent(1), anEvent(2)], marks: marks(1, 3) })
+      await put({ marks: marks(4, 3) })
+      await put({ events: [anEvent(3)], marks: marks(4, 4) })
+      for (const step of ['at once', 'reopened']) {
+        if (step === 'reopened') await reopen()
+        const { mark, epochs } = await store.load()
+        expect(mark, step).toMatchObject({ epoch: 4, eventSeq: 3 })
+        expect(epochs, step).toEqual([
+          { epoch: 1, firstEventSeq: 1 },
+          { epoch: 4, firstEventSeq: 3 },
+        ])
+      }
+    })
+
+    it('keeps the newest epochs only', async () => {
+      const last = MAX_EPOCH_RECORDS + 2
+      for (let epoch = 1; epoch < last; epoch++) {
+        void store.commit(aBatch({ marks: { epoch, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 } }))
+      }
+      await put({ marks: { epoch: last, nextTaskSeq: 1, nextEventSeq: 1, nextDecision: 1 } })
+      const { epochs } = await store.load()
+      expect(epochs).toHaveLength(MAX_EPOCH_RECORDS)
+      expect(epochs[0]).toEqual({ epoch: 3, firstEventSeq: 1 })
+      expect(epochs.at(-1)).toEqual({ epoch: last, firstEventSeq: 1 })
+    })
+
+    it('is in recovery until a batch ends it', async () => {
+      await store.close()
+      await place.beginRecovery({ reason: 'restored', sinceWallMs: 1_760_000_000_000 })
+      store = place.open()
+      await put({ tasks: [aTask()] })
+      await reopen()
+      expect((await store.load()).recovery).toEqual({ reason: 'restored', sinceWallMs: 1_760_000_000_000 })
+      await put({ endsRecovery: true })
+      expect((await store.load()).recovery).toBeNull()
+      await reopen()
+      expect((await store.load()).recovery).toBeNull()
     })
 
     it('replaces a record with the same id', async () => {

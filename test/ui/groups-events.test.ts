@@ -54,6 +54,38 @@ describe.skipIf(CHROMIUM === null)('groups and events', () => {
     await page.context().close()
   })
 
+  test('an editor that is opened while the lists are read again after another was applied stays open', async () => {
+    const { page, faults } = await ui.browser.page()
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ description: '', node_ids: [] })
+    await fetch(`${ui.served.url}/api/v1/groups/day-shift`, { method: 'PUT', headers, body })
+    await page.goto(`${ui.url}/groups`)
+    await page.getByRole('button', { name: 'Edit day-shift' }).click()
+    await page.getByLabel('Description').fill('by day')
+    await page.getByRole('button', { name: 'Plan' }).click()
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    await page.route(
+      ({ pathname }) => pathname === '/api/v1/groups',
+      async (route) => {
+        await released
+        await route.continue()
+      },
+    )
+    const readAgain = page.waitForRequest((request) => new URL(request.url()).pathname === '/api/v1/groups')
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await readAgain
+    await page.getByRole('button', { name: 'Edit day-shift' }).click()
+    const editor = page.getByRole('form', { name: 'Group day-shift' })
+    await editor.getByLabel('Description').fill('by night')
+    release()
+    await page.getByRole('row').filter({ hasText: 'day-shift' }).getByText('by day', { exact: true }).waitFor()
+    await editor.getByRole('button', { name: 'Plan' }).click()
+    await editor.getByText('What it would do').waitFor()
+    expect(await editor.getByLabel('Description').inputValue()).toBe('by night')
+    expect(faults).toEqual([])
+    await page.context().close()
+  })
+
   test('a name that cannot be one is refused by the controller, in words, and nothing is changed', async () => {
     const { page } = await ui.browser.page()
     await page.goto(`${ui.url}/groups`)

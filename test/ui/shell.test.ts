@@ -1,8 +1,10 @@
 /** What stands around every page, and what a cluster shows that no server answers: another page than that of a fleet that is well. */
 import { createServer, type AddressInfo } from 'node:net'
+import Database from 'better-sqlite3'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CHROMIUM, faultsInEveryLook, MAPPED_HOST, TestBrowser, type WatchedPage } from '../support/browser.ts'
+import { keepKind } from '../../controller/adapters/sqlite/store-kind.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { serve, type Served } from '../support/served.ts'
 
@@ -23,6 +25,13 @@ async function nobody(): Promise<string> {
 
 async function served(data: string, env: Readonly<Record<string, string>> = {}): Promise<Served> {
   return serve(`${folder}/${data}`, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST, ...env })
+}
+
+/** A simulated cluster is not served to GPU servers; a trial is. */
+function makeTrial(path: string): void {
+  const db = new Database(path)
+  keepKind(db, 'trial')
+  db.close()
 }
 
 async function end(controller: Served): Promise<void> {
@@ -107,7 +116,8 @@ describe.skipIf(CHROMIUM === null)('around every page', { timeout: 90_000 }, () 
   test('nodes that are silent, and not out of reach yet, are found behind the count of those that are not up', async () => {
     // The nodes of the simulated fleet, to which nobody speaks any more.
     await end(await served('silent'))
-    const controller = await served('silent', { CONTROLLER_NATS_URL: await nobody() })
+    makeTrial(`${folder}/silent/headroom.db`)
+    const controller = await served('silent', { CONTROLLER_NATS_URL: await nobody(), CONTROLLER_STORE_KIND: 'trial' })
     const { page } = await open(controller, '/')
     const count = page.getByRole('link', { name: /not up$/ })
     await count.waitFor(SUSPECT_WITHIN)

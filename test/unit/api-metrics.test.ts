@@ -16,6 +16,7 @@ import { VirtualClock } from '../../simulator/virtual-clock.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { parseExposition, type ParsedFamily } from '../support/prometheus-parser.ts'
+import { uploadMetrics } from '../../cli/serve/upload-metrics.ts'
 
 const DOCS = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
 const DASHBOARD = readFileSync(new URL('../../deploy/grafana/README.md', import.meta.url), 'utf8')
@@ -34,6 +35,7 @@ async function exposition(world = new FakeController(), fleet: 'live' | 'simulat
   const controller = createController({ clock, bus, store: createMemoryStore(), random: createSeededRandom('metrics') })
   const recording = { isOpen: true, entries: 7, writtenBytes: 70 }
   served.watch({ controller, dropped: new Map([['wrong_version', 3]]), commitQueueDepth: () => 2, diskFreeBytes: () => 5e9, recording })
+  served.metrics.add(...uploadMetrics(() => 0, 1))
   const api = await apiClient(world, { metrics: served.metrics, inVirtualTime: false, fleet })
   const read = async (): Promise<ReadonlyMap<string, ParsedFamily>> => parseExposition((await api.send('GET', '//metrics')).body)
   return { api, read, served }

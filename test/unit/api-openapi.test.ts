@@ -7,6 +7,7 @@ import { FakeController } from '../support/api-world.ts'
 interface Operation {
   readonly operationId: string
   readonly summary?: string
+  readonly description?: string
   readonly 'x-origin'?: string
   readonly responses: Readonly<
     Record<string, { readonly description: string; readonly content?: Readonly<Record<string, { readonly schema?: object }>> }>
@@ -16,7 +17,7 @@ interface Operation {
 interface Document {
   readonly openapi: string
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, object>> }
+  readonly components: { readonly schemas: Readonly<Record<string, { readonly description?: string }>> }
 }
 
 const routes: RouteOptions[] = []
@@ -44,7 +45,8 @@ describe('the OpenAPI document', () => {
   test('holds every route, and each has a schema for its success', () => {
     expect(routes.length).toBeGreaterThan(25)
     for (const { method, url } of routes) {
-      if (method === 'HEAD') continue
+      // A session's own interface is described by the interface that it is.
+      if (method === 'HEAD' || url.endsWith('/*')) continue
       const operation = document.paths[pathOf(url)]?.[String(method).toLowerCase()]
       expect(operation, `${String(method)} ${url} is missing`).toBeDefined()
       const successes = Object.entries(operation?.responses ?? {}).filter(([status]) => status.startsWith('2') || status === '302')
@@ -88,6 +90,33 @@ describe('the OpenAPI document', () => {
     }
   })
 
+  test('every operation and every shared schema is described', () => {
+    expect(operations().flatMap(({ name, operation }) => ((operation.description ?? '').length > 10 ? [] : [name]))).toEqual([])
+    const undescribed = Object.entries(document.components.schemas).flatMap(([name, schema]) =>
+      schema.description === undefined ? [name] : [],
+    )
+    expect(undescribed).toEqual([])
+  })
+
+  test('says what tools cannot do without: headers that are too large, streams that are no text, paths without a wildcard', () => {
+    for (const { name, operation } of operations()) expect(Object.keys(operation.responses), name).toContain('431')
+    expect(operations().filter(({ path }) => path.includes('*'))).toEqual([])
+    const stream = document.paths['/api/v1/events/stream']?.['get']?.responses['200']?.content?.['text/event-stream']?.schema
+    expect(stream).toEqual({ description: 'Server-sent events' })
+  })
+
+  test('a body that may be left out is still no null', async () => {
+    for (const path of ['/api/v1/tasks/x/requeue', '/api/v1/simulations/x/snapshot']) {
+      const answer = await app.inject({ method: 'POST', url: path, headers: { 'content-type': 'application/json' }, payload: 'null' })
+      expect([path, answer.statusCode, answer.json<{ code: string }>().code]).toEqual([path, 400, 'invalid_request'])
+    }
+  })
+
+  test('a path of its own has its own methods only, also where a parameter would match it', async () => {
+    for (const path of ['/api/v1/scenarios/validate', '/api/v1/simulations/sweep'])
+      expect((await app.inject({ method: 'OPTIONS', url: path })).headers.allow, path).toBe('POST')
+  })
+
   test('every reference leads somewhere', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference)
     expect(references.length).toBeGreaterThan(20)
@@ -100,6 +129,7 @@ describe('the OpenAPI document', () => {
     const optional = operations().filter(({ operation }) => operation.requestBody?.required === false)
     expect(optional.map(({ name }) => name.replace('/api/v1', ''))).toEqual([
       'POST /tasks/{task_id}/requeue',
+      'POST /attempts/{task_id}/{attempt}/stop',
       'POST /simulations/{simulation_id}/step',
       'POST /simulations/{simulation_id}/snapshot',
       'POST /simulations/{simulation_id}/fork',

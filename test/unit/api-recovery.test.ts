@@ -46,3 +46,22 @@ describe('what has gone silent', () => {
     expect((await api.send('DELETE', `/nodes/${NODE_ID}`)).status).toBe(404)
   })
 })
+
+describe('an attempt that the store does not know', () => {
+  const world = new FakeController()
+  let api: ApiClient
+  beforeAll(async () => {
+    api = await apiClient(world)
+  })
+  afterAll(() => api.app.close())
+
+  it.each<readonly [string, object]>([
+    ['adopt', { owner: null }],
+    ['stop', {}],
+  ])('is named in a path by its task and number: %s', async (verb, body) => {
+    expect(await api.send('POST', `/attempts/t/1/${verb}`, body)).toMatchObject({ status: 404, body: { code: 'not_found' } })
+    for (const number of ['0', '-1', '1.5', 'x', '12345678901']) {
+      expect((await api.send('POST', `/attempts/t/${number}/${verb}`, body)).status, number).toBe(400)
+    }
+  })
+})

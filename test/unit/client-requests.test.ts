@@ -39,7 +39,7 @@ test('a client submits, sees what became of it, and cancels', async () => {
   const asked = await submit(world, { name: 'train', labels, priority: 0, command: ['true'], max_runtime_seconds: 60 })
   expect(asked).toMatchObject({ name: 'train', state: 'pending', node_id: null, gpus: [], reason: expect.any(String) as string })
   const { spec } = world.controller.views.openTask(asked.task_id) ?? {}
-  expect(spec).toMatchObject({ owner: 'lab', labels: { team: 'vision' }, priority: 0, command: ['true'], maxRuntimeMs: 60_000 })
+  expect(spec).toMatchObject({ owner: 'nats:lab', labels: { team: 'vision' }, priority: 0, command: ['true'], maxRuntimeMs: 60_000 })
   await withNode(world)
   const { task_id } = asked
   expect(await world.ask(`${LAB}.get`, { op: 'get', task_id })).toMatchObject({ state: 'assigned', node_id: NODE, gpus: [0], attempt: 1 })

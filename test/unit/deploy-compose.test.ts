@@ -11,6 +11,7 @@ const NAMED = new Set<string>(Object.values(ENVIRONMENT).map(({ name }) => name)
 const SECRETS = new Set<string>(Object.values(ENVIRONMENT).flatMap((each) => ('isSecret' in each ? [each.name] : [])))
 /** Values that the composer of the cluster may set, and no process reads. */
 const OF_THE_FILE = ['HEADROOM_NODES']
+const KEYS = '/etc/headroom/key'
 
 interface Service {
   readonly image: string
@@ -24,6 +25,9 @@ interface Service {
   readonly read_only: boolean
   readonly tmpfs: readonly string[]
   readonly cap_drop: readonly string[]
+  readonly cap_add?: readonly string[]
+  readonly group_add?: readonly string[]
+  readonly pid?: string
   readonly security_opt: readonly string[]
   readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean }
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
@@ -52,14 +56,23 @@ describe('docker-compose.yml', () => {
     expect(all.filter(([, { ports }]) => ports !== undefined)).toHaveLength(2)
   })
 
-  it.each(all)('%s runs as an ordinary user in a root that it cannot write', (_, service) => {
-    expect(service.user).toMatch(/^[1-9]\d*:[1-9]\d*$/)
-    expect(service.read_only).toBe(true)
-    expect(service.tmpfs).toContain('/tmp')
-    expect(service.cap_drop).toEqual(['ALL'])
-    expect(service.security_opt).toEqual(['no-new-privileges:true'])
-    expect(service).not.toHaveProperty('privileged')
-  })
+  it.each(all)(
+    '%s runs in a root that it cannot write, as an ordinary user; the GPU server as root with named capabilities',
+    (name, service) => {
+      if (name === 'gpu-server') {
+        expect([service.user, service.group_add]).toEqual(['0:0', ['1000']])
+        expect(service.cap_add).toEqual(['SETUID', 'SETGID', 'CHOWN', 'KILL', 'SYS_PTRACE', 'SYS_ADMIN'])
+      } else {
+        expect(service.user).toMatch(/^[1-9]\d*:[1-9]\d*$/)
+        expect([service.group_add, service.cap_add, service.pid]).toEqual([undefined, undefined, undefined])
+      }
+      expect(service.read_only).toBe(true)
+      expect(service.tmpfs).toContain('/tmp')
+      expect(service.cap_drop).toEqual(['ALL'])
+      expect(service.security_opt).toEqual(['no-new-privileges:true'])
+      expect(service).not.toHaveProperty('privileged')
+    },
+  )
 
   it.each(ours)('%s is made from a stage of the Dockerfile, and runs a command that there is', (_, { build, command, image }) => {
     const stages = stagesOf(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))
@@ -99,7 +112,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  it('keeps what must last in named volumes, and shows each key where it is made', () => {
+  it('keeps what must last in named volumes, and gives each container its own key and no other', () => {
     const mounted = all.flatMap(([, each]) => each.volumes ?? []).map((volume) => volume.split(':'))
     expect(new Set(mounted.map(([name]) => name))).toEqual(new Set(Object.keys(volumes)))
     const writers = all.filter(([, each]) => each.volumes?.includes('broker:/etc/headroom/broker'))
@@ -108,10 +121,16 @@ describe('docker-compose.yml', () => {
     expect(admins.map(([name]) => name)).toEqual(['admin-token'])
     expect(services['admin-token']?.command).toContain(`--out=${services['controller']?.environment?.['CONTROLLER_ADMIN_TOKEN_FILE']}`)
     expect(services['controller']?.depends_on?.['admin-token']?.condition).toBe('service_completed_successfully')
-    for (const [, { environment = {}, depends_on }] of all) {
+    const config = services['broker-config']
+    const copies = config?.command?.find((word) => word.startsWith('--key-copies=')) ?? ''
+    for (const [name, { environment = {}, depends_on, volumes: mounts = [] }] of all) {
       const key = environment['CONTROLLER_NATS_NKEY_FILE']
+      const keyVolumes = mounts.filter((volume) => /^keys?\b/.test(volume))
+      if (name !== 'broker-config') expect([name, keyVolumes]).toEqual([name, key === undefined ? [] : [`key-${name}:${KEYS}:ro`]])
       if (key === undefined) continue
-      expect(key).toMatch(/^\/etc\/headroom\/broker\/keys\/(controller|fleet-sim|node-.*)\.nk$/)
+      const [, party = ''] = /^\/etc\/headroom\/key\/(.*)\.nk$/.exec(key) ?? []
+      expect(copies).toContain(`${party}=${KEYS}s/${name}`)
+      expect(config?.volumes).toContain(`key-${name}:${KEYS}s/${name}`)
       expect(depends_on?.['broker-config']?.condition).toBe('service_completed_successfully')
     }
   })

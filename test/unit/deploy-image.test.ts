@@ -53,8 +53,12 @@ describe('the Dockerfile', () => {
     expect(of(stage('gpu-server-packages'), 'RUN')[0]?.text).toMatch(/rm -rf node_modules\/node-linux-\*/)
   })
 
-  it.each(IMAGES)('%s runs as an ordinary user, without a shell, a command that there is', (name) => {
-    expect(last(name, 'USER')?.text).toBe('1000:1000')
+  it.each([
+    ['controller', '1000:1000'],
+    // It gives each attempt of a task a user of its own.
+    ['gpu-server', '0:0'],
+  ])('%s runs as %s, without a shell, a command that there is', (name, user) => {
+    expect(last(name, 'USER')?.text).toBe(user)
     const entrypoint = JSON.parse(last(name, 'ENTRYPOINT')?.text ?? '') as string[]
     expect(entrypoint).toEqual(['node', 'dist/cli/main.js'])
     expect(whyNotUnderstood(JSON.parse(last(name, 'CMD')?.text ?? '') as string[])).toBeNull()

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { gpuServerManifest } from '../../cli/nats/kubernetes-text.ts'
 import { hostRules } from '../../controller/api/access/host-rules.ts'
 import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
 import { whyNotUnderstood } from '../support/command-lines.ts'
@@ -63,7 +64,7 @@ describe('deploy/kubernetes', () => {
   it('has every file in the kustomization, but for the GPU servers, which live in a namespace of their own', () => {
     const [kustomization] = manifestsIn('kustomization.yaml') as unknown as [{ readonly resources: readonly string[] }]
     expect(kustomization.resources).toEqual(APPLIED)
-    expect(files.filter((name) => !APPLIED.includes(name))).toEqual(['gpu-server.yaml'])
+    expect(files.filter((name) => !APPLIED.includes(name))).toEqual(['gpu-namespace.yaml', 'gpu-server.yaml'])
     for (const { kind, metadata } of applied)
       if (kind !== 'Namespace') expect([metadata.name, metadata.namespace]).toEqual([metadata.name, 'headroom'])
   })
@@ -138,6 +139,28 @@ describe('deploy/kubernetes', () => {
     expect(manifestsIn('ingress.yaml').map(({ kind }) => kind)).toEqual(['Ingress'])
     const [rule] = one('Ingress', 'headroom').spec.rules
     expect(rule.http.paths[0].backend.service).toEqual({ name: 'headroom-controller', port: { name: 'http' } })
+  })
+
+  it('the example of a GPU server is what `headroom nats config --kubernetes` makes for the node gpu-1', () => {
+    const example = gpuServerManifest({ name: 'gpu-1', nodeId: null }, 'SUA...')
+    expect(readFileSync(join(FOLDER, 'gpu-server.yaml'), 'utf8')).toBe(example)
+  })
+
+  it('a GPU server is root with named capabilities, has its own key and no other, and runs on its node alone', () => {
+    const [secret, workload] = parseAllDocuments(gpuServerManifest({ name: 'a.b', nodeId: '00000000-0000-0000-0000-000000000001' }, 'SUAX'))
+    const key = secret?.toJS() as { readonly metadata: { readonly name: string }; readonly stringData: object }
+    expect([key.metadata.name, key.stringData]).toEqual(['headroom-gpu-server-a.b-key', { 'node.nk': 'SUAX' }])
+    const pod = (workload?.toJS() as Manifest).spec.template.spec as PodSpec & { readonly nodeSelector: object }
+    expect(pod.nodeSelector).toEqual({ 'kubernetes.io/hostname': 'a.b' })
+    expect(pod.volumes.filter((volume) => 'secret' in volume).map(({ secret: source }) => source)).toEqual([
+      { secretName: key.metadata.name, defaultMode: 0o400 },
+    ])
+    const [container] = pod.containers
+    expect(container?.securityContext['capabilities']).toEqual({
+      drop: ['ALL'],
+      add: ['SETUID', 'SETGID', 'CHOWN', 'KILL', 'SYS_PTRACE', 'SYS_ADMIN'],
+    })
+    expect(container?.env).toContainEqual({ name: 'NODE_ID', value: '00000000-0000-0000-0000-000000000001' })
   })
 
   const pods = podsOf(files.flatMap(manifestsIn))

@@ -20,6 +20,8 @@ describe.each(units)('%s', (name) => {
     expect(start?.startsWith(MAIN)).toBe(true)
     expect(whyNotUnderstood(start?.slice(MAIN.length).split(' ') ?? [])).toBeNull()
     expect(valuesOf('Restart')).toEqual(['always'])
+    // After a full disk has room again the unit must not stand still because of how often it had failed.
+    expect(valuesOf('StartLimitIntervalSec')).toEqual(['0'])
   })
 
   it('sets variables that are read, and keeps its data in its state folder', () => {

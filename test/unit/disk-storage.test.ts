@@ -52,7 +52,7 @@ describe('the state of a GPU server on disk', () => {
   it('is there after the process died: boot, epoch, attempts seen and living, ends not acknowledged', () => {
     const state = starts()
     expect(state.boot.counter).toBe(1)
-    state.accepts(7)
+    state.accepts({ epoch: 7, controller: 'p7', event_seq: 12 })
     state.addStarting(attempt('a'))
     state.addStarting(attempt('b', 3))
     state.addStarting(attempt('c'))

@@ -24,6 +24,10 @@ const FROM_OUTSIDE: ReadonlySet<EventKind> = new Set([
   'reserve_breached',
   'requeue_freeze',
   'duplicate_node',
+  'store_behind',
+  'recovery',
+  'attempt_quarantined',
+  'attempt_settled',
 ])
 
 /** What is wrong with the causes, in words. */

@@ -73,6 +73,7 @@ class ToldNode {
 let controller: Controller
 let node: ToldNode
 let settle: () => void
+let advance: (ms: number) => void
 
 beforeEach(async () => {
   const clock = new VirtualClock(1_000_000)
@@ -82,6 +83,7 @@ beforeEach(async () => {
   await controller.start()
   node = new ToldNode(bus)
   settle = () => clock.run(clock.now(), () => false)
+  advance = (ms) => clock.run(clock.now() + ms, () => false)
   node.hello()
   settle()
 })
@@ -120,6 +122,9 @@ describe('an attempt that a later snapshot does not hold', () => {
     runs({ onNodeLoss: 'requeue' })
     node.snapshot({})
     settle()
+    expect(node.heard).toEqual(['start 1'])
+    // The delay before the first requeue of a short attempt.
+    advance(10_000)
     expect(node.heard).toEqual(['start 1', 'start 2'])
   })
 

@@ -5,7 +5,7 @@ import type { BrokerUser } from '../../cli/nats/nats-config-text.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { clientIdOf, clientSubject } from '../../protocol/subjects.ts'
 
-const OPTIONS = { listen: '0.0.0.0:4222', monitor: '0.0.0.0:8222', tls: null }
+const OPTIONS = { listen: '0.0.0.0:4222', monitor: '0.0.0.0:8222', tls: null, jetStreamDir: null }
 
 test('the example is what `headroom nats config` makes', () => {
   const text = readFileSync(new URL('../../deploy/nats/example.conf', import.meta.url), 'utf8')

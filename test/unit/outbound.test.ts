@@ -6,7 +6,7 @@ import type { StopEffect } from '../../controller/domain/effect.ts'
 import type { ControllerBody, Envelope } from '../../protocol/messages.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 
-const STOP: StopEffect = { kind: 'stop', nodeId: 'n', taskId: 't', attempt: 1, reason: 'a test' }
+const STOP: StopEffect = { kind: 'stop', nodeId: 'n', taskId: 't', attempt: 1, reason: 'a test', graceMs: 0 }
 
 it.each([
   [true, 1],
@@ -29,6 +29,7 @@ it.each([
     runLeaseMs: () => 15_000,
     envelope: (body: ControllerBody) => ({ v: 1, id: 'c1', sent_mono: 0, boot: { counter: 1, random: 'c' }, seq: 1, epoch: 1, body }),
     isWanted: () => isWanted,
+    mayLeave: () => true,
     onResult: () => {},
   })
   outbound.send(STOP)

@@ -101,7 +101,7 @@ describe('a device whose processes take 250 ms to start', () => {
     workload.add('t', { kind: 'duration', ms: 1000 }, [])
     launch()
     runTo(100)
-    device.stop('t', 1)
+    device.stop('t', 1, 0)
     runTo(5000)
     expect(told).toEqual([['exited', 100, 'stopped']])
   })

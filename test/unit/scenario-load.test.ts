@@ -288,10 +288,10 @@ describe('operator, assertions, sweep', () => {
   - { at: 0, get: /api/v1/nodes }
 `)
     expect(operator).toEqual([
-      { atMs: 0, method: 'get', path: '/api/v1/nodes', body: null, expect: null },
-      { atMs: 3_600_000, method: 'post', path: '/api/v1/nodes/{node:a}/cordon', body: null, expect: null },
+      { atMs: 0, method: 'get', path: '/api/v1/nodes', body: null, expect: 'accepted' },
+      { atMs: 3_600_000, method: 'post', path: '/api/v1/nodes/{node:a}/cordon', body: null, expect: 'accepted' },
       { atMs: 3_600_000, method: 'delete', path: '/api/v1/tasks/x', body: null, expect: 202 },
-      { atMs: 3_600_000, method: 'patch', path: '/api/v1/tasks/x', body: { noswap: 1 }, expect: null },
+      { atMs: 3_600_000, method: 'patch', path: '/api/v1/tasks/x', body: { noswap: 1 }, expect: 'accepted' },
       { atMs: 7_200_000, method: 'put', path: '/api/v1/config', body: { a: [1, null, 'x'] }, expect: 200 },
     ])
   })

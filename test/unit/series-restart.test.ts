@@ -152,6 +152,21 @@ describe('series after a restart', () => {
     expect(later.values('utilization_percent', START, START + minutes(4), 4)).toEqual([100, 100, 100, 100])
   })
 
+  test.each([31, 400, 1095])('a start with a clock that is off by %i days, to either side, costs no history', async (days) => {
+    const archive = new MemoryArchive()
+    const first = await Life.begin(archive, START)
+    first.run(minutes(4))
+    for (const off of [days, -days]) {
+      const wrong = await Life.begin(archive, START + minutes(4) + off * 24 * minutes(60))
+      wrong.run(minutes(2))
+    }
+    const right = await Life.begin(archive, START + minutes(4))
+    expect(right.values('utilization_percent', START, START + minutes(4), 4)).toEqual([100, 100, 100, 100])
+    right.run(minutes(2))
+    const later = await Life.begin(archive, START + minutes(6))
+    expect(later.values('utilization_percent', START, START + minutes(6), 6)).toEqual(Array(6).fill(100))
+  })
+
   test('are whole although somebody asks for the last minute while they are read', async () => {
     const archive = new MemoryArchive()
     const first = await Life.begin(archive, START)

@@ -189,7 +189,7 @@ describe('what ended while no server was here', () => {
     h.exit('a')
     h.run('b')
     const started = h.device.everLaunched.size
-    const end = { exitCode: 0, detail: null, didLeaseEnd: false }
+    const end = { exitCode: 0, detail: null, didEndItself: true, didLeaseEnd: false }
     const start = {
       taskId: 'a',
       attempt: 1,

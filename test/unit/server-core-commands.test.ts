@@ -27,6 +27,23 @@ describe('a command is obeyed only (R3)', () => {
     expect(h.start('b', { epoch: 8 })).toMatchObject(refused('stale_epoch'))
   })
 
+  it('the same epoch from another controller process is refused like a lower one', () => {
+    const h = new ServerCoreHarness()
+    const sent = (controller: string | undefined, taskId: string) =>
+      h.bus.deliver({ ...h.bus.envelope(startOf(h, taskId), 7), ...(controller === undefined ? {} : { controller, event_seq: 12 }) })
+    expect(sent('one', 'a')).toMatchObject(accepted)
+    expect(sent('other', 'b')).toMatchObject(refused('stale_epoch'))
+    expect(sent(undefined, 'c')).toMatchObject(refused('stale_epoch'))
+    expect(sent('one', 'd')).toMatchObject(accepted)
+    expect(h.storage.kept).toMatchObject({ highestEpoch: 7, controller: 'one', eventSeq: 12 })
+  })
+
+  it('a controller that is older than the process id is obeyed as before', () => {
+    const h = new ServerCoreHarness()
+    expect(h.command(startOf(h, 'a'), 7)).toMatchObject(accepted)
+    expect(h.command(startOf(h, 'b'), 7)).toMatchObject(accepted)
+  })
+
   it('for the boot it was meant for', () => {
     const h = new ServerCoreHarness()
     for (const node_boot of [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { NodeSettings } from '../../protocol/messages.ts'
 import { RunLease } from '../../gpu-server/core/lease.ts'
-import { ServerCoreHarness } from '../support/server-core-harness.ts'
+import { KILLED, ServerCoreHarness } from '../support/server-core-harness.ts'
 
 const LEASE_MS = 30_000
 const settings = (fields: Partial<NodeSettings> = {}): Partial<NodeSettings> => ({ run_lease_ms: LEASE_MS, heartbeat_ms: 5_000, ...fields })
@@ -55,8 +55,8 @@ describe('the run lease (R4)', () => {
     const h = threeTasks()
     const speak = h.bus.silence()
     h.advance(2 * LEASE_MS)
-    h.exit('fails', 137)
-    h.exit('requeues', 0)
+    h.exit('fails', KILLED)
+    h.exit('requeues', KILLED)
     speak()
     h.advance(30_000)
     expect([h.bus.finishedOf('fails'), h.bus.finishedOf('requeues'), h.bus.finishedOf('waits')]).toEqual([
@@ -65,6 +65,18 @@ describe('the run lease (R4)', () => {
       [],
     ])
     expect(frozen(h)).toEqual([])
+  })
+
+  it('does not hide an end that the process reached by itself, whatever was ordered since', () => {
+    const h = threeTasks()
+    const speak = h.bus.silence()
+    h.advance(2 * LEASE_MS)
+    expect(stopped(h)).toEqual(['stop fails', 'stop requeues'])
+    h.exit('fails', 3)
+    h.exit('requeues', 0)
+    speak()
+    h.advance(30_000)
+    expect([h.bus.finishedOf('fails'), h.bus.finishedOf('requeues')]).toEqual([['failed'], ['completed']])
   })
 
   it('freezes and ends a patient task too while its start is not acknowledged', () => {
@@ -192,7 +204,7 @@ describe('what the controller has given up', () => {
     })
     h.advance(20_000)
     expect(stopped(h)).toEqual(['stop waits'])
-    h.exit('waits', 0)
+    h.exit('waits', KILLED)
     expect(h.bus.finishedOf('waits')).toEqual(['stopped'])
   })
 })

@@ -174,7 +174,7 @@ describe('VRAM and host memory are counted once (R12)', () => {
       for (let late = 0; late < 2; late++) {
         process?.moved?.('done')
         process?.done({ error: 'too late' })
-        h.device.listener?.exited('a', 1, { exitCode: 0, detail: null, didLeaseEnd: false })
+        h.device.listener?.exited('a', 1, { exitCode: 0, detail: null, didEndItself: true, didLeaseEnd: false })
         h.device.listener?.gpuWanted('a', 1)
         h.device.listener?.allocationWanted('a', 1, 9_000)
       }

@@ -4,6 +4,8 @@ import { ENVIRONMENT } from '../../cli/environment/env-table.ts'
 import { readSettings, SettingsError } from '../../cli/environment/settings.ts'
 import { CONFIGURATION_DOCS, HOW_TO_MAKE, withTables } from '../support/configuration-reference.ts'
 
+const MIB = 1_048_576
+const GIB = 1024 * MIB
 const DEFAULTS = {
   httpHost: '127.0.0.1',
   httpPort: 30_080,
@@ -11,15 +13,18 @@ const DEFAULTS = {
   trustedProxies: [],
   requestsPerSecond: 5000,
   anonymousRequestsPerSecond: 100,
-  ownerLimits: { maxPending: null, maxPlacedGpus: null, p0: null },
+  ownerLimits: { maxPending: 100_000, maxPlacedGpus: null, p0: null },
   dataDir: './data',
   isStoreExpected: false,
   eventsMaxCount: 1_000_000,
   eventsMaxDays: 365,
   eventsMaxMib: 1024,
+  clientRequestsPerSecond: 5_000,
   oidc: null,
   recording: { fileMib: 16, files: 16 },
+  uploads: { maxBytes: 10 * GIB, maxBytesPerOwner: 2 * GIB, minFreeBytes: GIB, minFreePercent: 5 },
   natsUrls: [],
+  storeKind: 'simulated',
   simulatedFleet: null,
   defaultOvercommitPercent: 0,
   logLevel: 'info',
@@ -52,11 +57,17 @@ describe('settings', () => {
       CONTROLLER_HTTP_TRUSTED_PROXIES: '10.0.0.0/8,::1',
       CONTROLLER_HTTP_REQUESTS_PER_SECOND: '0',
       CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND: '7',
+      CONTROLLER_NATS_CLIENT_REQUESTS_PER_SECOND: '9',
       CONTROLLER_MAX_PENDING_TASKS_PER_OWNER: '50',
       CONTROLLER_MAX_PLACED_GPUS_PER_OWNER: '8',
       CONTROLLER_P0_ALLOWED: 'ann, role:operator',
       CONTROLLER_DATA_DIR: '/var/lib/headroom',
       CONTROLLER_EXPECT_STORE: 'true',
+      CONTROLLER_UPLOADS_MAX_MIB: '100',
+      CONTROLLER_UPLOADS_MAX_MIB_PER_OWNER: '10',
+      CONTROLLER_UPLOADS_MIN_FREE_MIB: '0',
+      CONTROLLER_UPLOADS_MIN_FREE_PERCENT: '2',
+      CONTROLLER_STORE_KIND: 'trial',
       CONTROLLER_EVENTS_MAX_COUNT: '1000',
       CONTROLLER_EVENTS_MAX_DAYS: '7',
       CONTROLLER_EVENTS_MAX_MIB: '64',
@@ -73,15 +84,18 @@ describe('settings', () => {
       trustedProxies: ['10.0.0.0/8', '::1'],
       requestsPerSecond: 0,
       anonymousRequestsPerSecond: 7,
+      clientRequestsPerSecond: 9,
       ownerLimits: { maxPending: 50, maxPlacedGpus: 8, p0: ['ann', 'role:operator'] },
       dataDir: '/var/lib/headroom',
       isStoreExpected: true,
+      uploads: { maxBytes: 100 * MIB, maxBytesPerOwner: 10 * MIB, minFreeBytes: 0, minFreePercent: 2 },
       eventsMaxCount: 1000,
       eventsMaxDays: 7,
       eventsMaxMib: 64,
       oidc: null,
       recording: { fileMib: 2, files: 3 },
       natsUrls: ['nats://a:4222', 'tls://b.example:4222'],
+      storeKind: 'trial',
       simulatedFleet: null,
       defaultOvercommitPercent: 1000,
       logLevel: 'silent',
@@ -109,6 +123,7 @@ describe('settings', () => {
     ['CONTROLLER_HTTP_ANONYMOUS_REQUESTS_PER_SECOND', '1000001'],
     ['CONTROLLER_DATA_DIR', 'a\0b'],
     ['CONTROLLER_EXPECT_STORE', 'yes'],
+    ['CONTROLLER_STORE_KIND', 'trial'],
     ['CONTROLLER_EVENTS_MAX_COUNT', '999'],
     ['CONTROLLER_EVENTS_MAX_DAYS', '0'],
     ['CONTROLLER_EVENTS_MAX_MIB', '1048577'],
@@ -196,7 +211,7 @@ describe('.env.example', () => {
       name,
       byDefault,
     }))
-    expect(documented).toHaveLength(5)
+    expect(documented).toHaveLength(9)
     const byName = (a: { readonly name?: string | undefined }, b: { readonly name?: string | undefined }) =>
       String(a.name) < String(b.name) ? -1 : 1
     expect(
@@ -204,7 +219,7 @@ describe('.env.example', () => {
         .map(({ name, byDefault }) => ({ name, byDefault }))
         .sort(byName),
     ).toEqual(documented.sort(byName))
-    expect([...ofClients.matchAll(/[A-Z0-9_]{4,}=/g)]).toHaveLength(5)
+    expect([...ofClients.matchAll(/[A-Z0-9_]{4,}=/g)]).toHaveLength(9)
   })
 
   test('lists every variable of the servers with meaning, range and default, and no other', () => {

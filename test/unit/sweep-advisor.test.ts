@@ -9,6 +9,7 @@ import { pairedDifference } from '../../simulator/plan/paired-difference.ts'
 import { adviceNotes, adviceSentence, adviceTable } from '../../simulator/report/advice-text.ts'
 import { runsCsv } from '../../simulator/report/runs-csv.ts'
 import { makeSource } from '../../simulator/scenario/arrivals.ts'
+import type { StartTask } from '../../simulator/scenario/generate.ts'
 import type { SimTask } from '../../simulator/scenario/scenario.ts'
 import type { SweepRun } from '../../simulator/sweep.ts'
 import type { Work } from '../../simulator/trace/trace-format.ts'
@@ -62,7 +63,7 @@ describe('the advisor', () => {
     expect(advice.gain?.over_percent).toBe(0)
     expect(advice.gain?.difference.mean).toBeCloseTo(25)
     expect(adviceSentence(advice)).toBe(
-      'Overcommit 60 %: the highest utilization that keeps starvation.total<=20 in 95 % of the seeds: 55.2 % utilization (p10–p90 over 5 seeds: 55.0–55.4 %), with starvation of 18.0 % at the 95th percentile; that is +25.00 ± 0.00 points of utilization against 0 %.',
+      'Overcommit 60 % instead of 0 %: utilization rises from 30.2 % to 55.2 %, starvation rises from 6.0 % to 16.0 %. It has the highest utilization that keeps starvation.total<=20 in 95 % of the seeds: 55.2 % utilization (p10–p90 over 5 seeds: 55.0–55.4 %), with starvation of 18.0 % at the 95th percentile.',
     )
     expect(adviceNotes(advice)).toEqual(['Second opinion: the knee of mean utilization (Kneedle) is at 40 %.'])
     expect(adviceTable(advice).split('\n')[4]).toMatch(/^60 % +55\.2 % +55\.0 % +55\.4 % +18\.0 % kept +← recommended$/)
@@ -140,8 +141,9 @@ describe('the advisor', () => {
   })
 
   it('says that overcommit cannot help a workload that is never idle', () => {
-    const idleness = { tasks: 10, swappable: 0, idlePercent: 3, idlePeriodMs: 300_000 }
-    const advice = adviceOn(runs(CURVE), { idleness })
+    const idleness = { tasks: 10, isComplete: true, swappable: 0, idlePercent: 3, exclusivePercent: 0, idlePeriodMs: 300_000 }
+    const still = runs(CURVE).map((run) => ({ ...run, metrics: { ...run.metrics, swaps_per_hour: 0 } }))
+    const advice = adviceOn(still, { idleness })
     expect(advice.caveats).toContainEqual({ kind: 'no_idleness', idle_period_s: 300, idle_percent: 3 })
     expect(adviceNotes(advice).join(' ')).toContain('overcommit cannot help')
     expect(adviceOn(runs(CURVE), { idleness: { ...idleness, swappable: 1 } }).caveats).toEqual([])
@@ -160,15 +162,71 @@ describe('the advisor', () => {
     expect(adviceNotes(advice).at(-1)).toContain('All percentages came to the same figures')
   })
 
-  it('says that tasks fit nowhere, by the run with most of them', () => {
+  it('claims nothing about idleness from no tasks, from a part of them, or against what the runs show', () => {
+    const idleness = { tasks: 10, isComplete: true, swappable: 0, idlePercent: 3, exclusivePercent: 0, idlePeriodMs: 300_000 }
+    const still = runs(CURVE).map((run) => ({ ...run, metrics: { ...run.metrics, swaps_per_hour: 0 } }))
+    const kindsOf = (swept: readonly SweepRun[], about: typeof idleness): string[] =>
+      adviceOn(swept, { idleness: about }).caveats.map(({ kind }) => kind)
+    expect(kindsOf(still, idleness)).toEqual(['no_idleness'])
+    expect(kindsOf(still, { ...idleness, tasks: 0 })).toEqual(['never_swapped'])
+    expect(kindsOf(still, { ...idleness, isComplete: false })).toEqual(['never_swapped'])
+    expect(kindsOf(runs(CURVE), idleness)).toEqual([])
+  })
+
+  it('names the largest gain first: a queue wait of hours, not a hundredth of a point of utilization', () => {
+    const wait = (p95: number) => ({ mean: p95 / 2, p50: p95 / 2, p95, p99: p95 })
+    const at = (percent: number, utilization: number, starvation: number, p95: number): SweepRun[] =>
+      [1, 2, 3].map((seed) =>
+        sweptRun({ percent, seed, utilization: utilization + seed / 100, starvation, queueWait: wait(p95 + seed), swapsPerHour: 3 }),
+      )
+    const advice = adviceOn([...at(0, 31.5, 73, 23_818), ...at(150, 31.54, 19, 673), ...at(200, 31.52, 19, 673)])
+    expect(advice.changes.map(({ figure, verdict }) => [figure, verdict])).toEqual([
+      ['queue_wait.p95', 'better'],
+      ['starvation.total', 'better'],
+      ['utilization', 'same'],
+    ])
+    expect(adviceSentence(advice)).toMatch(
+      /^Overcommit 150 % instead of 0 %: queue wait p95 falls from 6\.6 h to 11\.3 min, starvation falls from 73\.0 % to 19\.0 %, utilization stays at 31\.6 % \(\+0\.04 ± 0\.00 points\)\. It has the highest/,
+    )
+  })
+
+  it('sees no knee inside the spread of the seeds, nor in a rise that nobody would notice', () => {
+    // From 31 to 31.6, while the seeds differ by 2.
+    const flat = [[0, 31], [50, 31.5], [100, 31.55], [150, 31.6]] as const // prettier-ignore
+    const spread = flat.flatMap(([percent, utilization]) =>
+      [0, 1, 2].map((seed) => sweptRun({ percent, seed, utilization: utilization + seed, swapsPerHour: 1 })),
+    )
+    expect(adviceOn(spread).knee_percent).toBeNull()
+    expect(
+      adviceOn(flat.map(([percent, utilization]) => sweptRun({ percent, seed: 1, utilization, swapsPerHour: 1 }))).knee_percent,
+    ).toBeNull()
+    const steep = flat.map(([percent, utilization]) => sweptRun({ percent, seed: 1, utilization: 10 * utilization, swapsPerHour: 1 }))
+    expect(adviceOn(steep).knee_percent).toBe(50)
+  })
+
+  it('says in its first sentence that most GPU-hours are tasks that take whole GPUs', () => {
+    const idleness = { tasks: 10, isComplete: true, swappable: 1, idlePercent: 3, exclusivePercent: 74.04, idlePeriodMs: 300_000 }
+    const advice = adviceOn(runs(CURVE), { idleness })
+    expect(advice.caveats[0]).toEqual({ kind: 'mostly_exclusive', exclusive_percent: 74.04 })
+    expect(adviceSentence(advice)).toMatch(
+      /^74\.0 % of the GPU-hours belong to tasks that take whole GPUs, and overcommit changes nothing for them\. Overcommit 60 % /,
+    )
+    expect(adviceNotes(advice).join(' ')).not.toContain('GPU-hours')
+    expect(adviceOn(runs(CURVE), { idleness: { ...idleness, exclusivePercent: 50 } }).caveats).toEqual([])
+  })
+
+  it('recommends nothing while tasks fit nowhere, by the run with most of them', () => {
     const swept = runs(CURVE).map((run, i) => ({
       ...run,
       metrics: { ...run.metrics, tasks: { ...run.metrics.tasks, submitted: 9, fit_nowhere: i % 4 } },
     }))
     expect(adviceOn(swept).caveats).toContainEqual({ kind: 'fit_nowhere', tasks: 3, submitted: 9 })
-    expect(adviceNotes(adviceOn(swept)).join('\n')).toContain(
-      '3 of 9 tasks fit on no node that is up, even when it is empty: no starvation',
+    expect(adviceOn(swept)).toMatchObject({ recommended_percent: null, utilization_percent: null, gain: null, changes: [] })
+    expect(adviceSentence(adviceOn(swept))).toBe(
+      'No recommendation: 3 of 9 tasks fit on no node that is up, even when it is empty. Add nodes or GPUs that are large enough, or leave these tasks out.',
     )
+    expect(adviceNotes(adviceOn(swept)).join('\n')).toContain('No starvation and no wait counts the 3 tasks that fit nowhere')
+    expect(adviceTable(adviceOn(swept))).not.toContain('recommended')
   })
 
   it('says when a higher percentage than any tried may be better, and when seeds are uneven', () => {
@@ -273,7 +331,13 @@ describe('a paired difference', () => {
 
 describe('idleness', () => {
   const task = (work: Work, noswap: 0 | 1 = 0, gpuCount = 1): SimTask =>
-    ({ at: 0, request: { noswap, gpuCount }, work, allocSteps: [], cancelAt: null }) as unknown as SimTask
+    ({
+      at: 0,
+      request: { noswap, gpuCount, gpuMode: gpuCount > 1 ? 'exclusive' : 'shared' },
+      work,
+      allocSteps: [],
+      cancelAt: null,
+    }) as unknown as SimTask
   const phases = (...pairs: [number, number][]): Work => ({ kind: 'phases', phases: pairs })
 
   it('is the longest stretch without work', () => {
@@ -297,7 +361,14 @@ describe('idleness', () => {
     const tasks = [task(phases([100, 300])), task(phases([100, 300]), 1), task({ kind: 'duration', ms: 400 }, 0, 2)]
     let closed = 0
     const source = { ...makeSource(() => tasks.shift() ?? null), close: async () => void (closed += 1) }
-    expect(await idlenessOf(source, 300)).toEqual({ tasks: 3, swappable: 1, idlePercent: 37.5, idlePeriodMs: 300 })
+    expect(await idlenessOf(source, 300)).toEqual({
+      tasks: 3,
+      isComplete: true,
+      swappable: 1,
+      idlePercent: 37.5,
+      exclusivePercent: 50,
+      idlePeriodMs: 300,
+    })
     expect(closed).toBe(1)
     expect(
       await idlenessOf(
@@ -305,5 +376,19 @@ describe('idleness', () => {
         1,
       ),
     ).toMatchObject({ tasks: 0, idlePercent: 0 })
+  })
+
+  it('counts the tasks that are there at the start: a snapshot of a cluster has no others', async () => {
+    const present = (placed: object | null, work: Work): StartTask => ({ ...task(work), state: { placed } }) as unknown as StartTask
+    const nothing = makeSource(() => null)
+    const busy = { kind: 'duration', ms: 400 } as const
+    const tasks = [
+      present(null, busy),
+      present({ residency: 'resident', idleForMs: 200 }, busy),
+      present({ residency: 'resident', idleForMs: 300 }, busy),
+      present({ residency: 'swapped_out', idleForMs: null }, busy),
+      present(null, phases([10, 400])),
+    ]
+    expect(await idlenessOf(nothing, 300, tasks)).toMatchObject({ tasks: 5, swappable: 3 })
   })
 })

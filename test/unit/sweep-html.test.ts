@@ -40,7 +40,7 @@ function report(name = 'plan', settings: readonly Settings[] = [{}], library: Ch
 describe('the page of a sweep', () => {
   it('has the recommendation, its judgement, and under each chart its numbers', () => {
     const page = report()
-    expect(page).toContain('Overcommit 40 %: the highest utilization that keeps starvation.total&lt;=20')
+    expect(page).toContain('It has the highest utilization that keeps starvation.total&lt;=20')
     expect(page.match(/<figure /g)).toHaveLength(4)
     expect(page.match(/<table>/g)).toHaveLength(5)
     expect(page.match(/<figure [^]*?<\/figure>/g)?.every((figure) => figure.includes('<table>'))).toBe(true)
@@ -123,7 +123,7 @@ describe('the page of many combinations', () => {
 
   it('says which is best, and has the way to each; of more than four only the best is open', () => {
     const page = report('plan', fields(6))
-    expect(page).toContain('Best of 6 combinations: fleet.0.count=1. Overcommit 40 %: the highest utilization that keeps')
+    expect(page).toContain('Best of 6 combinations: fleet.0.count=1. Overcommit 40 % instead of')
     expect(page.match(/<a href="#c\d">/g)).toHaveLength(6)
     expect(page.match(/<div id="c\d">/g)).toHaveLength(6)
     expect(page.match(/<details open><summary>fleet\.0\.count=1</g)).toHaveLength(1)

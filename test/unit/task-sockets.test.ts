@@ -10,7 +10,7 @@ afterEach(() => sockets?.closeAll())
 
 it('asks again for a larger allocation that waits when a smaller one, which came later, is granted', async () => {
   const asked: number[] = []
-  sockets = new TaskSockets(temporaryFolder(), null, { busy: () => {}, allocationWanted: (_task, _attempt, mib) => asked.push(mib) })
+  sockets = new TaskSockets(temporaryFolder(), () => null, { busy: () => {}, allocationWanted: (_task, _attempt, mib) => asked.push(mib) })
   const socket = createConnection(await sockets.open('a', 1))
   await once(socket, 'connect')
   let said = ''

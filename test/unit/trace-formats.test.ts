@@ -46,11 +46,11 @@ describe('slurm', () => {
     const { tasks, header } = await jobs([row('100')])
     expect(tasks).toEqual([
       {
-        id: '100', at: 0, gpus: 2, vram_mib: 8192, gpu_mode: 'shared', priority: 2, noswap: 0, groups: [], owner: 'ada',
+        id: '100', at: 0, gpus: 2, vram_mib: 0, gpu_mode: 'exclusive', priority: 2, noswap: 0, groups: [], owner: 'ada',
         work: { kind: 'duration', ms: 3_600_000 }, alloc: [], cancel_at: null,
       },
     ]) // prettier-ignore
-    expect(header.importer).toMatchObject({ ignored: { cpu: 1, host_memory: 1, partition: 1 }, synthetic: ['vram_mib', 'activity'] })
+    expect(header.importer).toMatchObject({ ignored: { cpu: 1, host_memory: 1, partition: 1 }, synthetic: ['gpu_mode', 'activity'] })
   })
   it('takes GPUs from ReqTRES where nothing is allocated, sums typed ones, and leaves other GPU resources alone', async () => {
     const tres = ['gres/gpu:a100=2,gres/gpu:v100=1', 'gres/gpumem=5G,gres/gpu=4,gres/gpuutil=7', 'cpu=4', 'gres/gpu=x', 'gres/gpu=9999']
@@ -324,7 +324,7 @@ describe('csv', () => {
       },
     )
     expect(tasks.map(({ id, at, priority, work }) => [id, at, priority, aloneMsOf(work)])).toEqual([['y', 0, 4, 1], ['x;1', 500, 1, 2000]]) // prettier-ignore
-    expect(header.importer).toMatchObject({ synthetic: ['vram_mib', 'activity'], options: { columns: { id: 'Job' }, time_unit: 'ms' } })
+    expect(header.importer).toMatchObject({ synthetic: ['gpu_mode', 'activity'], options: { columns: { id: 'Job' }, time_unit: 'ms' } })
   })
   it('takes dates, in zones and without, and an end for a duration', async () => {
     const imported = await run('csv', [

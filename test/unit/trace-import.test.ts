@@ -164,7 +164,7 @@ describe('openb fleet', () => {
 })
 
 describe('tiresias', () => {
-  it('makes a task of a job, with the VRAM that is given or assumed', async () => {
+  it('makes a task of a job, with the VRAM that is given, or else whole GPUs', async () => {
     expect((await jobs(['0,8,30,606,vgg19,164.5,30'], { vramMib: 9000 })).tasks[0]).toMatchObject({
       id: '0',
       at: 0,
@@ -174,8 +174,8 @@ describe('tiresias', () => {
       work: { kind: 'duration', ms: 164_500 },
     })
     const { header, tasks } = await jobs(['0,8,30,606,vgg19,164.5,30'])
-    expect(tasks[0]!.vram_mib).toBe(8192)
-    expect(header.importer?.synthetic).toEqual(['vram_mib', 'activity'])
+    expect(tasks[0]).toMatchObject({ vram_mib: 0, gpu_mode: 'exclusive' })
+    expect(header.importer?.synthetic).toEqual(['gpu_mode', 'activity'])
   })
   it('gives whole GPUs with --exclusive', async () => {
     const { header, tasks } = await jobs(['0,8,30,606,vgg19,164,30'], { exclusive: true })

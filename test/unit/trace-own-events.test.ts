@@ -178,6 +178,6 @@ describe('a journal', () => {
     expect(header.dropped).toEqual({ of_no_task: 3, duplicate_event: 1, began_before_the_log: 1, bad_submission: 3, bad_at: 1 })
     await expect(run(['{"seq":1', ''])).rejects.toThrow(/headroom\.txt:1: is not JSON: /)
     await expect(run('[{"seq":1},{"seq":NaN}]')).rejects.toThrow(/headroom\.txt:1: is not JSON: /)
-    expect((await run('')).tasks).toEqual([])
+    await expect(run('')).rejects.toThrow('headroom.txt: has no row')
   })
 })

@@ -124,8 +124,8 @@ describe('dcgm', () => {
       intervalMs: 100,
       busyAbovePercent: 5,
     })
-    expect(works(imported)).toEqual([['GPU-0.1', 0, 8192, phases([0, 100], [100, 0])]])
-    expect(imported.header.importer?.synthetic).toEqual(['vram_mib'])
+    expect(works(imported)).toEqual([['GPU-0.1', 0, 0, phases([0, 100], [100, 0])]])
+    expect(imported.header.importer?.synthetic).toEqual(['gpu_mode'])
   })
   it.each([
     [['GPU 0  1'], 'dcgm.txt:1: stands before a header'],
@@ -156,7 +156,17 @@ describe('azure-llm', () => {
       ['server-1.1', 0, { kind: 'bursts', at: [[0, 200], [1100, 1000]], stayMs: 5315 }],
       ['server-2.1', 0, { kind: 'bursts', at: [[100, 1000], [4315, 1000]], stayMs: 5315 }],
     ]) // prettier-ignore
-    expect(imported.header).toMatchObject({ rows: 4, dropped: {}, importer: { synthetic: ['vram_mib', 'activity'] } })
+    expect(imported.header).toMatchObject({
+      rows: 4,
+      dropped: {},
+      importer: { synthetic: ['gpu_mode', 'activity'], adjusted: {} },
+    })
+  })
+  it('reports the requests that joined the burst of an earlier one', async () => {
+    const rows = ['arrival_s,context_tokens,generated_tokens', '0,1000,0', '0.5,1000,0', '1.9,1000,0', '60,1000,0']
+    const { header, tasks } = await run('azure-llm', rows, { servers: 1, ...RATES })
+    expect(tasks[0]?.work).toMatchObject({ at: [[0, 3000], [60_000, 1000]] }) // prettier-ignore
+    expect(header.importer?.adjusted).toEqual({ requests_joined: 2 })
   })
   it('replaces servers after their life, also those that nobody asked', async () => {
     const imported = await run('azure-llm', ['arrival_s,context_tokens,generated_tokens', '0,10,0', '250,10,0'], {

@@ -6,6 +6,7 @@ import { seconds } from '../format/figures.ts'
 import { useCluster } from '../state/cluster.tsx'
 import { now } from '../state/now.ts'
 import { nextTheme, theme } from '../state/theme.ts'
+import { Alarms } from './alarms.tsx'
 import { RangePicker } from './range-picker.tsx'
 import { SearchField } from './search-field.tsx'
 import styles from './shell.module.css'
@@ -92,6 +93,7 @@ export function Shell(props: ShellProps): JSX.Element {
         {/* To somebody who is not known every question would be refused. */}
         <Show when={session.isAsked() && !session.isSignInNeeded()}>
           {props.banner}
+          <Alarms />
           {props.children}
         </Show>
       </main>

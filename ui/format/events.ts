@@ -13,6 +13,7 @@ export const EVENT_WORDS: Readonly<Record<Kind, string>> = {
   node_config_changed: 'settings of a node changed',
   node_forgotten: 'node forgotten',
   node_drain: 'drain of a node',
+  node_auto_cordon: 'node closed or opened by itself',
   group_changed: 'group changed',
   group_deleted: 'group deleted',
   task_submitted: 'task submitted',
@@ -22,7 +23,10 @@ export const EVENT_WORDS: Readonly<Record<Kind, string>> = {
   task_placed: 'task placed',
   task_started: 'task started',
   task_returned: 'task back in the queue',
+  task_paused: 'task waits for another start',
+  task_resumed: 'task may be started again',
   task_finished: 'task ended',
+  task_late_result: 'late result of an earlier attempt',
   task_unreachable: 'task out of reach',
   task_reachable: 'task in reach again',
   task_residency: 'memory of a task moved',
@@ -35,7 +39,12 @@ export const EVENT_WORDS: Readonly<Record<Kind, string>> = {
   growth_refused: 'growth refused',
   reserve_breached: 'safety reserve breached',
   requeue_freeze: 'requeues frozen or released',
+  broker_absence: 'connection to the broker lost or back',
   duplicate_node: 'two servers with one name',
+  store_behind: 'store older than a node, or no longer',
+  recovery: 'recovery begun or ended',
+  attempt_quarantined: 'unknown attempt quarantined',
+  attempt_settled: 'unknown attempt settled',
 }
 
 export function eventWords(kind: Kind): string {

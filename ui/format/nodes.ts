@@ -2,9 +2,12 @@
 import type { NodeBody } from '../../controller/api/schema/node.ts'
 import { mib } from './figures.ts'
 
-/** `up, cordoned`; `up, draining: 3 tasks left`. */
-export function statusWords({ status, cordoned, drain }: Pick<NodeBody, 'status' | 'cordoned' | 'drain'>): string {
+type NodeState = Pick<NodeBody, 'status' | 'cordoned' | 'drain'> & Partial<Pick<NodeBody, 'auto_cordon'>>
+
+/** `up, cordoned`; `up, draining: 3 tasks left`; `up, auto-cordoned`. */
+export function statusWords({ status, cordoned, drain, auto_cordon: closed = null }: NodeState): string {
   if (drain !== null) return `${status}, ${drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`}`
+  if (closed !== null) return `${status}, auto-cordoned`
   return cordoned ? `${status}, cordoned` : status
 }
 
@@ -14,8 +17,10 @@ export function troubleWords({
   cordoned,
   drain,
   vram,
-}: Pick<NodeBody, 'status' | 'cordoned' | 'drain' | 'vram'>): readonly string[] {
+  auto_cordon: closed = null,
+}: NodeState & Pick<NodeBody, 'vram'>): readonly string[] {
   return [
+    ...(closed === null ? [] : [`cannot start tasks: ${closed.reason}`]),
     ...(status === 'unreachable' ? ['does not answer, its tasks are out of reach'] : []),
     ...(status === 'suspect' ? ['silent, takes no new task'] : []),
     ...(vram.reserve_deficit_mib > 0 ? [`${mib(vram.reserve_deficit_mib)} missing from the reserve`] : []),

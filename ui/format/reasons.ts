@@ -3,6 +3,9 @@ import type { WaitBody } from '../../controller/api/schema/task.ts'
 
 const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   HELD: 'held back by somebody',
+  STORE_BEHIND: 'the store went back in time',
+  RECOVERY: 'the controller is in recovery',
+  AWAITING_NODES: 'the controller has just started and waits for its nodes',
   GROUP_NOT_FOUND: 'a group that it names does not exist',
   GROUP_EMPTY: 'its groups have no node',
   NEVER_FITS: 'larger than any GPU may ever take',
@@ -15,6 +18,8 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   OWNER_LIMIT: 'its owner has all he may have',
   SWAP_SPACE_EXHAUSTED: 'host memory for swapped bytes is short',
   RESIDENCY_IMPOSSIBLE: 'could be promised memory, but never be in it',
+  START_REFUSED: 'no suitable node could start it',
+  REQUEUE_DELAY: 'ended soon after its start, waits for the next attempt',
   WAITING_VRAM: 'all schedulable VRAM is promised',
   WAITING_PHYSICAL_VRAM: 'physical VRAM is taken',
   NEVER_RESIDENT: 'beside tasks that may not be swapped it would never be in VRAM',

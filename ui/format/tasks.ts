@@ -35,6 +35,12 @@ export function idleWords({ placement }: Pick<TaskBody, 'placement'>, now: numbe
   return placement.wants_gpu ? 'wants it' : seconds(secondsSince(placement.idle_since, now))
 }
 
+/** Its state, and what an operator has done to it. */
+export function stateWords({ state, held, stopping_since }: Pick<TaskBody, 'state' | 'held' | 'stopping_since'>): string {
+  if (stopping_since !== null) return `${state}, stopping`
+  return held ? `${state}, held` : state
+}
+
 /** Why it waits or why it ended; empty for who needs none. */
 export function reasonOf({ wait, end_reason }: Pick<TaskBody, 'wait' | 'end_reason'>): string {
   if (wait !== null) return reasonWords(wait.reason)

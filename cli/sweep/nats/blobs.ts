@@ -1,44 +1,54 @@
-/** Content of any size on the broker, by its hash: compressed, in chunks that fit into a message. What comes back is held against the hash. */
+/** Content on the broker, by its hash: compressed, in chunks that fit into a message. Sizes that a reference states are bounds, not promises. */
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { sha256 } from '../run-store.ts'
+import { CHUNK_BYTES, type BlobRef } from './blob-ref.ts'
 import type { JetStream } from './jetstream.ts'
-import { blobSubject, DATA } from './sweep-subjects.ts'
+import { blobSubject, DATA, type BlobKind } from './sweep-subjects.ts'
 
-export interface BlobRef {
-  /** Of the content, in hex. */
-  readonly sha256: string
-  readonly bytes: number
-  readonly chunks: number
-}
-
-/** Half of what a broker takes unless it was told otherwise. */
-const CHUNK_BYTES = 512 * 1024
-/** Of the content, so that a hostile compressed blob does not fill the memory. */
-const MAX_BLOB_BYTES = 2 * 1024 * 1024 * 1024
 /** The journal's text shrinks to a tenth even so. */
 const QUICK = { level: 1 } as const
+/** Compressed content is at most this much larger than the content. */
+const GZIP_OVERHEAD_BYTES = 64 * 1024
 
 /** Resolves when all of it is on the broker's disk. */
-export async function putBlob(stream: JetStream, sweep: string, content: Uint8Array): Promise<BlobRef> {
+export async function putBlob(stream: JetStream, sweep: string, kind: BlobKind, content: Uint8Array): Promise<BlobRef> {
   const hash = sha256(content)
   const packed = gzipSync(content, QUICK)
   const chunks = Math.max(1, Math.ceil(packed.length / CHUNK_BYTES))
   for (let chunk = 0; chunk < chunks; chunk++) {
     const piece = packed.subarray(chunk * CHUNK_BYTES, (chunk + 1) * CHUNK_BYTES)
-    await stream.publish(blobSubject(sweep, hash, chunk), piece)
+    await stream.publish(blobSubject(sweep, kind, hash, chunk), piece)
   }
   return { sha256: hash, bytes: content.length, chunks }
 }
 
-/** Throws when it is not there or not what it should be. */
-export async function getBlob(stream: JetStream, sweep: string, { sha256: hash, bytes, chunks }: BlobRef): Promise<Buffer> {
+/** Throws when it is not there, larger than it says, or not what it should be. The reference was checked (sweep-messages.ts). */
+export async function getBlob(stream: JetStream, sweep: string, kind: BlobKind, ref: BlobRef): Promise<Buffer> {
+  const { sha256: hash, bytes, chunks } = ref
   const pieces: Uint8Array[] = []
+  let packedBytes = 0
   for (let chunk = 0; chunk < chunks; chunk++) {
-    const piece = await stream.last(DATA, blobSubject(sweep, hash, chunk))
+    const piece = await stream.last(DATA, blobSubject(sweep, kind, hash, chunk))
     if (piece === null) throw new Error(`content ${hash} is not on the broker any more`)
+    packedBytes += piece.length
+    if (packedBytes > bytes + GZIP_OVERHEAD_BYTES) throw new Error(tooLarge(ref))
     pieces.push(piece)
   }
-  const content = gunzipSync(Buffer.concat(pieces), { maxOutputLength: Math.min(bytes + 1, MAX_BLOB_BYTES) })
-  if (sha256(content) !== hash) throw new Error(`content ${hash} has come back changed`)
+  const content = unpacked(Buffer.concat(pieces), ref)
+  if (content.length !== bytes || sha256(content) !== hash) throw new Error(`content ${hash} has come back changed`)
   return content
+}
+
+function unpacked(packed: Buffer, ref: BlobRef): Buffer {
+  try {
+    // Of content of no bytes: the smallest limit there is.
+    return gunzipSync(packed, { maxOutputLength: Math.max(1, ref.bytes) })
+  } catch (cause) {
+    const isLarger = (cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+    throw new Error(isLarger ? tooLarge(ref) : `content ${ref.sha256} cannot be unpacked`, { cause })
+  }
+}
+
+function tooLarge({ sha256: hash, bytes }: BlobRef): string {
+  return `content ${hash} is larger than the ${bytes} bytes that were announced`
 }

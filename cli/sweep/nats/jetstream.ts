@@ -10,16 +10,20 @@ const ANSWER_WITHIN_MS = 10_000
 /** After the end of its wait a request for a message is answered at once; a broker that went away meanwhile never answers it. */
 const LATE_MS = 1_500
 const NS_PER_MS = 1_000_000
+const STREAM_NAME_EXISTS = 10058
 const NOTHING_THERE: ReadonlySet<number> = new Set([404, 408, 409])
 
 /** The broker refused: what it says, and its own number for it. */
 export class JetStreamError extends Error {
   override readonly name = 'JetStreamError'
   readonly code: number
+  /** The broker's own number of the error; 0: none. */
+  readonly number: number
 
-  constructor(message: string, code: number, options?: ErrorOptions) {
+  constructor(message: string, code: number, number = 0, options?: ErrorOptions) {
     super(message, options)
     this.code = code
+    this.number = number
   }
 }
 
@@ -31,6 +35,12 @@ export interface StreamConfig {
   readonly maxAgeMs: number
   /** Messages of one subject that are kept, the last ones. */
   readonly perSubject: number
+  /** -1: no limit of the stream's own. */
+  readonly maxMessages: number
+  /** -1: no limit of the stream's own. */
+  readonly maxBytes: number
+  /** At its limit the oldest messages are dropped, or else new ones refused. */
+  readonly isOldestDropped: boolean
 }
 
 export interface ConsumerConfig {
@@ -42,6 +52,7 @@ export interface ConsumerConfig {
 }
 
 export interface Delivery {
+  readonly subject: string
   readonly data: Uint8Array
   /** 1 for the first time. */
   readonly deliveries: number
@@ -61,18 +72,32 @@ export class JetStream {
   }
 
   /** Throws JetStreamError, for a broker without JetStream with the way to get it. */
-  async ensureStream({ name, subjects, retention, maxAgeMs, perSubject }: StreamConfig): Promise<void> {
-    await this.#ask(`STREAM.CREATE.${name}`, {
+  async ensureStream({ name, subjects, retention, maxAgeMs, ...limits }: StreamConfig): Promise<void> {
+    const config = {
       name,
       subjects,
       retention,
       storage: 'file',
-      discard: 'old',
+      discard: limits.isOldestDropped ? 'old' : 'new',
       num_replicas: 1,
       max_age: maxAgeMs * NS_PER_MS,
-      max_msgs_per_subject: perSubject,
+      max_msgs_per_subject: limits.perSubject,
+      max_msgs: limits.maxMessages,
+      max_bytes: limits.maxBytes,
       allow_direct: retention === 'limits',
-    })
+    }
+    try {
+      await this.#ask(`STREAM.CREATE.${name}`, config)
+    } catch (error) {
+      // An earlier version made it with other limits.
+      if (!(error instanceof JetStreamError) || error.number !== STREAM_NAME_EXISTS) throw error
+      await this.#ask(`STREAM.UPDATE.${name}`, config)
+    }
+  }
+
+  /** Throws JetStreamError with code 404 when the consumer is not there. */
+  async requireConsumer(stream: string, consumer: string): Promise<void> {
+    await this.#ask(`CONSUMER.INFO.${stream}.${consumer}`, null)
   }
 
   /** @returns its name */
@@ -110,9 +135,8 @@ export class JetStream {
 
   /** The last message of a subject; null: there is none. */
   async last(stream: string, subject: string): Promise<Uint8Array | null> {
-    const answer = await this.#connection.request(`${API}.DIRECT.GET.${stream}`, JSON.stringify({ last_by_subj: subject }), {
-      timeout: ANSWER_WITHIN_MS,
-    })
+    // The subject stands in the request, so that the broker can allow some of them only.
+    const answer = await this.#connection.request(`${API}.DIRECT.GET.${stream}.${subject}`, '', { timeout: ANSWER_WITHIN_MS })
     return statusOf(answer) === 404 ? null : answer.data
   }
 
@@ -138,6 +162,7 @@ export class JetStream {
     const reply = message.reply ?? ''
     const connection = this.#connection
     return {
+      subject: message.subject,
       data: message.data,
       deliveries: deliveriesIn(reply),
       ack: async () => void (await connection.request(reply, '+ACK', { timeout: ANSWER_WITHIN_MS })),
@@ -155,7 +180,7 @@ export class JetStream {
       answer = await this.#connection.request(`${API}.${place}`, body === null ? '' : JSON.stringify(body), { timeout: ANSWER_WITHIN_MS })
     } catch (error) {
       throw error instanceof NoRespondersError || (error as Error).cause instanceof NoRespondersError
-        ? new JetStreamError('the broker has no JetStream: start nats-server with -js, or with jetstream in its configuration', 503, {
+        ? new JetStreamError('the broker has no JetStream: start nats-server with -js, or with jetstream in its configuration', 503, 0, {
             cause: error,
           })
         : error
@@ -167,11 +192,11 @@ export class JetStream {
 }
 
 interface ApiAnswer {
-  readonly error?: { readonly code: number; readonly description: string }
+  readonly error?: { readonly code: number; readonly err_code?: number; readonly description: string }
 }
 
 function throwIfRefused({ error }: ApiAnswer): void {
-  if (error !== undefined) throw new JetStreamError(error.description, error.code)
+  if (error !== undefined) throw new JetStreamError(error.description, error.code, error.err_code)
 }
 
 /** 0: a message; else a status of the broker's in its place. */

@@ -13,24 +13,13 @@ import { cannotBeWritten } from '../../output-file.ts'
 import { jsonText } from '../../sim/run-folder.ts'
 import { filesOf, keepRun, partialFolder, runName, sha256 } from '../run-store.ts'
 import type { SweepPlan, SweepPoint } from '../sweep-plan.ts'
-import { type BlobRef, getBlob, putBlob } from './blobs.ts'
+import type { BlobRef } from './blob-ref.ts'
+import { getBlob, putBlob } from './blobs.ts'
 import { JetStream, JetStreamError } from './jetstream.ts'
 import { connectForSweep } from './sweep-connection.ts'
-import {
-  type BuildIdentity,
-  DATA,
-  dataOf,
-  FORMAT,
-  jobsOf,
-  jobSubject,
-  JOBS,
-  type JobMessage,
-  type PointBlob,
-  prepareBroker,
-  type ResultMessage,
-  resultsOf,
-  WORKERS,
-} from './sweep-subjects.ts'
+import { FORMAT, readResult } from './sweep-messages.ts'
+import type { BuildIdentity, JobMessage, PointBlob, ResultMessage } from './sweep-messages.ts'
+import { DATA, dataOf, jobsOf, jobSubject, JOBS, prepareBroker, resultsOf, WORKERS } from './sweep-subjects.ts'
 
 export interface RemoteSweep {
   readonly url: string
@@ -112,13 +101,13 @@ async function putPoint(
   const traces: Record<string, PointBlob['traces'][string]> = {}
   for (const item of input.scenario.workload) {
     if (item.kind !== 'trace') continue
-    const ref = known.get(item.file) ?? (await putBlob(stream, id, readFileSync(item.file)))
+    const ref = known.get(item.file) ?? (await putBlob(stream, id, 'blob', readFileSync(item.file)))
     known.set(item.file, ref)
-    traces[relative(baseDir, item.file)] = { ...ref, suffix: /\.gz$/.exec(item.file)?.[0] ?? '' }
+    traces[relative(baseDir, item.file)] = { ...ref, suffix: item.file.endsWith('.gz') ? '.gz' : '' }
   }
   const text = readFileSync(file, 'utf8')
   const blob: PointBlob = { text, file, base_dir: baseDir, settings, identity: input.identity, traces }
-  return putBlob(stream, id, Buffer.from(JSON.stringify(blob)))
+  return putBlob(stream, id, 'blob', Buffer.from(JSON.stringify(blob)))
 }
 
 /** First what is there already, then `putJobs` for the rest, then what comes. */
@@ -137,7 +126,9 @@ async function collect(
       consumer ??= await stream.ensureConsumer({ stream: DATA, durable: null, filter: resultsOf(id), ackWaitMs: 60_000 })
       const delivery = await stream.next(DATA, consumer, hasBegun ? POLL_MS : 100)
       if (delivery !== null) {
-        await take(stream, id, sweep, waiting, JSON.parse(Buffer.from(delivery.data).toString('utf8')) as ResultMessage)
+        const message = readResult(delivery.data)
+        if (message.ok) await take(stream, id, sweep, waiting, message.value)
+        else sweep.tell(`${delivery.subject}: a message that is no result (${message.why}): left out`)
         await delivery.ack()
         idleMs = 0
       } else if (!hasBegun) {
@@ -195,7 +186,7 @@ async function take(
     for (const name of filesOf(store)) {
       const ref = message.files[name]
       if (ref === undefined) throw new Error(`a worker sent no ${name} of run ${message.run}`)
-      keep(name, await getBlob(stream, id, ref))
+      keep(name, await getBlob(stream, id, 'file', ref))
     }
     keep('timing.json', jsonText(message.timing))
     keepRun(store.folder, partial, { ...plan.pointOf(job).input.identity, ...store, job }, message.operator_faults)

@@ -3,6 +3,7 @@ import type Database from 'better-sqlite3'
 import type { AuditKind } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
 import type { AccessRows } from './rows.ts'
+import { summed } from './row-sums.ts'
 
 /** Entries of each kind that are kept: at most 100 MB of them (measured: 400 bytes each). */
 export const RETAIN_AUDITS: Readonly<Record<AuditKind, number>> = { control: 100_000, work: 100_000, refusal: 50_000 }
@@ -21,7 +22,7 @@ export function createAccessWriter(
 ): (rows: AccessRows) => void {
   const q = kyselyOf(db)
   const prepare = (query: Compilable): Statement => db.prepare<unknown[]>(query.compile().sql)
-  const putToken = prepare(q.replaceInto('tokens').values({ id: '', created_at: 0, record: '' }))
+  const putToken = prepare(q.replaceInto('tokens').values({ id: '', created_at: 0, record: '', sum: 0 }))
   const revokeToken = prepare(q.deleteFrom('tokens').where('id', '=', ''))
   const putAudit = prepare(
     q.replaceInto('audits').values({ seq: 0, at: 0, kind: '', actor: '', action: '', outcome: '', target: '', record: '' }),
@@ -31,7 +32,7 @@ export function createAccessWriter(
   let sincePruned = pruneEvery
   return ({ tokens, revokedTokenIds, audits }) => {
     for (const id of revokedTokenIds) revokeToken.run(id)
-    for (const row of tokens) putToken.run(row)
+    for (const row of tokens) putToken.run(summed(row))
     for (const row of audits) putAudit.run(row)
     sincePruned += audits.length
     if (sincePruned < pruneEvery) return

@@ -3,6 +3,7 @@ import type Database from 'better-sqlite3'
 import { tasksOf } from '../decision-pick.ts'
 import type { Decision } from '../../domain/decision.ts'
 import type { DecisionQuery } from '../../ports/store.ts'
+import type { AgeAllowance } from './retention-clock.ts'
 
 export interface DecisionRetention {
   readonly maxDecisions: number
@@ -21,42 +22,54 @@ export function encodeDecision(decision: Decision): DecisionRow {
 }
 
 export interface DecisionLog {
-  /** Within a transaction. @param kept what the call before answered, once its transaction was through. @returns how many are kept then. */
-  write(kept: number, rows: readonly DecisionRow[], now: number): number
+  /** Within a transaction. @param kept what the call before returned, once its transaction was through. */
+  write(kept: number, rows: readonly DecisionRow[], byAge: AgeAllowance): WrittenDecisions
+}
+
+export interface WrittenDecisions {
+  readonly kept: number
+  readonly removedByAge: number
 }
 
 export function countDecisions(db: Database.Database): number {
   return db.prepare<unknown[], { count: number }>('select count(*) as count from decisions').get()?.count ?? 0
 }
 
-export function createDecisionLog(db: Database.Database, { maxDecisions, maxAgeMs }: DecisionRetention): DecisionLog {
+export function lastDecisionNumber(db: Database.Database): number {
+  return db.prepare<[], number | null>('select max(number) from decisions').pluck().get() ?? 0
+}
+
+export function createDecisionLog(db: Database.Database, { maxDecisions }: DecisionRetention): DecisionLog {
   const add = db.prepare<unknown[]>('insert into decisions (number, at, kind, node_id, record) values (?, ?, ?, ?, ?)')
   const addTask = db.prepare<unknown[]>('insert into decision_tasks (task_id, number) values (?, ?)')
-  const oldest = db.prepare<[number], { number: number; at: number }>('select number, at from decisions order by number limit ?')
+  const oldest = db.prepare<[number], number>('select number from decisions order by number limit ?').pluck()
   const remove = db.prepare<unknown[]>('delete from decisions where number <= ?')
   const removeTasks = db.prepare<unknown[]>('delete from decision_tasks where number <= ?')
 
-  function prune(kept: number, added: number, now: number): number {
-    let removed = 0
-    let upTo = 0
-    for (const { number, at } of oldest.iterate(added + EXTRA_PRUNED)) {
-      if (kept - removed <= maxDecisions && at >= now - maxAgeMs) break
+  function prune(kept: number, added: number, byAge: AgeAllowance): WrittenDecisions {
+    let [removed, removedByAge, upTo] = [0, 0, 0]
+    for (const number of oldest.iterate(added + EXTRA_PRUNED)) {
+      if (kept - removed <= maxDecisions) {
+        if (number > byAge.upTo || removedByAge >= byAge.rows) break
+        removedByAge += 1
+      }
       removed += 1
       upTo = number
     }
-    if (removed === 0) return kept
+    if (removed === 0) return { kept, removedByAge }
     remove.run(upTo)
     removeTasks.run(upTo)
-    return kept - removed
+    return { kept: kept - removed, removedByAge }
   }
 
   return {
-    write(kept, rows, now) {
+    write(kept, rows, byAge) {
       for (const [number, at, kind, nodeId, record, taskIds] of rows) {
         add.run(number, at, kind, nodeId, record)
         for (const taskId of taskIds) addTask.run(taskId, number)
       }
-      return rows.length === 0 ? kept : prune(kept + rows.length, rows.length, now)
+      const mayPrune = rows.length > 0 || byAge.rows > 0
+      return mayPrune ? prune(kept + rows.length, rows.length, byAge) : { kept, removedByAge: 0 }
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Appends events to their chain and removes the oldest, all within the writer's transaction, so that file and chain agree at every moment. */
 import type Database from 'better-sqlite3'
 import { canonicalEvent, eventBytes, nextHash } from './event-chain.ts'
+import type { AgeAllowance } from './retention-clock.ts'
 import type { EventRow } from './rows.ts'
 
 /** How much is kept; whichever is reached first. */
@@ -24,11 +25,13 @@ export interface ChainEnds {
 }
 
 export interface EventLog {
-  /**
-   * Within a transaction. @param now milliseconds since the Unix epoch.
-   * @returns where the chain then ends; to be given to the next call once the transaction is through.
-   */
-  write(ends: ChainEnds, rows: readonly EventRow[], now: number): ChainEnds
+  /** Within a transaction. The ends that it returns are for the next call, once the transaction is through. */
+  write(ends: ChainEnds, rows: readonly EventRow[], byAge: AgeAllowance): WrittenEvents
+}
+
+export interface WrittenEvents {
+  readonly ends: ChainEnds
+  readonly removedByAge: number
 }
 
 /** The ends as the file has them. */
@@ -62,19 +65,20 @@ export function createEventLog(db: Database.Database, retention: EventRetention)
   }
 
   return {
-    write(ends, rows, now) {
-      const after = prune(rows.length === 0 ? ends : append(ends, rows), rows.length, now)
-      if (after === ends) return ends
+    write(ends, rows, byAge) {
+      const appended = rows.length === 0 ? ends : append(ends, rows)
+      const { ends: after, removedByAge } = prune(appended, rows.length, byAge)
+      if (after === ends) return { ends, removedByAge }
       const { headSeq, headHash, prunedSeq, prunedHash, keptBytes } = after
       putEnds.run(headSeq, Buffer.from(headHash, 'hex'), prunedSeq, Buffer.from(prunedHash, 'hex'), keptBytes)
-      return after
+      return { ends: after, removedByAge }
     },
   }
 }
 
-type Prune = (ends: ChainEnds, added: number, now: number) => ChainEnds
+type Prune = (ends: ChainEnds, added: number, byAge: AgeAllowance) => WrittenEvents
 
-function createPruning(db: Database.Database, { maxEvents, maxBytes, maxAgeMs }: EventRetention): Prune {
+function createPruning(db: Database.Database, { maxEvents, maxBytes }: EventRetention): Prune {
   const oldest = db
     .prepare<[number, number], [...EventRow, string]>(
       `select seq, at, kind, task_id, node_id, caused_by, author, data, lower(hex(hash)) from events where seq > ? order by seq limit ?`,
@@ -82,20 +86,25 @@ function createPruning(db: Database.Database, { maxEvents, maxBytes, maxAgeMs }:
     .raw()
   const remove = db.prepare<unknown[]>('delete from events where seq <= ?')
 
-  return (ends, added, now) => {
+  return (ends, added, byAge) => {
     const { headSeq } = ends
     let { prunedSeq, prunedHash, keptBytes } = ends
-    const isPast = ([seq, at]: readonly [number, number, ...unknown[]]): boolean =>
-      headSeq - seq >= maxEvents || (maxBytes !== null && keptBytes > maxBytes) || (maxAgeMs !== null && at < now - maxAgeMs)
-    if (maxAgeMs === null && headSeq - prunedSeq <= maxEvents && (maxBytes === null || keptBytes <= maxBytes)) return ends
-    for (const [seq, at, kind, taskId, nodeId, causedBy, by, data, hash] of oldest.iterate(prunedSeq, added + EXTRA_PRUNED_EVENTS)) {
-      if (!isPast([seq, at])) break
+    let removedByAge = 0
+    const isSurplus = (seq: number): boolean => headSeq - seq >= maxEvents || (maxBytes !== null && keptBytes > maxBytes)
+    const isTooOld = (seq: number): boolean => seq <= byAge.upTo && removedByAge < byAge.rows
+    if (!isSurplus(prunedSeq + 1) && !isTooOld(prunedSeq + 1)) return { ends, removedByAge }
+    const rows = oldest.iterate(prunedSeq, added + EXTRA_PRUNED_EVENTS)
+    for (const [seq, at, kind, taskId, nodeId, causedBy, by, data, hash] of rows) {
+      if (!isSurplus(seq)) {
+        if (!isTooOld(seq)) break
+        removedByAge += 1
+      }
       prunedSeq = seq
       prunedHash = hash
       keptBytes -= eventBytes(canonicalEvent([seq, at, kind, taskId, nodeId, causedBy, by, data]))
     }
-    if (prunedSeq === ends.prunedSeq) return ends
+    if (prunedSeq === ends.prunedSeq) return { ends, removedByAge }
     remove.run(prunedSeq)
-    return { ...ends, prunedSeq, prunedHash, keptBytes }
+    return { ends: { ...ends, prunedSeq, prunedHash, keptBytes }, removedByAge }
   }
 }

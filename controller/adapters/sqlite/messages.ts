@@ -1,5 +1,6 @@
 /** What the main thread and the store's two worker threads say to each other. Rows only, no records. */
 import type { AuditQuery, DecisionQuery, EventQuery, EventRange, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
+import type { StoreKind } from '../../domain/store-kind.ts'
 import type { DecisionRetention } from './decision-log.ts'
 import type { EventRetention } from './event-log.ts'
 import type { BatchRows, ConfigRow, EventRow, StoredRows } from './rows.ts'
@@ -13,6 +14,10 @@ export interface WorkerSettings {
   readonly maxPages: number | null
   /** Where there is none it must not be made. */
   readonly isStoreExpected: boolean
+  /** Text of the mark that the store need not reach (store-mark.ts); null: nothing may be missing. */
+  readonly acceptLoss: string | null
+  /** What the store must be of; null: whatever it is. */
+  readonly kind: StoreKind | null
 }
 
 /** The first and the last request of either thread. */

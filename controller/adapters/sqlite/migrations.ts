@@ -4,14 +4,18 @@
  */
 import { sql, type Kysely } from 'kysely'
 import { StoreFault } from '../../ports/store.ts'
+import { renameBusOwners } from './migrate-bus-owners.ts'
 import { chainEvents } from './migrate-event-chain.ts'
+import { addRetentionClock } from './migrate-retention-clock.ts'
 import type { Schema } from './schema.ts'
+import { sealRows } from './seal-rows.ts'
 
 export interface Migration {
   /** 1, 2, 3, … without a gap. */
   readonly version: number
   readonly name: string
-  up(db: Kysely<never>): Promise<void>
+  /** @param at milliseconds since the Unix epoch. */
+  up(db: Kysely<never>, at: number): Promise<void>
 }
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -23,6 +27,10 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 6, name: 'submission keys, ended tasks by node', up: submissionKeys },
   { version: 7, name: 'decisions', up: decisionTables },
   { version: 8, name: 'records know their latest event', up: recordsOfCauses },
+  { version: 9, name: 'history: epochs, commits, recovery', up: historyTables },
+  { version: 10, name: 'controller time for retention', up: addRetentionClock },
+  { version: 11, name: 'rows have checksums', up: checksumColumns },
+  { version: 12, name: 'owners of tasks that came over the bus', up: renameBusOwners },
 ]
 
 /** What this program writes. */
@@ -47,7 +55,8 @@ export async function migrate(
   const from = await schemaVersion(db, path, migrations)
   for (const migration of migrations.slice(from)) {
     await db.transaction().execute(async (step) => {
-      await migration.up(step as unknown as Kysely<never>)
+      await migration.up(step as unknown as Kysely<never>, at)
+      await sealRows(step)
       await step.insertInto('schema_version').values({ version: migration.version, name: migration.name, applied_at: at }).execute()
     })
   }
@@ -155,6 +164,27 @@ async function recordsOfCauses(db: Kysely<never>): Promise<void> {
   await sql`update nodes set record = json_set(record, '$.drain.event',
     (select coalesce(max(seq), 0) from events where node_id = nodes.id and kind = 'node_drain'))
     where json_type(record, '$.drain') = 'object'`.execute(db)
+}
+
+/** The tables of row-sums.ts; they are filled as after every step. */
+async function checksumColumns(db: Kysely<never>): Promise<void> {
+  for (const table of ['tasks', 'nodes', 'groups', 'config_revisions', 'tokens', 'submission_keys']) {
+    await sql`alter table ${sql.table(table)} add column sum integer`.execute(db)
+  }
+}
+
+async function historyTables(db: Kysely<never>): Promise<void> {
+  await sql`create table epochs (epoch integer primary key, first_event_seq integer not null) strict`.execute(db)
+  await sql`create table history (
+    id integer primary key check (id = 1),
+    store_id text not null,
+    commits integer not null,
+    is_marked integer not null,
+    supersedes text,
+    recovery_reason text,
+    recovery_since integer
+  ) strict`.execute(db)
+  await sql`insert into history values (1, lower(hex(randomblob(16))), 0, 0, null, null, null)`.execute(db)
 }
 
 async function submissionKeys({ schema }: Kysely<never>): Promise<void> {

@@ -4,13 +4,19 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
 import { copyBeforeUpgrade } from './backup.ts'
+import { compareWithMark, readPosition, refusal, type Continuity, type StorePosition } from './continuity.ts'
 import { kyselyOf } from './dialect.ts'
 import { damaged } from './faults.ts'
 import { makeDirectory } from './files.ts'
 import { markStore, requireNoStoreBefore } from './identity.ts'
 import { holdLock } from './lock.ts'
+import { openMarkFile, readMark, type FoundMark, type MarkFile } from './mark-file.ts'
 import type { WorkerSettings } from './messages.ts'
 import { migrate, SCHEMA_VERSION, schemaVersion } from './migrations.ts'
+import { enterRecovery, type Recovery } from './recovery.ts'
+import { damagedRow } from './row-sums.ts'
+import { markText, type FileMark } from './store-mark.ts'
+import { keepKind, requireKind } from './store-kind.ts'
 
 /** SQLite keeps this much of the file in memory for the writer, KiB. */
 const WRITER_CACHE_KIB = 32_768
@@ -26,38 +32,57 @@ const WAL_SIZE_LIMIT_BYTES = 67_108_864
 
 export interface OpenedForWriting {
   readonly db: Database.Database
+  /** Says outside of the database how far the store has come. */
+  readonly mark: MarkFile
+  readonly storeId: string
   /** What happened that an operator may want to know. */
   readonly lines: readonly string[]
   close(): void
 }
 
 /**
- * Opens the file as its only writer, makes it when absent (mode 0600, its directory 0700), checks it and brings its schema up to date.
- * @throws StoreFault, SqliteError or a file-system error; nothing is left open then.
+ * Opens the file as its only writer, makes it when absent (mode 0600, its directory 0700), checks it, compares it with its mark and brings
+ * its schema up to date.
+ * @throws StoreFault, SqliteError or a file-system error; nothing is left open then, and a store that was refused is as it was.
  */
 export async function openForWriting(settings: WorkerSettings): Promise<OpenedForWriting> {
   const isNew = prepareFile(settings)
   const path = realpathSync(settings.path)
   const lock = holdLock(path, settings.busyTimeoutMs)
   let db: Database.Database | undefined
+  let mark: MarkFile | undefined
   const close = () => {
+    mark?.close()
     db?.close()
     lock.release()
   }
   try {
-    db = new Database(path, { timeout: settings.busyTimeoutMs })
-    const schema = await inspect(db, path)
+    const { schema, position, found, continuity } = await inspect(path, settings)
     if (schema === 0 && !isNew) requireNoStoreBefore(settings.path, settings.isStoreExpected)
+    const loss = acceptedLoss(continuity, settings.acceptLoss)
+    db = new Database(path, { timeout: settings.busyTimeoutMs })
+    db.pragma('trusted_schema = off')
+    db.pragma(`cache_size = -${WRITER_CACHE_KIB}`)
+    if (settings.kind !== null) requireKind(db, path, schema, settings.kind)
     const copy = schema > 0 && schema < SCHEMA_VERSION ? copyBeforeUpgrade(db, path, schema) : null
     setUp(db, path, settings.maxPages)
     const migrated = await migrate(kyselyOf(db), path, Date.now())
+    // A store that was begun again keeps clear of the epochs of the one before, whose tasks the GPU servers may still run.
+    const before = position === null && found.is === 'there' ? found.slot.mark : null
+    if (before !== null) enterRecovery(db, lossOf(markText(before), before.epoch))
+    if (loss !== null) enterRecovery(db, loss)
+    if (settings.kind !== null) keepKind(db, settings.kind)
     markStore(settings.path, new Date())
+    const current = currentMark(db)
+    mark = openMarkFile(path, current, found.is === 'there' ? found.slot.generation + 1 : 1, Date.now)
+    db.exec('update history set is_marked = 1 where is_marked = 0')
     // What a crash left in the log goes into the file now, so that the log does not grow from crash to crash.
     db.pragma('wal_checkpoint(truncate)')
     const lines = isNew ? [`made ${path}`] : []
     if (migrated.from !== migrated.to) lines.push(`${path}: schema ${migrated.from} → ${migrated.to}`)
     if (copy !== null) lines.push(`${copy} is the store as it was before`)
-    return { db, lines, close }
+    if (loss !== null) lines.push(`${path}: the loss up to mark ${loss.supersedes} is accepted; the controller is in recovery`)
+    return { db, mark, storeId: current.storeId, lines, close }
   } catch (error) {
     close()
     throw error
@@ -78,7 +103,13 @@ function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
   if (!existsSync(path)) requireNoStoreBefore(path, isStoreExpected)
   makeDirectory(dirname(path))
   if (existsSync(path)) {
-    if (statSync(path).isDirectory()) throw new StoreFault(`${path} is a directory and should be the store's file: move it away`)
+    const found = statSync(path)
+    if (found.isDirectory()) throw new StoreFault(`${path} is a directory and should be the store's file: move it away`)
+    // The lock lies beside the file, so that links in two folders have two locks.
+    if (found.nlink > 1)
+      throw new StoreFault(
+        `${path} has ${found.nlink} hard links, so that another controller could open the same file: copy it, and remove the links`,
+      )
     return false
   }
   closeSync(openSync(path, 'a', 0o600))
@@ -86,13 +117,59 @@ function prepareFile({ path, isStoreExpected }: WorkerSettings): boolean {
   return true
 }
 
-/** Reads only: a file that is damaged, foreign or too new stays as it is. Says which step its schema stands at. */
-async function inspect(db: Database.Database, path: string): Promise<number> {
-  db.pragma('trusted_schema = off')
-  db.pragma(`cache_size = -${WRITER_CACHE_KIB}`)
-  const found = db.pragma('quick_check(1)', { simple: true })
-  if (found !== 'ok') throw new StoreFault(damaged(path, `(quick_check: ${String(found)})`))
-  return schemaVersion(kyselyOf(db), path)
+interface Inspected {
+  /** The step that its schema is at; 0: it has no tables. */
+  readonly schema: number
+  /** null without tables. */
+  readonly position: StorePosition | null
+  readonly found: FoundMark
+  readonly continuity: Continuity
+}
+
+/** Reads only, log included: a file that is damaged, foreign, too new or behind its mark stays as it is. */
+async function inspect(path: string, { busyTimeoutMs }: WorkerSettings): Promise<Inspected> {
+  const found = readMark(path)
+  const nothing: Inspected = { schema: 0, position: null, found, continuity: { is: 'complete' } }
+  if (statSync(path).size === 0) return nothing
+  const db = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
+  try {
+    db.pragma('trusted_schema = off')
+    db.pragma(`cache_size = -${WRITER_CACHE_KIB}`)
+    const check = db.pragma('quick_check(1)', { simple: true })
+    if (check !== 'ok') throw new StoreFault(damaged(path, `(quick_check: ${String(check)})`))
+    const schema = await schemaVersion(kyselyOf(db), path)
+    if (schema === 0) return nothing
+    const row = damagedRow(db)
+    if (row !== null) throw new StoreFault(damaged(path, `(${row})`))
+    const position = readPosition(db, schema)
+    return { schema, position, found, continuity: compareWithMark(db, path, position, found) }
+  } finally {
+    db.close()
+  }
+}
+
+/**
+ * @param accepted what an operator named; null: nothing.
+ * @returns null: nothing is lost.
+ * @throws StoreFault when something is, and that is not accepted; or when nothing is that could be.
+ */
+function acceptedLoss(continuity: Continuity, accepted: string | null): Recovery | null {
+  if (continuity.is === 'broken') {
+    if (accepted === continuity.mark) return lossOf(continuity.mark, continuity.epoch)
+    throw new StoreFault(refusal(continuity, accepted))
+  }
+  if (accepted === null) return null
+  throw new StoreFault(`No loss is there to accept: the store reaches its mark. Start without --accept-loss ${accepted}.`)
+}
+
+function lossOf(supersedes: string, highestEpoch: number): Recovery {
+  return { reason: 'loss_accepted', sinceWallMs: Date.now(), supersedes, highestEpoch }
+}
+
+function currentMark(db: Database.Database): FileMark {
+  const { storeId, epoch, eventSeq, commits, chain } = readPosition(db, SCHEMA_VERSION)
+  if (storeId === null || chain === null) throw new Error('broken invariant: the store has no id, or no chain')
+  return { storeId, epoch, eventSeq, commits, chain }
 }
 
 function setUp(db: Database.Database, path: string, maxPages: number | null): void {

@@ -2,6 +2,7 @@
 import { type Kysely, sql } from 'kysely'
 import { isFinal, type TaskState } from '../../domain/task.ts'
 import type { AuditQuery, FinishedQuery, RevisionQuery } from '../../ports/store.ts'
+import { readHistory } from './history.ts'
 import type { ConfigRow, StoredRows } from './rows.ts'
 import type { Schema } from './schema.ts'
 
@@ -25,6 +26,7 @@ export function loadRows(db: Kysely<Schema>): Promise<StoredRows> {
       lastAuditSeq: lastAudit?.seq ?? 0,
       submissionKeys: keys.map((row) => [row.seq, row.key, row.body, row.task_id, row.at] as const),
       marks: marks === undefined ? null : ([marks.epoch, marks.next_task_seq, marks.next_event_seq, marks.next_decision] as const),
+      ...(await readHistory(at)),
       finishedCounts: await finishedCountsQuery(at).execute(),
     }
   })

@@ -4,17 +4,16 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
 import { backUp } from './backup.ts'
+import { kyselyOf } from './dialect.ts'
 import { faultOf } from './faults.ts'
 import { makeDirectory, publishFile } from './files.ts'
 import { markOf, markStore } from './identity.ts'
 import { holdLock } from './lock.ts'
+import { readMark } from './mark-file.ts'
+import { migrate } from './migrations.ts'
+import { enterRecovery } from './recovery.ts'
+import { markText } from './store-mark.ts'
 import { verifyStore, type Verdict } from './verify.ts'
-
-/**
- * Servers have durably seen the epoch of the controller that ran after the backup, and obey no older one (R9). Each start of a controller
- * takes one, so that this is more than any restored store could be behind.
- */
-const EPOCHS_AHEAD = 1_000_000
 
 export interface RestoreOptions {
   readonly backup: string
@@ -33,18 +32,13 @@ export interface Restored {
 
 /** @throws StoreFault, one line; the store is as it was then. */
 export async function restoreStore({ backup, path, isForced, at, busyTimeoutMs }: RestoreOptions): Promise<Restored> {
-  const verdict = await verifyStore(backup)
-  if (verdict.problems.length > 0) {
-    throw new StoreFault(
-      `${backup} is not restored: ${verdict.problems[0]} (${verdict.problems.length} problems; headroom verify tells all)`,
-    )
-  }
+  const verdict = await requireWell(backup)
   try {
     makeDirectory(dirname(path))
     const lock = holdLock(path, busyTimeoutMs)
     try {
       if (existsSync(path) && !isForced) throw new StoreFault(`there is a store at ${path}: with --force it is put aside and replaced`)
-      return { verdict, aside: replace(backup, path, at) }
+      return { verdict, aside: await replace(backup, path, at) }
     } finally {
       lock.release()
     }
@@ -53,11 +47,19 @@ export async function restoreStore({ backup, path, isForced, at, busyTimeoutMs }
   }
 }
 
-function replace(backup: string, path: string, at: Date): string | null {
+/** @throws StoreFault */
+export async function requireWell(backup: string): Promise<Verdict> {
+  const verdict = await verifyStore(backup)
+  const [first] = verdict.problems
+  if (first === undefined) return verdict
+  throw new StoreFault(`${backup} is not restored: ${first} (${verdict.problems.length} problems; headroom verify tells all)`)
+}
+
+async function replace(backup: string, path: string, at: Date): Promise<string | null> {
   const ready = `${path}.restoring`
   try {
     backUp(backup, ready, 0)
-    raiseEpoch(ready)
+    await prepare(ready, path, at)
     const aside = putAside(path, at)
     publishFile(ready, path)
     markStore(path, at)
@@ -68,15 +70,45 @@ function replace(backup: string, path: string, at: Date): string | null {
   }
 }
 
-function raiseEpoch(file: string): void {
+/**
+ * The mark that is there stays as it is: the restored store says that it need not reach it. So a restore that is cut off leaves a store and
+ * a mark that fit, whichever store it is, and the next start makes a new mark.
+ */
+async function prepare(file: string, path: string, at: Date): Promise<void> {
+  const found = readMark(path)
+  const mark = found.is === 'there' ? found.slot.mark : null
   const db = new Database(file)
   try {
     // One file, without a log beside it.
     db.pragma('journal_mode = delete')
     db.pragma('synchronous = full')
-    db.prepare('update marks set epoch = epoch + ?').run(EPOCHS_AHEAD)
+    await migrate(kyselyOf(db), file, at.getTime())
+    enterRecovery(db, {
+      reason: 'restored',
+      sinceWallMs: at.getTime(),
+      highestEpoch: Math.max(epochOf(db), existsSync(path) ? epochIn(path) : 0, mark?.epoch ?? 0),
+      supersedes: mark === null ? null : markText(mark),
+    })
   } finally {
     db.close()
+  }
+}
+
+function epochOf(db: Database.Database): number {
+  return db.prepare<[], number>('select epoch from marks').pluck().get() ?? 0
+}
+
+/** A store that cannot be read is often why there is a restore: its mark says the epoch then. */
+function epochIn(path: string): number {
+  try {
+    const db = new Database(path, { readonly: true, fileMustExist: true })
+    try {
+      return epochOf(db)
+    } finally {
+      db.close()
+    }
+  } catch {
+    return 0
   }
 }
 

@@ -12,8 +12,11 @@ import type {
   AuditRecord,
   Batch,
   ConfigRecord,
+  EpochRecord,
   NodeRecord,
+  RecoveryRecord,
   StoredState,
+  StoreMark,
   SubmissionKeyRecords,
   TaskRecord,
   TokenRecord,
@@ -76,6 +79,7 @@ export interface BatchRows {
   readonly decisions: readonly DecisionRow[]
   readonly access: AccessRows | null
   readonly submissionKeys: { readonly added: readonly SubmissionKeyRow[]; readonly keptFromSeq: number } | null
+  readonly endsRecovery: boolean
   readonly marks: MarksRow
 }
 
@@ -89,6 +93,9 @@ export interface StoredRows {
   readonly lastAuditSeq: number
   readonly submissionKeys: readonly SubmissionKeyRow[]
   readonly marks: MarksRow | null
+  readonly mark: StoreMark
+  readonly recovery: RecoveryRecord | null
+  readonly epochs: readonly EpochRecord[]
   readonly finishedCounts: readonly { readonly state: string; readonly count: number }[]
 }
 
@@ -106,6 +113,7 @@ export function encodeBatch(batch: Batch): BatchRows {
     decisions: batch.decisions.map(encodeDecision),
     access: batch.access === null ? null : encodeAccess(batch.access),
     submissionKeys: batch.submissionKeys === null ? null : encodeSubmissionKeys(batch.submissionKeys),
+    endsRecovery: batch.endsRecovery,
     marks: [epoch, nextTaskSeq, nextEventSeq, nextDecision],
   }
 }
@@ -149,6 +157,9 @@ export function decodeState(rows: StoredRows): StoredState {
     tokens: rows.tokens.map((record) => JSON.parse(record) as TokenRecord),
     lastAuditSeq: rows.lastAuditSeq,
     submissionKeys: rows.submissionKeys.map(([seq, key, body, taskId, at]) => ({ seq, key, body, taskId, at })),
+    mark: rows.mark,
+    recovery: rows.recovery,
+    epochs: rows.epochs,
     marks: rows.marks === null ? EMPTY_STATE.marks : decodeMarks(rows.marks),
     finishedCounts,
   }

@@ -1,4 +1,7 @@
-/** The tables as Kysely sees them: what migrations.ts has made by its last step. Times are milliseconds since the Unix epoch. */
+/**
+ * The tables as Kysely sees them: what migrations.ts has made by its last step. Times are milliseconds since the Unix epoch; `sum` is the
+ * checksum of the other columns (row-sums.ts).
+ */
 
 /**
  * One row a task, open or final. `record` holds the whole TaskRecord as JSON; the other columns are what queries look for.
@@ -14,17 +17,20 @@ export interface TasksTable {
   /** 1 once the state is final. Each index covers one side only, so an open task that changes touches none of the final ones. */
   is_final: number
   record: string
+  sum: number
 }
 
 export interface NodesTable {
   id: string
   ordinal: number
   record: string
+  sum: number
 }
 
 export interface GroupsTable {
   id: string
   record: string
+  sum: number
 }
 
 export interface ConfigRevisionsTable {
@@ -33,6 +39,7 @@ export interface ConfigRevisionsTable {
   author: string | null
   /** ConfigFields as JSON. */
   fields: string
+  sum: number
 }
 
 export interface EventsTable {
@@ -68,6 +75,7 @@ export interface TokensTable {
   id: string
   created_at: number
   record: string
+  sum: number
 }
 
 /** `record` holds the whole AuditRecord as JSON; the other columns are what queries look for. */
@@ -90,6 +98,7 @@ export interface SubmissionKeysTable {
   body: string
   task_id: string
   at: number
+  sum: number
 }
 
 /** One row a decision; `record` holds the whole Decision as JSON. */
@@ -116,6 +125,44 @@ export interface MarksTable {
   next_decision: number
 }
 
+/** One row per controller that wrote to this store (port: EpochRecord). */
+export interface EpochsTable {
+  epoch: number
+  first_event_seq: number
+}
+
+/** One row, with id 1: what the mark outside of the database is compared with (store-mark.ts). */
+export interface HistoryTable {
+  id: number
+  /** 32 hexadecimal digits. */
+  store_id: string
+  /** Number of transactions so far. */
+  commits: number
+  /** 1 once a mark was made: from then on a store without one is refused. */
+  is_marked: number
+  /** Text of a mark that this store lacks, and may lack: it was restored, or the loss was accepted. */
+  supersedes: string | null
+  recovery_reason: string | null
+  recovery_since: number | null
+}
+
+/** One row, with id 1: for how long controllers have run on this store (retention-clock.ts). */
+export interface RetentionClockTable {
+  id: number
+  controller_ms: number
+  /** When that was written, by the wall clock. */
+  wall_ms: number
+  event_credit: number
+  decision_credit: number
+}
+
+/** Rows up to these were there at that moment of controller time. */
+export interface RetentionMarksTable {
+  controller_ms: number
+  event_seq: number
+  decision_number: number
+}
+
 export interface SchemaVersionTable {
   version: number
   name: string
@@ -135,5 +182,9 @@ export interface Schema {
   decisions: DecisionsTable
   decision_tasks: DecisionTasksTable
   marks: MarksTable
+  epochs: EpochsTable
+  history: HistoryTable
+  retention_clock: RetentionClockTable
+  retention_marks: RetentionMarksTable
   schema_version: SchemaVersionTable
 }

@@ -3,11 +3,12 @@
  * turns records into rows and back.
  */
 import { join, resolve } from 'node:path'
+import type { StoreKind } from '../../domain/store-kind.ts'
 import { StoreFault, type Batch, type Store, type StoreReads } from '../../ports/store.ts'
 import { createCommitQueue, type CommitQueue } from './commit-queue.ts'
 import { decodeDecision } from './decision-log.ts'
 import type { EventRetention } from './event-log.ts'
-import { oneLine } from './faults.ts'
+import { damaged, oneLine } from './faults.ts'
 import type { ReaderRequest, WorkerSettings, WriterRequest } from './messages.ts'
 import { decodeAudit, decodeConfig, decodeEvent, decodeState, decodeTask, encodeBatch } from './rows.ts'
 import { createWorkerLink, type WorkerLink } from './worker-link.ts'
@@ -33,6 +34,10 @@ export interface SqliteStoreOptions {
   readonly maxPages?: number
   /** There must be a store already: none is made (default false). */
   readonly isStoreExpected?: boolean
+  /** Start although the store does not reach this mark, as the refusal named it. Default: a store that does not is refused. */
+  readonly acceptLoss?: string
+  /** What the store must be of; one without a kind is marked (default: whatever it is). */
+  readonly kind?: StoreKind
   /** Told what happened to the file: made, migrated. */
   readonly log?: (line: string) => void
   /** Told of each transaction: how long it took from here until it was durable, and how many batches it held. */
@@ -72,12 +77,21 @@ export function createSqliteStore(options: SqliteStoreOptions): SqliteStore {
   const ask = askWhenOpen(threads)
   let closed: Promise<void> | null = null
   return {
-    load: async () => decodeState(await ask({ op: 'load' })),
+    load: async () => decoded(settings.path, decodeState, await ask({ op: 'load' })),
     commit: (batch) => commit(queue, batch),
     queueDepth: () => queue.depth(),
     keepsDecisions: true,
     reads: readsOf(ask),
     close: () => (closed ??= close(settings.path, queue, threads)),
+  }
+}
+
+/** quick_check looks at pages, not at what the records in them say. */
+function decoded<R, T>(path: string, decode: (rows: R) => T, rows: R): T {
+  try {
+    return decode(rows)
+  } catch (cause) {
+    throw new StoreFault(damaged(path, `(a record is no JSON: ${oneLine(String(cause))})`), { cause })
   }
 }
 
@@ -107,6 +121,8 @@ function settingsOf(options: SqliteStoreOptions): WorkerSettings {
     decisionRetention: { maxDecisions: retainDecisions, maxAgeMs: retainDecisionsMs },
     maxPages: maxPages ?? null,
     isStoreExpected: options.isStoreExpected ?? false,
+    acceptLoss: options.acceptLoss ?? null,
+    kind: options.kind ?? null,
   }
 }
 

@@ -2,11 +2,16 @@
  * Is the file whole, and does what it says fit together? Reads only, as of one instant; a controller may run and write meanwhile.
  * An earlier schema than this program's is fine; a later one cannot be judged.
  */
+import { existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { StoreFault } from '../../ports/store.ts'
+import { compareWithMark, readPosition, refusal } from './continuity.ts'
 import { kyselyOf } from './dialect.ts'
 import { faultOf } from './faults.ts'
+import { markOf } from './identity.ts'
+import { readMark, type FoundMark } from './mark-file.ts'
 import { migrate, MIGRATIONS, schemaVersion } from './migrations.ts'
+import { damagedRow } from './row-sums.ts'
 import { MAX_TOLD, recordProblems } from './verify-records.ts'
 
 export interface Verdict {
@@ -23,15 +28,25 @@ export interface Verdict {
 export async function verifyStore(path: string, busyTimeoutMs = 2_000): Promise<Verdict> {
   let db: Database.Database | undefined
   try {
+    // Before the store: a controller that writes meanwhile only moves the store further on.
+    const found = readMark(path)
     db = new Database(path, { readonly: true, fileMustExist: true, timeout: busyTimeoutMs })
     db.pragma('trusted_schema = off')
     db.exec('begin')
-    return await verdictOf(db, path)
+    const verdict = await verdictOf(db, path)
+    return { ...verdict, problems: [...verdict.problems, ...continuityProblems(db, path, verdict.schema, found)] }
   } catch (error) {
     throw faultOf(error, path)
   } finally {
     db?.close()
   }
+}
+
+/** Of the store of a data folder alone: a backup has no mark beside it. */
+function continuityProblems(db: Database.Database, path: string, schema: number, found: FoundMark): readonly string[] {
+  if (schema === 0 || !existsSync(markOf(path))) return []
+  const continuity = compareWithMark(db, path, readPosition(db, schema), found)
+  return continuity.is === 'broken' ? [`mark: ${refusal(continuity)}`] : []
 }
 
 async function verdictOf(db: Database.Database, path: string): Promise<Verdict> {
@@ -49,8 +64,13 @@ async function verdictOf(db: Database.Database, path: string): Promise<Verdict> 
     tasks: count('tasks'),
     events: count('events'),
     nodes: count('nodes'),
-    problems: recordProblems(db),
+    problems: [...damagedRows(db), ...recordProblems(db)],
   }
+}
+
+function damagedRows(db: Database.Database): readonly string[] {
+  const row = damagedRow(db)
+  return row === null ? [] : [`damaged: ${row}`]
 }
 
 /** What its steps made must be there as they made it; what somebody has added beside it is his own affair. */

@@ -10,11 +10,17 @@ if (parentPort === null) throw new Error('writer-worker runs in a worker thread'
 
 serve<WriterRequest>(parentPort, settings.path, async () => {
   const opened = await openForWriting(settings)
-  const write = createWriter(opened.db, settings, Date.now)
+  const write = createWriter(opened.db, settings, {
+    wallNow: Date.now,
+    monotonicNow: () => performance.now(),
+  })
+  const { storeId } = opened
   return {
     lines: opened.lines,
     answer: ({ batches }) => {
-      write(batches)
+      // The mark after the commit, both before the acknowledgement: it is never ahead of the store, nor behind what was acknowledged.
+      const reached = write(batches)
+      opened.mark.put({ storeId, ...reached })
       return null
     },
     close: opened.close,

@@ -3,65 +3,82 @@ import type Database from 'better-sqlite3'
 import { MAX_CONFIG_REVISIONS, StoreFault } from '../../ports/store.ts'
 import { kyselyOf } from './dialect.ts'
 import { createAccessWriter } from './access-writer.ts'
-import { countDecisions, createDecisionLog } from './decision-log.ts'
+import { countDecisions, createDecisionLog, lastDecisionNumber } from './decision-log.ts'
 import { createEventLog, readChainEnds } from './event-log.ts'
+import { createHistoryWriter } from './history.ts'
 import type { WorkerSettings } from './messages.ts'
+import { openRetentionClock, type HostTime } from './retention-clock.ts'
 import type { BatchRows } from './rows.ts'
+import { summed } from './row-sums.ts'
+import type { FileMark } from './store-mark.ts'
 
 type Retentions = Pick<WorkerSettings, 'retention' | 'decisionRetention'>
 type Statement = Database.Statement<unknown[]>
 type Compilable = { compile(): { readonly sql: string } }
 
 /**
- * @param now milliseconds since the Unix epoch: the age of events is counted from it.
- * @returns writes all batches in one transaction, in their order; it is on disk when the call returns.
+ * @returns writes all batches in one transaction, in their order; it is on disk when the call returns. Says how far the store then reaches.
  *   Throws SqliteError, or StoreFault when a controller with a later epoch has written; nothing of the batches is there then.
  */
-export function createWriter(db: Database.Database, settings: Retentions, now: () => number): (batches: readonly BatchRows[]) => void {
+export function createWriter(
+  db: Database.Database,
+  settings: Retentions,
+  time: HostTime,
+): (batches: readonly BatchRows[]) => Omit<FileMark, 'storeId'> {
   const statements = prepareAll(db)
   const writeAccess = createAccessWriter(db)
   const events = createEventLog(db, settings.retention)
+  const writeHistory = createHistoryWriter(db)
   const decisions = createDecisionLog(db, settings.decisionRetention)
+  const ages = { events: settings.retention.maxAgeMs, decisions: settings.decisionRetention.maxAgeMs }
+  const clock = openRetentionClock(db, ages, time)
   let ends = readChainEnds(db)
   let keptDecisions = countDecisions(db)
+  let lastDecision = lastDecisionNumber(db)
   const writeAll = db.transaction((batches: readonly BatchRows[]) => {
     for (const batch of batches) {
       write(statements, batch)
       if (batch.access !== null) writeAccess(batch.access)
     }
-    const at = now()
-    return {
-      ends: events.write(
-        ends,
-        batches.flatMap((batch) => batch.events),
-        at,
-      ),
-      keptDecisions: decisions.write(
-        keptDecisions,
-        batches.flatMap((batch) => batch.decisions),
-        at,
-      ),
+    const commits = writeHistory(batches)
+    const byAge = clock.tick({ events: ends.headSeq - ends.prunedSeq, decisions: keptDecisions })
+    const newEvents = batches.flatMap((batch) => batch.events)
+    const newDecisions = batches.flatMap((batch) => batch.decisions)
+    const written = {
+      commits,
+      events: events.write(ends, newEvents, byAge.events),
+      decisions: decisions.write(keptDecisions, newDecisions, byAge.decisions),
+      lastDecision: newDecisions.at(-1)?.[0] ?? lastDecision,
     }
+    clock.settle(
+      { events: written.events.removedByAge, decisions: written.decisions.removedByAge },
+      { eventSeq: written.events.ends.headSeq, decisionNumber: written.lastDecision },
+    )
+    return written
   })
   return (batches) => {
-    ;({ ends, keptDecisions } = writeAll.immediate(batches))
+    const written = writeAll.immediate(batches)
+    ends = written.events.ends
+    keptDecisions = written.decisions.kept
+    lastDecision = written.lastDecision
+    return { epoch: batches.at(-1)?.marks[0] ?? 0, eventSeq: ends.headSeq, chain: ends.headHash, commits: written.commits }
   }
 }
 
 function write(statements: Statements, batch: BatchRows): void {
   // Ahead of everything else: an earlier epoch's batch must not even be tried against later rows.
   if (statements.putMarks.run(batch.marks).changes === 0) throw new StoreFault(fenced(batch.marks[0]))
-  for (const row of batch.tasks) statements.putTask.run(row)
+  for (const row of batch.tasks) statements.putTask.run(summed(row))
   for (const id of batch.forgottenNodeIds) statements.deleteNode.run(id)
-  for (const row of batch.nodes) statements.putNode.run(row)
+  for (const row of batch.nodes) statements.putNode.run(summed(row))
   for (const id of batch.deletedGroupIds) statements.deleteGroup.run(id)
-  for (const row of batch.groups) statements.putGroup.run(row)
+  for (const row of batch.groups) statements.putGroup.run(summed(row))
   if (batch.config !== null) {
-    statements.putConfig.run(batch.config)
+    statements.putConfig.run(summed(batch.config))
     statements.pruneConfigs.run(batch.config[0] - MAX_CONFIG_REVISIONS)
   }
   if (batch.submissionKeys === null) return
-  for (const row of batch.submissionKeys.added) statements.addKey.run(row)
+  for (const row of batch.submissionKeys.added) statements.addKey.run(summed(row))
   statements.forgetKeys.run(batch.submissionKeys.keptFromSeq)
 }
 
@@ -91,7 +108,7 @@ function prepareAll(db: Database.Database): Statements {
     putTask: prepare(
       q
         .insertInto('tasks')
-        .values({ seq: 0, id: '', state: '', owner: '', node_id: '', name: '', is_final: 0, record: '' })
+        .values({ seq: 0, id: '', state: '', owner: '', node_id: '', name: '', is_final: 0, record: '', sum: 0 })
         .onConflict((at) =>
           at.column('id').doUpdateSet(({ ref }) => ({
             state: ref('excluded.state'),
@@ -100,16 +117,17 @@ function prepareAll(db: Database.Database): Statements {
             name: ref('excluded.name'),
             is_final: ref('excluded.is_final'),
             record: ref('excluded.record'),
+            sum: ref('excluded.sum'),
           })),
         ),
     ),
-    putNode: prepare(q.replaceInto('nodes').values({ id: '', ordinal: 0, record: '' })),
+    putNode: prepare(q.replaceInto('nodes').values({ id: '', ordinal: 0, record: '', sum: 0 })),
     deleteNode: prepare(q.deleteFrom('nodes').where('id', '=', '')),
-    putGroup: prepare(q.replaceInto('groups').values({ id: '', record: '' })),
+    putGroup: prepare(q.replaceInto('groups').values({ id: '', record: '', sum: 0 })),
     deleteGroup: prepare(q.deleteFrom('groups').where('id', '=', '')),
-    putConfig: prepare(q.replaceInto('config_revisions').values({ revision: 0, at: 0, author: '', fields: '' })),
+    putConfig: prepare(q.replaceInto('config_revisions').values({ revision: 0, at: 0, author: '', fields: '', sum: 0 })),
     pruneConfigs: prepare(q.deleteFrom('config_revisions').where('revision', '<=', 0)),
-    addKey: prepare(q.replaceInto('submission_keys').values({ seq: 0, key: '', body: '', task_id: '', at: 0 })),
+    addKey: prepare(q.replaceInto('submission_keys').values({ seq: 0, key: '', body: '', task_id: '', at: 0, sum: 0 })),
     forgetKeys: prepare(q.deleteFrom('submission_keys').where('seq', '<', 0)),
     putMarks: preparePutMarks(db),
   }

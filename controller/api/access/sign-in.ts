@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { DurationMs, Instant } from '../../../protocol/units.ts'
-import { personOf, type ClaimRules } from '../../domain/role-claims.ts'
+import { claimsNeeded, personOf, type ClaimRules } from '../../domain/role-claims.ts'
 import { ProviderFault, type IdentityProvider, type SignInChecks } from '../../ports/identity-provider.ts'
 import type { Caller } from '../caller.ts'
 import type { Sessions } from './sessions.ts'
@@ -76,8 +76,12 @@ export class SignIn {
       return { ok: false, failure: 'expired', why: 'this browser did not begin to sign in here within ten minutes' }
     }
     try {
-      const person = personOf(await provider.finish(query, pending.checks), rules)
-      if (!person.ok) return { ok: false, failure: 'no_role', why: person.why }
+      const { claims, lookedIn } = await provider.finish(query, pending.checks, claimsNeeded(rules))
+      const person = personOf(claims, rules)
+      if (!person.ok) {
+        const place = person.missing === null ? '' : ` (looked for in ${lookedIn}; does CONTROLLER_OIDC_SCOPE ask for it?)`
+        return { ok: false, failure: 'no_role', why: `${person.why}${place}` }
+      }
       return { ok: true, ...sessions.begin(person.name, person.role), returnTo: pending.returnTo }
     } catch (error) {
       if (!(error instanceof ProviderFault)) throw error

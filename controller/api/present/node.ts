@@ -16,8 +16,10 @@ export function presentNode(node: Node, defaults: ConfigFields): NodeBody {
     address: node.address,
     status: node.status,
     cordoned: node.isCordoned,
+    auto_cordon: presentAutoCordon(node),
     drain: presentDrain(node),
     groups: node.groups,
+    task_identity: node.taskIdentity,
     overcommit_vram_percent: node.overcommitOverride,
     safety_reserve_mib: node.reserveOverrideMib,
     overcommit: {
@@ -33,10 +35,24 @@ export function presentNode(node: Node, defaults: ConfigFields): NodeBody {
     },
     vram: sumOfVram(gpus.map((gpu) => gpu.vram)),
     host_memory: { swap_mib: node.hostSwapMib, used_mib: node.hostUsedMib, promised_mib: node.hostPromisedMib },
+    quarantined_attempts: node.quarantine.length,
     queue_length: node.queue.length,
     gpus,
     registered_at: presentInstant(node.registeredAt),
     last_seen_at: presentInstant(node.lastSeenAt),
+  }
+}
+
+function presentAutoCordon({ autoCordon }: Node): NodeBody['auto_cordon'] {
+  if (autoCordon === null) return null
+  const { since, code, reason, nextTrialAt, failedTrials, isTrialOpen } = autoCordon
+  return {
+    since: presentInstant(since),
+    code,
+    reason,
+    next_trial_at: presentInstant(nextTrialAt),
+    failed_trials: failedTrials,
+    is_trial_open: isTrialOpen,
   }
 }
 

@@ -1,9 +1,10 @@
 /** The cluster on one page: how many tasks, how much VRAM, and how well the GPUs serve what is wanted of them. */
+import type { Alarm } from '../../engine/alarms.ts'
 import type { Views } from '../../engine/views.ts'
 import { starvationPercent } from '../../metrics/starvation.ts'
 import type { SeriesWindow } from '../../series/recent-window.ts'
 import type { SummaryBody } from '../schema/summary.ts'
-import { presentInstant } from './instant.ts'
+import { presentInstant, presentInstantOrNull } from './instant.ts'
 
 export interface SummarySources {
   readonly views: Views
@@ -19,6 +20,7 @@ export function presentSummary({ views, fleet, window, pendingByReason }: Summar
     at: presentInstant(views.now()),
     revision: views.lastEventSeq(),
     fleet,
+    alarms: views.alarms().map((alarm) => presentAlarm(alarm, views)),
     tasks: presentCounts(views),
     pending_by_reason: pendingByReason,
     nodes: { total: totals.nodes, up: totals.nodesUp },
@@ -29,6 +31,14 @@ export function presentSummary({ views, fleet, window, pendingByReason }: Summar
     ...presentPercentages(window, totals.gpusUp),
     starvation_compute_is_estimate: fleet === 'live',
   }
+}
+
+/** Names of nodes that one alarm shows. */
+const MAX_ALARM_NODES = 20
+
+function presentAlarm({ code, since, nodeIds, detail }: Alarm, views: Views): SummaryBody['alarms'][number] {
+  const nodes = nodeIds.slice(0, MAX_ALARM_NODES).map((id) => views.node(id)?.name ?? id)
+  return { code, since: presentInstantOrNull(since), nodes, detail }
 }
 
 function presentCounts(views: Views): SummaryBody['tasks'] {

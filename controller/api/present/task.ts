@@ -1,4 +1,6 @@
 /** A task as the API shows it: an open one from memory, a final one from the store, in one shape. */
+import { endCodeOf, endSentenceOf } from '../../domain/end-reason.ts'
+import { NO_TROUBLE, type StartTrouble } from '../../domain/start-refusal.ts'
 import type { Placement, Task } from '../../domain/task.ts'
 import type { Views } from '../../engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../metrics/counters.ts'
@@ -13,8 +15,10 @@ export function presentTask(task: Task, views: Views): TaskBody {
     ...presentSpec(task.spec),
     ...presentCourse(task),
     residency: task.placement?.residency ?? 'none',
+    stopping_since: presentInstantOrNull(task.placement?.stopping?.since ?? null),
     last_node_id: task.lastNodeId,
     placement: task.placement === null ? null : presentPlacement(task.placement),
+    ...presentTrouble(task.trouble),
     wait: presentWait(views.explain(task)),
     starvation_percent: starvationPercent(views.taskCounters(task)),
   }
@@ -26,10 +30,27 @@ export function presentTaskRecord(record: TaskRecord): TaskBody {
     ...presentSpec(record),
     ...presentCourse(record),
     residency: 'none',
+    stopping_since: null,
     last_node_id: record.lastNodeId ?? null,
     placement: null,
+    ...presentTrouble({ ...NO_TROUBLE, earlyEnds: record.trouble?.earlyEnds ?? 0 }),
     wait: null,
     starvation_percent: starvationPercent(countersOf(record)),
+  }
+}
+
+function presentTrouble({ refusals, pause, earlyEnds }: StartTrouble): Pick<TaskBody, 'start_refusals' | 'start_pause' | 'requeues'> {
+  return {
+    requeues: earlyEnds,
+    start_refusals: refusals.map(({ nodeId, nodeName, cause, code, detail, at }) => ({
+      node_id: nodeId,
+      node_name: nodeName,
+      cause,
+      code,
+      detail,
+      at: presentInstant(at),
+    })),
+    start_pause: pause === null ? null : { reason: pause.reason, since: presentInstant(pause.since), until: presentInstant(pause.until) },
   }
 }
 
@@ -46,7 +67,7 @@ export function presentPlacement(placement: Placement): PlacementBody {
   }
 }
 
-type Spec = Pick<Task['spec'] & TaskRecord, keyof Task['spec'] & keyof TaskRecord>
+type Spec = Omit<Task['spec'], 'maxRequeues'> & Pick<TaskRecord, 'maxRequeues'>
 
 /** What was asked for. */
 function presentSpec(spec: Spec) {
@@ -64,14 +85,16 @@ function presentSpec(spec: Spec) {
     owner: spec.owner,
     command: spec.command,
     max_runtime_seconds: spec.maxRuntimeMs === null ? null : spec.maxRuntimeMs / 1000,
+    stop_grace_seconds: spec.stopGraceMs === undefined || spec.stopGraceMs === null ? null : spec.stopGraceMs / 1000,
     on_node_loss: spec.onNodeLoss,
+    max_requeues: spec.maxRequeues ?? null,
     submitted_at: presentInstant(spec.submittedAt),
   }
 }
 
 type Course = Pick<
-  Task & TaskRecord,
-  'state' | 'isHeld' | 'attempt' | 'swapOuts' | 'pendingSince' | 'firstStartedAt' | 'finishedAt' | 'exitCode' | 'endReason'
+  TaskRecord,
+  'state' | 'isHeld' | 'attempt' | 'swapOuts' | 'pendingSince' | 'firstStartedAt' | 'finishedAt' | 'exitCode' | 'endCode' | 'endReason'
 >
 
 /** What became of it. */
@@ -85,7 +108,8 @@ function presentCourse(course: Course) {
     first_started_at: presentInstantOrNull(course.firstStartedAt),
     finished_at: presentInstantOrNull(course.finishedAt),
     exit_code: course.exitCode,
-    end_reason: course.endReason,
+    end_code: endCodeOf(course),
+    end_reason: endSentenceOf(course),
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Node } from '../../domain/node.ts'
 import type { TaskState } from '../../domain/task.ts'
 import { resolveOvercommit } from '../../domain/vram.ts'
+import { ALARM_CODES } from '../../engine/alarms.ts'
 import type { Views } from '../../engine/views.ts'
 import type { SeriesWindow } from '../../series/recent-window.ts'
 import type { Series } from '../../series/series.ts'
@@ -29,6 +30,16 @@ export function addClusterMetrics(metrics: Metrics, { views, series, fleet }: Cl
   addTasks(metrics, views)
   addVram(metrics, views)
   addNodes(metrics, views, fleet)
+  addAlarms(metrics, views)
+}
+
+function addAlarms(metrics: Metrics, views: Views): void {
+  metrics.add(
+    gauges('headroom_alarm', '1 while the alarm holds, 0 otherwise.', ['alarm'], function* () {
+      const held = new Set(views.alarms().map(({ code }) => code))
+      for (const code of ALARM_CODES) yield { labels: [code], value: held.has(code) ? 1 : 0 }
+    }),
+  )
 }
 
 function addSharing(metrics: Metrics, views: Views, series: Series): void {
@@ -123,6 +134,11 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
       const counts = { up: 0, suspect: 0, unreachable: 0 }
       for (const { status } of views.nodes()) counts[status] += 1
       yield* byLabel(counts)
+    }),
+    gauge('headroom_nodes_auto_cordoned', 'Nodes that the controller itself has closed, because they cannot start tasks.', () => {
+      let closed = 0
+      for (const { autoCordon } of views.nodes()) if (autoCordon !== null) closed += 1
+      return closed
     }),
     gauges('headroom_gpus', 'GPUs of known nodes.', ['status'], function* () {
       const { gpus, gpusUp } = views.totals()

@@ -8,7 +8,8 @@ const WINDOW_MS = 10_000
 const RESOLUTION_MS = 10
 const NS_PER_S = 1e9
 const US_PER_S = 1e6
-const QUANTILES = [0.5, 0.9, 0.99, 1] as const
+/** The label is not called `quantile`: that name belongs to summaries, and `promtool check metrics` refuses it on a gauge. */
+const PERCENTILES = [50, 90, 99, 100] as const
 
 export interface ProcessMetrics {
   /** The longest the event loop was late in the last window or in the one that fills now, seconds. */
@@ -20,7 +21,7 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delay.enable()
   let last: readonly number[] | null = null
-  const read = (): readonly number[] => QUANTILES.map((q) => lateBy(q === 1 ? delay.max : delay.percentile(q * 100)))
+  const read = (): readonly number[] => PERCENTILES.map((p) => lateBy(p === 100 ? delay.max : delay.percentile(p)))
   const timer = setInterval(() => {
     last = read()
     delay.reset()
@@ -29,11 +30,11 @@ export function measureProcess(metrics: Metrics): ProcessMetrics {
   metrics.add(
     gauges(
       'headroom_event_loop_delay_seconds',
-      `How late the event loop was, in the last whole window of ${WINDOW_MS / 1000} s; quantile 1 is the worst.`,
-      ['quantile'],
+      `How late the event loop was, in the last whole window of ${WINDOW_MS / 1000} s; percentile 100 is the worst.`,
+      ['percentile'],
       function* () {
         const values = last ?? read()
-        for (const [i, q] of QUANTILES.entries()) yield { labels: [String(q)], value: values[i] as number }
+        for (const [i, p] of PERCENTILES.entries()) yield { labels: [String(p)], value: values[i] as number }
       },
     ),
     counters('headroom_event_loop_seconds_total', 'Time of the event loop, at work and waiting for some.', ['state'], function* () {

@@ -11,6 +11,7 @@ const listAudit = operation(
     operationId: 'listAudit',
     role: 'admin',
     summary: 'Who asked for what, and who was kept out, newest first',
+    description: 'One entry for each request that would change something and for each refusal, continued with `cursor`.',
     tags: ['access'],
     querystring: AuditQuerySchema,
     response: { 200: AuditPageSchema },

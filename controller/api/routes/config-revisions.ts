@@ -16,6 +16,7 @@ const listRevisions = operation(
     operationId: 'listConfigRevisions',
     role: 'viewer',
     summary: 'Who changed the configuration, when and how, newest first',
+    description: 'Each revision has its author, its time and the fields that it changed. `before` continues a list.',
     tags: ['configuration'],
     querystring: RevisionQuerySchema,
     response: { 200: RevisionPageSchema },

@@ -22,6 +22,8 @@ const getDecision = operation(
     operationId: 'getDecision',
     role: 'viewer',
     summary: 'One decision',
+    description:
+      'A placement, swap or growth with its candidates, the order that was applied and the choice. 404 when it is no longer kept.',
     tags: ['decisions'],
     params: DecisionPathSchema,
     response: { 200: DecisionRef },

@@ -22,6 +22,8 @@ const listEvents = operation(
     operationId: 'listEvents',
     role: 'viewer',
     summary: 'What happened, oldest first or newest first',
+    description:
+      '`after` lists upwards and `before` downwards from a sequence number; one of them at most. 410 when events after that number are no longer kept.',
     tags: ['events'],
     querystring: EventQuerySchema,
     response: { 200: EventPageSchema },
@@ -34,6 +36,7 @@ const listTaskEvents = operation(
     operationId: 'listTaskEvents',
     role: 'viewer',
     summary: 'What happened to a task, open or final',
+    description: 'In order of their sequence numbers, continued with `after`.',
     tags: ['events'],
     params: TaskPathSchema,
     querystring: TaskEventQuerySchema,
@@ -57,7 +60,7 @@ const streamEvents = operation(
 )
 
 /** GET /events, /events/stream and /tasks/{task_id}/events. */
-export function eventRoutes(app: ApiApp, { views, feed }: ApiContext): void {
+export function eventRoutes(app: ApiApp, { views, feed, streams }: ApiContext): void {
   app.get('/events', { schema: listEvents }, ({ query }) => pageOf(views, eventQueryOf(query)))
 
   app.get('/tasks/:task_id/events', { schema: listTaskEvents }, async ({ params, query }) => {
@@ -67,10 +70,13 @@ export function eventRoutes(app: ApiApp, { views, feed }: ApiContext): void {
   })
 
   // Fastify would read a stream to its end for HEAD, and this one has none.
-  app.get('/events/stream', { schema: streamEvents, exposeHeadRoute: false }, async ({ query, headers }, reply) => {
+  app.get('/events/stream', { schema: streamEvents, exposeHeadRoute: false }, async (request, reply) => {
+    const { query, headers } = request
     const { after = null, kind, task: taskId = null, node: nodeId = null, summary: wantsSummary = false } = query
     const filter = { kinds: kindsOf(kind), taskId, nodeId }
-    const body = await feed.open(lastEventId(headers['last-event-id']) ?? after, { filter, wantsSummary })
+    const from = lastEventId(headers['last-event-id']) ?? after
+    streams.take(request, reply)
+    const body = await feed.open(from, { filter, wantsSummary })
     return sendStream(reply, body) as never
   })
   app.addHook('preClose', () => feed.close())

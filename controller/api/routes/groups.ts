@@ -26,6 +26,7 @@ const listGroups = operation({
   operationId: 'listGroups',
   role: 'viewer',
   summary: 'All groups, in order of their names',
+  description: 'With the nodes of each group and the number of tasks that target it.',
   tags: ['groups'],
   response: { 200: GroupPageSchema },
 })
@@ -44,7 +45,15 @@ const createGroup = operation(
 )
 
 const getGroup = operation(
-  { operationId: 'getGroup', role: 'viewer', summary: 'One group', tags: ['groups'], params: GroupPathSchema, response: { 200: GroupRef } },
+  {
+    operationId: 'getGroup',
+    role: 'viewer',
+    summary: 'One group',
+    description: 'Its nodes, and the number of tasks that target it.',
+    tags: ['groups'],
+    params: GroupPathSchema,
+    response: { 200: GroupRef },
+  },
   ['not_found'],
 )
 

@@ -23,18 +23,20 @@ const readLog = operation(
 )
 
 /** GET /tasks/{task_id}/logs. */
-export function logRoutes(app: ApiApp, { views, logs, fleet }: ApiContext): void {
-  const streams = new EventStreams()
+export function logRoutes(app: ApiApp, { views, logs, fleet, streams }: ApiContext): void {
+  const followers = new EventStreams()
 
   // Fastify would read a stream to its end for HEAD, and this one may have none.
-  app.get('/tasks/:task_id/logs', { schema: readLog, exposeHeadRoute: false }, async ({ params, query, headers }, reply) => {
+  app.get('/tasks/:task_id/logs', { schema: readLog, exposeHeadRoute: false }, async (request, reply) => {
+    const { params, query, headers } = request
     const { stream, offset, max_bytes: maxBytes } = { ...LOG_DEFAULTS, ...query }
     const source = await logSourceOf(views, params.task_id)
     if (logs === null || fleet === 'simulated') throw noLogs(fleet)
     const taskId = params.task_id
     if (query.follow === true) {
       const from = lastEventId(headers['last-event-id']) ?? offset
-      return streams.send(reply, async function* () {
+      streams.take(request, reply)
+      return followers.send(reply, async function* () {
         // The reader learns at once that it is heard.
         yield SSE_HEARTBEAT
         yield* followLog(views, logs, { taskId, stream, offset: from, maxBytes })

@@ -31,6 +31,7 @@ const removeNode = operation(
     operationId: 'removeNodeFromGroup',
     role: 'operator',
     summary: 'Let a node leave a group',
+    description: 'Tasks that run on the node stay there. With `dry_run=true` it answers the effect and changes nothing.',
     tags: ['groups'],
     params: MembershipPathSchema,
     querystring: DryRunQuerySchema,

@@ -36,7 +36,15 @@ const listNodes = operation({
 })
 
 const getNode = operation(
-  { operationId: 'getNode', role: 'viewer', summary: 'One node', tags: ['nodes'], params: NodePathSchema, response: { 200: NodeRef } },
+  {
+    operationId: 'getNode',
+    role: 'viewer',
+    summary: 'One node',
+    description: 'Capacity, settings in effect, use and state of a node, with its GPUs.',
+    tags: ['nodes'],
+    params: NodePathSchema,
+    response: { 200: NodeRef },
+  },
   ['not_found'],
 )
 
@@ -63,6 +71,7 @@ const cordonNode = operation(
     operationId: 'cordonNode',
     role: 'operator',
     summary: 'Place no new task on a node; its tasks stay',
+    description: 'Repeating it changes nothing. Placed tasks run on, swap and return as before.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -75,6 +84,7 @@ const uncordonNode = operation(
     operationId: 'uncordonNode',
     role: 'operator',
     summary: 'Let a node take tasks again',
+    description: 'Repeating it changes nothing. The node is considered in the next scheduling cycle; a drain of the node ends.',
     tags: ['nodes'],
     params: NodePathSchema,
     response: { 200: NodeRef },
@@ -170,6 +180,7 @@ function matches(node: Node, { status, group, q }: Pick<NodeQuery, 'status' | 'g
 
 function hasStatus(node: Node, status: NonNullable<NodeQuery['status']>): boolean {
   if (status === 'cordoned') return node.isCordoned
+  if (status === 'auto_cordoned') return node.autoCordon !== null
   return status === 'draining' ? node.drain !== null : node.status === status
 }
 

@@ -1,6 +1,7 @@
 /** The library of scenarios: those that come with Headroom, and people's own. */
 import { Type } from 'typebox'
 import type { ApiApp, ApiContext } from '../context.ts'
+import type { LibraryEntry } from '../../ports/simulation.ts'
 import { ApiProblem } from '../errors.ts'
 import { operation } from '../operation.ts'
 import { presentFacts } from '../present/simulation.ts'
@@ -13,13 +14,14 @@ import {
   ScenarioSchema,
   ValidationSchema,
 } from '../schema/scenario.ts'
-import { SCENARIO_BODY_LIMIT_BYTES, scenarioOf, simulatorOf, valueOf } from '../simulation-request.ts'
+import { SCENARIO_BODY_LIMIT_BYTES, scenarioOf, simulatorOf, uploaderOf, valueOf } from '../simulation-request.ts'
 
 const listScenarios = operation(
   {
     operationId: 'listScenarios',
     role: 'viewer',
     summary: 'Scenarios that can be run by name, in order of their names',
+    description: 'Those that come with Headroom and those that were stored with `POST /scenarios`.',
     tags: ['simulations'],
     response: { 200: ScenarioEntryPageSchema },
   },
@@ -31,6 +33,7 @@ const getScenario = operation(
     operationId: 'getScenario',
     role: 'viewer',
     summary: 'One scenario with its text',
+    description: 'As it was stored or comes with Headroom, with a summary of its fleet and workload.',
     tags: ['simulations'],
     params: ScenarioPathSchema,
     response: { 200: ScenarioSchema },
@@ -48,19 +51,21 @@ const storeScenario = operation(
     body: NewScenarioSchema,
     response: { 201: ScenarioFactsSchema },
   },
-  ['conflict', 'too_many_simulations', 'store_failed'],
+  ['conflict', 'forbidden', 'too_many_simulations', 'uploads_full', 'store_failed'],
 )
 
 const deleteScenario = operation(
   {
     operationId: 'deleteScenario',
-    role: 'operator',
+    role: 'submitter',
     summary: 'Delete a scenario that somebody stored',
+    description:
+      'A submitter may delete scenarios of their own; an operator all. Those that come with Headroom cannot be deleted. Simulations that used it keep their results.',
     tags: ['simulations'],
     params: ScenarioPathSchema,
     response: { 204: Type.Null({ description: 'Deleted' }) },
   },
-  ['not_found', 'conflict', 'store_failed'],
+  ['not_found', 'forbidden', 'conflict', 'store_failed'],
 )
 
 const validateScenario = operation(
@@ -81,12 +86,12 @@ export function scenarioRoutes(app: ApiApp, { simulation }: ApiContext): void {
   const simulator = () => simulatorOf(simulation)
 
   app.get('/scenarios', { schema: listScenarios }, async () => {
-    const items = (await simulator().scenarios()).map(({ isOwn, ...entry }) => ({ ...entry, is_own: isOwn }))
+    const items = (await simulator().scenarios()).map(presentEntry)
     return { items, next_cursor: null, total: items.length }
   })
 
-  app.post('/scenarios', { schema: storeScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async ({ body }, reply) => {
-    const facts = valueOf(await simulator().putScenario(body.text))
+  app.post('/scenarios', { schema: storeScenario, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
+    const facts = valueOf(await simulator().putScenario(request.body.text, uploaderOf(request)))
     reply.code(201).header('location', `/api/v1/scenarios/${facts.name}`)
     return presentFacts(facts)
   })
@@ -105,16 +110,18 @@ export function scenarioRoutes(app: ApiApp, { simulation }: ApiContext): void {
   app.get('/scenarios/:scenario', { schema: getScenario }, async ({ params }) => {
     const found = await simulator().scenario(params.scenario)
     if (found === undefined) throw noScenario(params.scenario)
-    const { isOwn, ...entry } = found
-    return { ...entry, is_own: isOwn }
+    return presentEntry(found)
   })
 
-  app.delete('/scenarios/:scenario', { schema: deleteScenario }, async ({ params }, reply) => {
-    const isRemoved = await simulator().removeScenario(params.scenario)
-    if (isRemoved === undefined) throw noScenario(params.scenario)
-    if (!isRemoved) throw new ApiProblem('conflict', 'It comes with Headroom and stays.')
+  app.delete('/scenarios/:scenario', { schema: deleteScenario }, async (request, reply) => {
+    const { scenario } = request.params
+    if (!valueOf(await simulator().removeScenario(scenario, uploaderOf(request)))) throw noScenario(scenario)
     return reply.code(204).send(null)
   })
+}
+
+function presentEntry<T extends LibraryEntry>({ isOwn, createdBy, ...entry }: T) {
+  return { ...entry, is_own: isOwn, created_by: createdBy }
 }
 
 function noScenario(name: string): ApiProblem {

@@ -11,6 +11,8 @@ const getSeries = operation(
   {
     operationId: 'getSeries',
     summary: 'Utilization, starvation, VRAM, queue and swaps over time, as columns on one x',
+    description:
+      'Averages over equal intervals, as columns on a common time axis. Names are those of docs/series.md; the answer says which resolution was chosen.',
     tags: ['summary'],
     role: 'viewer',
     querystring: SeriesQuerySchema,

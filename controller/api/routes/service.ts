@@ -14,6 +14,7 @@ export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: 
     operationId: `livez${suffix}`,
     role: 'public',
     summary: 'The process answers',
+    description: '200 while the process can answer at all. It says nothing about store or broker.',
     tags: ['service'],
     response: { 200: LivezSchema },
   })
@@ -21,6 +22,7 @@ export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: 
     operationId: `readyz${suffix}`,
     role: 'public',
     summary: 'The controller takes requests',
+    description: '200 when every check passes, 503 otherwise; the answer lists the checks.',
     tags: ['service'],
     response: { 200: ReadyzSchema, 503: ReadyzSchema },
   })
@@ -28,6 +30,7 @@ export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: 
     operationId: `version${suffix}`,
     role: 'public',
     summary: 'What runs here',
+    description: 'Version and commit of the controller, version of this interface, and whether its fleet is simulated.',
     tags: ['service'],
     response: { 200: VersionSchema },
   })
@@ -55,6 +58,7 @@ const openApi = operation({
   operationId: 'openApi',
   role: 'public',
   summary: 'This document',
+  description: 'The OpenAPI 3.1 description of this interface.',
   tags: ['service'],
   response: { 200: OpenApiSchema },
 })
@@ -63,6 +67,7 @@ const docsPage = operation({
   operationId: 'docsPage',
   role: 'public',
   summary: 'This document as a page',
+  description: 'HTML made from the OpenAPI description, without scripts and without other servers.',
   tags: ['service'],
   response: { 200: DocsPageSchema },
 })
@@ -71,6 +76,7 @@ const docsStyle = operation({
   operationId: 'docsStyle',
   role: 'public',
   summary: 'How that page looks',
+  description: 'The style sheet of the documentation page.',
   tags: ['service'],
   response: { 200: DocsStyleSchema },
 })

@@ -17,6 +17,7 @@ const getSession = operation(
     operationId: 'getSimulationSession',
     role: 'viewer',
     summary: 'Where a session stands, and how it goes on',
+    description: 'Virtual time, pace, inputs and snapshots of an interactive session.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SessionSchema },
@@ -24,7 +25,15 @@ const getSession = operation(
   OF_CONTROL,
 )
 
-const pauseSession = operation({ operationId: 'pauseSession', summary: 'Its time stands still', ...control() }, OF_CONTROL)
+const pauseSession = operation(
+  {
+    operationId: 'pauseSession',
+    summary: 'Its time stands still',
+    description: 'Virtual time stands still until a pace is set. Repeating it changes nothing.',
+    ...control(),
+  },
+  OF_CONTROL,
+)
 
 const stepSession = operation(
   {
@@ -38,7 +47,13 @@ const stepSession = operation(
 )
 
 const setSessionSpeed = operation(
-  { operationId: 'setSessionSpeed', summary: 'Go on, at that pace', ...control(), body: SpeedBodySchema },
+  {
+    operationId: 'setSessionSpeed',
+    summary: 'Go on, at that pace',
+    description: 'Virtual seconds for each second. A session that was paused goes on.',
+    ...control(),
+    body: SpeedBodySchema,
+  },
   OF_CONTROL,
 )
 
@@ -55,7 +70,13 @@ const seekSession = operation(
 )
 
 const snapshotSession = operation(
-  { operationId: 'snapshotSession', summary: 'Keep where it is, to come back to', ...control(), body: SnapshotBodySchema },
+  {
+    operationId: 'snapshotSession',
+    summary: 'Keep where it is, to come back to',
+    description: 'The state is kept under a number, to fork from it.',
+    ...control(),
+    body: SnapshotBodySchema,
+  },
   OF_CONTROL,
 )
 
@@ -64,6 +85,7 @@ const forkSession = operation(
     operationId: 'forkSession',
     role: 'submitter',
     summary: 'Open another session that goes on from here, or from a snapshot',
+    description: 'The new session goes on by itself; the one it came from is not changed.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     body: ForkBodySchema,

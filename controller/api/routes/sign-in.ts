@@ -10,12 +10,13 @@ import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem } from '../errors.ts'
 import { operation } from '../operation.ts'
 import { presentInstantOrNull } from '../present/instant.ts'
-import { CallbackQuerySchema, RedirectSchema, SessionSchema, SignInQuerySchema } from '../schema/sign-in.ts'
+import { CallbackQuerySchema, NextStepSchema, RedirectSchema, SessionSchema, SignInQuerySchema } from '../schema/sign-in.ts'
 
 const getSession = operation({
   operationId: 'getSession',
   role: 'public',
   summary: 'Who asks, and how one says who one is',
+  description: 'For pages and scripts that decide how to sign in. It needs no authentication and says nothing about others.',
   tags: ['access'],
   response: { 200: SessionSchema },
 })
@@ -28,7 +29,7 @@ const beginSignIn = operation(
     description: 'The browser is sent to the provider, comes back to /auth/callback, and has a session from then on.',
     tags: ['access'],
     querystring: SignInQuerySchema,
-    response: { 302: RedirectSchema },
+    response: { 200: NextStepSchema, 302: RedirectSchema },
   },
   ['not_found', 'provider_unreachable'],
 )
@@ -42,7 +43,7 @@ const finishSignIn = operation(
       'Whoever is not signed in comes to the page with sign_in_failed in its query: expired, denied, no_role or provider_unreachable.',
     tags: ['access'],
     querystring: CallbackQuerySchema,
-    response: { 302: RedirectSchema },
+    response: { 200: NextStepSchema, 302: RedirectSchema },
   },
   ['not_found'],
 )
@@ -77,7 +78,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     }
   })
 
-  app.get('/auth/login', { schema: beginSignIn }, async ({ query }, reply) => {
+  app.get('/auth/login', { schema: beginSignIn }, async ({ query, headers }, reply) => {
     const way = configured()
     const { url, id, maxAgeSeconds } = await way.begin(ownPath(query.return_to)).catch((error: unknown) => {
       if (!(error instanceof ProviderFault)) throw error
@@ -88,7 +89,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     })
     const fields = { value: id, path: AUTH_PATH, maxAgeSeconds, sameSite: 'Lax' as const, isSecure: way.isSecure }
     reply.header('set-cookie', cookieText(LOGIN_COOKIE, fields))
-    return sendTo(reply, url)
+    return sendTo(reply, url, headers.accept)
   })
 
   app.get('/auth/callback', { schema: finishSignIn }, async (request, reply) => {
@@ -100,7 +101,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
     if (!outcome.ok) {
       request.log.warn({ failure: outcome.failure, why: outcome.why }, 'a sign-in failed')
       reply.header('set-cookie', over)
-      return sendTo(reply, `/?sign_in_failed=${outcome.failure}`)
+      return sendTo(reply, `/?sign_in_failed=${outcome.failure}`, request.headers.accept)
     }
     const session = cookieText(sessionCookieOf(way.isSecure), {
       value: outcome.secret,
@@ -110,7 +111,7 @@ export function signInRoutes(app: ApiApp, { access }: ApiContext): void {
       isSecure: way.isSecure,
     })
     reply.header('set-cookie', [over, session])
-    return sendTo(reply, outcome.returnTo)
+    return sendTo(reply, outcome.returnTo, request.headers.accept)
   })
 
   app.post('/auth/logout', { schema: signOut }, async (request, reply) => {
@@ -146,6 +147,9 @@ function presentCaller({ name, role, tokenId }: Caller, signIn: SignIn | null) {
   return { name, role, expires_at: presentInstantOrNull(tokenId === null ? null : (signIn?.sessions.expiresAt(tokenId) ?? null)) }
 }
 
-function sendTo(reply: FastifyReply, url: string): FastifyReply {
+/** As a redirect, or as JSON for a caller that accepts JSON and no page. */
+function sendTo(reply: FastifyReply, url: string, accept = ''): FastifyReply {
+  reply.header('vary', 'accept')
+  if (/\bapplication\/json\b/i.test(accept) && !/\btext\/html\b/i.test(accept)) return reply.code(200).send({ location: url })
   return reply.code(302).header('location', url).send(null)
 }

@@ -57,6 +57,7 @@ const listSimulations = operation(
     operationId: 'listSimulations',
     role: 'viewer',
     summary: 'All simulations, newest first',
+    description: 'Runs, sweeps and sessions that are kept, with their state and progress.',
     tags: ['simulations'],
     response: { 200: SimulationPageSchema },
   },
@@ -68,6 +69,7 @@ const getSimulation = operation(
     operationId: 'getSimulation',
     role: 'viewer',
     summary: 'One simulation',
+    description: 'State, progress and what it was asked to do. The result is at `report`.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SimulationRef },
@@ -80,6 +82,8 @@ const streamSimulation = operation(
     operationId: 'streamSimulation',
     role: 'viewer',
     summary: 'How it goes on, as it does',
+    description:
+      'Server-sent events: `simulation` with state and progress whenever they change, until the simulation has ended. Each event holds a Simulation.',
     tags: ['simulations'],
     params: SimulationPathSchema,
     response: { 200: SimulationStreamSchema },
@@ -102,8 +106,8 @@ const removeSimulation = operation(
 )
 
 /** POST and GET /simulations; GET and DELETE /simulations/{simulation_id}; its /events. */
-export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void {
-  const streams = new EventStreams()
+export function simulationRoutes(app: ApiApp, { simulation, streams }: ApiContext): void {
+  const followers = new EventStreams()
   const simulator = () => simulatorOf(simulation)
 
   app.post('/simulations', { schema: startSimulation, bodyLimit: SCENARIO_BODY_LIMIT_BYTES }, async (request, reply) => {
@@ -139,10 +143,12 @@ export function simulationRoutes(app: ApiApp, { simulation }: ApiContext): void 
   })
 
   // Fastify would read a stream to its end for HEAD.
-  app.get('/simulations/:simulation_id/events', { schema: streamSimulation, exposeHeadRoute: false }, ({ params }, reply) => {
+  app.get('/simulations/:simulation_id/events', { schema: streamSimulation, exposeHeadRoute: false }, (request, reply) => {
+    const { params } = request
     const known = simulator()
     if (known.get(params.simulation_id) === undefined) throw noSimulation(params.simulation_id)
-    return streams.send(reply, () => followSimulation(known, params.simulation_id)) as never
+    streams.take(request, reply)
+    return followers.send(reply, () => followSimulation(known, params.simulation_id)) as never
   })
 
   app.delete('/simulations/:simulation_id', { schema: removeSimulation }, async (request, reply) => {

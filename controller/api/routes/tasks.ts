@@ -14,6 +14,7 @@ import { presentPrediction } from '../present/preview.ts'
 import { presentTask, presentTaskRecord } from '../present/task.ts'
 import { PlacementPreviewRef } from '../schema/preview.ts'
 import {
+  CancelQuerySchema,
   SubmissionQuerySchema,
   TaskPageSchema,
   TaskPatchSchema,
@@ -50,6 +51,7 @@ const listTasks = operation(
     operationId: 'listTasks',
     role: 'viewer',
     summary: 'Tasks, newest submission first unless sorted otherwise',
+    description: 'Filters are combined. A page is continued with `cursor`, which belongs to the same filters and order.',
     tags: ['tasks'],
     querystring: TaskQuerySchema,
     response: { 200: TaskPageSchema },
@@ -93,9 +95,11 @@ const cancelTask = operation(
     role: 'submitter',
     ownersOnly: true,
     summary: 'Cancel a task',
-    description: 'A pending task is cancelled at once; a placed one is stopped by its GPU server.',
+    description:
+      'A pending task is cancelled at once; a placed one is stopped by its GPU server: SIGTERM, and SIGKILL after its stop grace. With `now=true` SIGKILL at once, also while it is being stopped.',
     tags: ['tasks'],
     params: TaskPathSchema,
+    querystring: CancelQuerySchema,
     response: { 202: TaskRef },
   },
   ['not_found', 'conflict', 'store_failed'],
@@ -172,7 +176,8 @@ export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }:
 
   app.delete('/tasks/:task_id', { schema: cancelTask }, async (request, reply) => {
     const { spec } = await openTask(views, request.params.task_id)
-    const task = await ask<Task>((answer) => commands.cancelTask(spec.id, signatureOf(request), answer))
+    const order = request.query.now === true ? commands.cancelTaskNow : commands.cancelTask
+    const task = await ask<Task>((answer) => order.call(commands, spec.id, signatureOf(request), answer))
     reply.code(202)
     return presentTask(task, views)
   })

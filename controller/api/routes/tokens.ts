@@ -15,6 +15,7 @@ const listTokens = operation({
   operationId: 'listTokens',
   role: 'admin',
   summary: 'All tokens, without their secrets, in order of creation',
+  description: 'Names, roles, expiry and last use (to the hour). Secrets are shown once, when a token is made.',
   tags: ['access'],
   response: { 200: TokenPageSchema },
 })

@@ -31,6 +31,7 @@ const ABOUT = {
 export const ConfigSchema: TUnsafe<ConfigFields & { source: Config['source']; revision: number }> = Type.Unsafe({
   ...Type.Object({ ...FIELDS, ...ABOUT }),
   $id: 'Config',
+  description: 'Settings of the cluster, where they come from, and their revision.',
 })
 
 export type ConfigBody = Static<typeof ConfigSchema>

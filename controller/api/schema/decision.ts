@@ -61,7 +61,7 @@ export const DecisionSchema = Type.Object(
     others_waiting: list(OtherSchema, { description: 'Who else waits for bytes there, first served first; at most 8' }),
     others_left_out: count('How many more there were'),
   },
-  { $id: 'Decision' },
+  { $id: 'Decision', description: 'A placement, swap or growth: what was looked at, in which order, and what was chosen.' },
 )
 export type DecisionBody = Static<typeof DecisionSchema>
 export const DecisionRef = refTo<DecisionBody>('Decision')

@@ -15,7 +15,7 @@ export const EventSchema = Type.Object(
     by: textOrNull('Who asked for it; null for what nobody asked for, and where nobody is known by name'),
     data: Type.Unsafe<EventData>({ type: 'object', additionalProperties: true, description: 'Facts, by kind' }),
   },
-  { $id: 'Event' },
+  { $id: 'Event', description: 'Something that happened, with its place in the chain of events.' },
 )
 export type EventBody = Static<typeof EventSchema>
 export const EventRef = refTo<EventBody>('Event')

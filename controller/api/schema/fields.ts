@@ -17,6 +17,11 @@ export function oneOf<const T extends readonly (string | number)[]>(values: T, o
   return Type.Unsafe({ type, enum: [...values], ...options })
 }
 
+/** One of a few words, or null. */
+export function oneOfOrNull<const T extends readonly string[]>(values: T, description: string): TUnsafe<T[number] | null> {
+  return Type.Unsafe({ type: ['string', 'null'], enum: [...values, null], description })
+}
+
 /** A number that is counted or measured and never negative; answers only. */
 export function count(description?: string) {
   return Type.Integer(description === undefined ? { minimum: 0 } : { minimum: 0, description })

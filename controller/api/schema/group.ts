@@ -21,14 +21,14 @@ const nodeIds = list(Type.String({ minLength: 1, maxLength: 200 }), {
 
 export const NewGroupSchema = closed(
   { id: GroupIdSchema, description, node_ids: Type.Optional(nodeIds) },
-  { examples: [{ id: 'training', description: 'Nodes for long training runs', node_ids: [] }] },
+  // Without an example: tools that compile patterns without Unicode classes take every name for a violation of the pattern of `id`.
 )
 /** PUT replaces the whole group, so the nodes must be named. */
 export const GroupReplacementSchema = closed({ description, node_ids: nodeIds }, { examples: [{ node_ids: [] }] })
 
 export const GroupSchema = Type.Object(
   { id: Type.String(), description: Type.String(), node_ids: list(Type.String(), { description: 'In order of their text' }) },
-  { $id: 'Group' },
+  { $id: 'Group', description: 'A named set of nodes that tasks can target.' },
 )
 export type GroupBody = Static<typeof GroupSchema>
 export const GroupRef = refTo<GroupBody>('Group')

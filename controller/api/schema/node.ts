@@ -12,6 +12,7 @@ import {
   mib,
   objectOrNull,
   oneOf,
+  oneOfOrNull,
   page,
   pathId,
   refTo,
@@ -77,6 +78,17 @@ export const NodeSchema = Type.Object(
     address: Type.String(),
     status: oneOf(['up', 'suspect', 'unreachable'], { description: 'suspect: silent, takes no new task; unreachable: its lease is over' }),
     cordoned: Type.Boolean({ description: 'An operator lets it take no new task' }),
+    auto_cordon: objectOrNull(
+      Type.Object({
+        since: instant('Closed'),
+        code: Type.String({ description: 'Of the last refused start' }),
+        reason: Type.String({ description: "The node's own words" }),
+        next_trial_at: instant('From then on one task may be placed there, to see whether it starts'),
+        failed_trials: count('Trial starts that failed; the time between them doubles'),
+        is_trial_open: Type.Boolean({ description: 'It waits for a task, as its trial' }),
+      }),
+      'Set while the controller itself has closed it, because it refused starts for reasons that do not depend on the task; uncordon ends that',
+    ),
     drain: objectOrNull(
       Type.Object({
         since: instant('Begun'),
@@ -87,6 +99,10 @@ export const NodeSchema = Type.Object(
       'Set while an operator empties it; uncordon ends that',
     ),
     groups: list(Type.String(), { description: 'Empty: it belongs to the common pool' }),
+    task_identity: oneOfOrNull(
+      ['uid_per_attempt', 'task_user', 'root', 'server_user'],
+      'The users that its tasks run as: each attempt one of its own, one for all, root, or that of the server; null: it has not said',
+    ),
     overcommit_vram_percent: countOrNull('The override of this node; null: the global default applies'),
     safety_reserve_mib: countOrNull('The override of this node, for each GPU; null: the global reserve applies'),
     overcommit: Type.Object({
@@ -106,12 +122,13 @@ export const NodeSchema = Type.Object(
       used_mib: mib('Swapped out or moving'),
       promised_mib: mib('Needed if all swappable tasks of over-full GPUs were out at once'),
     }),
+    quarantined_attempts: count('Attempts that run here and that the store does not know: GET /attempts'),
     queue_length: count('Swap-ins, growths and placements that wait for bytes here'),
     gpus: list(GpuSchema),
     registered_at: instant('First seen'),
     last_seen_at: instant('Last heard from'),
   },
-  { $id: 'Node' },
+  { $id: 'Node', description: 'A GPU server: capacity, settings in effect, use, state and GPUs.' },
 )
 export type NodeBody = Static<typeof NodeSchema>
 export const NodeRef = refTo<NodeBody>('Node')
@@ -125,8 +142,8 @@ export type NodePage = Static<typeof NodePageSchema>
 export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node') })
 export const NodeQuerySchema = closed({
   status: Type.Optional(
-    oneOf(['up', 'suspect', 'unreachable', 'cordoned', 'draining'], {
-      description: 'Only nodes of this status, or that are cordoned or being drained',
+    oneOf(['up', 'suspect', 'unreachable', 'cordoned', 'auto_cordoned', 'draining'], {
+      description: 'Only nodes of this status, or that are cordoned, closed by the controller itself, or being drained',
     }),
   ),
   group: Type.Optional(pathId('Only nodes of this group')),

@@ -32,7 +32,7 @@ export const PlacementPreviewSchema = Type.Object(
     ),
     wait: objectOrNull(WaitSchema, 'Why it would wait; null when it would not'),
   },
-  { $id: 'PlacementPreview' },
+  { $id: 'PlacementPreview', description: 'What a submission would do now. Nothing has changed.' },
 )
 export type PlacementPreviewBody = Static<typeof PlacementPreviewSchema>
 export const PlacementPreviewRef = refTo<PlacementPreviewBody>('PlacementPreview')
@@ -62,6 +62,6 @@ export const GroupPreviewSchema = Type.Object(
     }),
     become_infeasible: Type.Object(TaskSumSchema.properties, { description: 'Pending tasks that no node could ever take any more' }),
   },
-  { $id: 'GroupPreview' },
+  { $id: 'GroupPreview', description: 'What a change of groups would do now. Nothing has changed.' },
 )
 export type GroupPreviewBody = Static<typeof GroupPreviewSchema>

@@ -7,6 +7,7 @@ const entry = {
   description: textOrNull('What it shows'),
   purpose: textOrNull('What it is for; own: somebody stored it here'),
   is_own: Type.Boolean({ description: 'It did not come with Headroom and may be deleted' }),
+  created_by: textOrNull('Who stored it; null: it came with Headroom, or this is not known'),
 }
 
 export const ScenarioEntryPageSchema = page(Type.Object(entry))

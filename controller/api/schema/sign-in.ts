@@ -36,3 +36,9 @@ export const CallbackQuerySchema = Type.Object(
 )
 
 export const RedirectSchema = Type.Null({ description: 'Location says where to go on' })
+
+/** For a caller that asks for JSON: a script cannot read the location of a redirect that the browser follows. */
+export const NextStepSchema = Type.Object(
+  { location: Type.String({ description: 'Address to go to next: of the provider, or a path of this server' }) },
+  { description: 'The same as the redirect, with `Accept: application/json`' },
+)

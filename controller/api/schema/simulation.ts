@@ -147,7 +147,7 @@ export const SimulationSchema = Type.Object(
     started_at: instantOrNull('When it began to run'),
     ended_at: instantOrNull('When it was done, failed or cancelled'),
   },
-  { $id: 'Simulation' },
+  { $id: 'Simulation', description: 'A run, a sweep or an interactive session: what was asked for, its state and its progress.' },
 )
 export type SimulationBody = Static<typeof SimulationSchema>
 export const SimulationRef = refTo<SimulationBody>('Simulation')

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
+import { ALARM_CODES } from '../../engine/alarms.ts'
 import { WAIT_REASONS } from '../../scheduler/explain.ts'
-import { count, instant, list, mib, numberOrNull, objectOrNull, oneOf, textOrNull } from './fields.ts'
+import { count, instant, instantOrNull, list, mib, numberOrNull, objectOrNull, oneOf, textOrNull } from './fields.ts'
 import { StarvationSchema } from './task.ts'
 
 const TasksSchema = Type.Object({
@@ -30,11 +31,19 @@ const PendingReasonsSchema = Type.Object({
 
 const WindowSchema = Type.Object({ from: instant('Start'), to: instant('End'), seconds: Type.Number() })
 
+const AlarmSchema = Type.Object({
+  code: oneOf(ALARM_CODES),
+  since: instantOrNull('Since when it holds; null: not known'),
+  nodes: list(Type.String(), { description: 'Names of the nodes that it concerns, the first 20; empty: the whole cluster' }),
+  detail: Type.String({ description: 'What is wrong, then what to do' }),
+})
+
 export const SummarySchema = Type.Object(
   {
     at: instant('When it was taken'),
     revision: count('seq of the newest event that it shows'),
     fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
+    alarms: list(AlarmSchema, { description: 'States that an operator should know of; empty when all is well' }),
     tasks: TasksSchema,
     pending_by_reason: PendingReasonsSchema,
     nodes: Type.Object({ total: count(), up: count() }),

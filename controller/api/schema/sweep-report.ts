@@ -92,11 +92,18 @@ export interface CandidateBody {
 export interface AdviceBody {
   readonly settings: SettingsBody
   readonly objectives: readonly string[]
-  /** null: no percentage keeps the objectives. */
+  /** null: no percentage keeps the objectives, or tasks fit on no node. */
   readonly recommended_percent: number | null
   readonly utilization_percent: BandBody | null
   /** null: the curve has no knee. */
   readonly knee_percent: number | null
+  /** From the lowest percentage tried to the recommended one, the largest gain first; reports of earlier versions lack it. */
+  readonly changes?: readonly {
+    readonly figure: string
+    readonly before: number
+    readonly after: number
+    readonly verdict: string
+  }[]
   /** What has to be known beside it; `none_keeps` names the percentage that comes nearest. */
   readonly caveats: readonly { readonly kind: string; readonly nearest_percent?: number }[]
   readonly candidates: readonly CandidateBody[]

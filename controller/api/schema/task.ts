@@ -1,5 +1,6 @@
 import { Type, type Static, type TUnsafe } from 'typebox'
 import { TASK_DEFAULTS } from '../../engine/commands/commands.ts'
+import { END_CODES } from '../../domain/end-reason.ts'
 import { WAIT_REASONS } from '../../scheduler/explain.ts'
 import {
   closed,
@@ -15,6 +16,7 @@ import {
   page,
   pathId,
   refTo,
+  oneOfOrNull,
   textOrNull,
 } from './fields.ts'
 import { TASK_CURSOR_LIMIT, TASK_SORTS } from '../task-order.ts'
@@ -65,7 +67,20 @@ export const TaskRequestSchema = closed(
       }),
     ),
     max_runtime_seconds: Type.Optional(integerOrNull(1, 31_536_000, { default: null, description: 'null: no limit' })),
+    stop_grace_seconds: Type.Optional(
+      integerOrNull(0, 3600, {
+        default: null,
+        description:
+          'Between SIGTERM and SIGKILL when it is stopped, at most max_stop_grace_seconds; null: stop_grace_seconds of the cluster',
+      }),
+    ),
     on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'], { default: TASK_DEFAULTS.onNodeLoss })),
+    max_requeues: Type.Optional(
+      integerOrNull(0, 1000, {
+        description:
+          'Requeues after attempts that ended within 10 minutes of their start; null: no limit; left out: max_requeues of the configuration',
+      }),
+    ),
   },
   { examples: [{ name: 'train-resnet', vram_mib: 16_384, noswap: 0 }] },
 )
@@ -167,7 +182,10 @@ export const TaskSchema = Type.Object(
     owner: textOrNull('From the token'),
     command: Type.Unsafe<readonly string[] | null>({ type: ['array', 'null'], items: { type: 'string' }, description: 'null: a lease' }),
     max_runtime_seconds: countOrNull('null: no limit'),
+    stop_grace_seconds: countOrNull('As it was asked for; null: stop_grace_seconds of the cluster'),
     on_node_loss: oneOf(['wait', 'fail', 'requeue']),
+    max_requeues: countOrNull('Requeues after attempts that ended within 10 minutes of their start; null: no limit'),
+    requeues: count('Such requeues so far'),
     attempt: count('How often it was assigned'),
     swap_outs: count(),
     submitted_at: instant('Accepted'),
@@ -175,13 +193,36 @@ export const TaskSchema = Type.Object(
     first_started_at: instantOrNull('First start'),
     finished_at: instantOrNull('End'),
     exit_code: countOrNull('Of its command'),
-    end_reason: textOrNull('Why it ended'),
+    end_code: oneOfOrNull(END_CODES, 'Why it ended: a code of docs/events.md; null while it has not ended'),
+    end_reason: textOrNull('The same in words, of the node or of the code; null while it has not ended'),
+    stopping_since: instantOrNull(
+      'Since when it is being stopped: its VRAM counts until its server says that it has ended; null: it is not',
+    ),
     last_node_id: textOrNull('The node of its last attempt; null when it was never placed, or ended before this was kept'),
     placement: objectOrNull(PlacementSchema, 'Where it sits; null while it is pending or final'),
+    start_refusals: list(
+      Type.Object({
+        node_id: Type.String(),
+        node_name: Type.String(),
+        cause: oneOf(['host', 'task', 'passing'], { description: 'host: the node can start no task; task: it cannot start this one' }),
+        code: Type.String(),
+        detail: Type.String({ description: "The node's own words" }),
+        at: instant('Refused'),
+      }),
+      { description: 'Nodes that could not start it and are no choice for it now' },
+    ),
+    start_pause: objectOrNull(
+      Type.Object({
+        reason: oneOf(['START_REFUSED', 'REQUEUE_DELAY']),
+        since: instant('Begun'),
+        until: instant('From then on it may be placed again'),
+      }),
+      'Set while it waits after refused or short attempts; releasing it ends that',
+    ),
     wait: objectOrNull(WaitSchema, 'Why it waits; null when it does not'),
     starvation_percent: StarvationSchema,
   },
-  { $id: 'Task' },
+  { $id: 'Task', description: 'A request for GPUs, with its state, place and reason to wait.' },
 )
 export type TaskBody = Static<typeof TaskSchema>
 export type PlacementBody = Static<typeof PlacementSchema>
@@ -190,6 +231,13 @@ export const TaskRef = refTo<TaskBody>('Task')
 export const TaskPageSchema = page(TaskRef)
 export type TaskPage = Static<typeof TaskPageSchema>
 export const TaskPathSchema = Type.Object({ task_id: pathId('Id of the task') })
+
+/** DELETE /tasks/{task_id}. */
+export const CancelQuerySchema = closed({
+  now: Type.Optional(
+    Type.Boolean({ default: false, description: 'SIGKILL at once, without the stop grace, also of a task that is being stopped' }),
+  ),
+})
 
 /** GET /tasks/{task_id}. */
 export const WaitingQuerySchema = closed({

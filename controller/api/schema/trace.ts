@@ -11,6 +11,7 @@ export const TraceSchema = Type.Object({
     additionalProperties: { type: 'integer' },
     description: 'How many rows are not in it, by reason',
   }),
+  bytes: count('On disk'),
   created_by: textOrNull('Who sent it'),
   created_at: instant('When'),
 })
@@ -21,7 +22,7 @@ export const TracePathSchema = Type.Object({ trace: pathId('Name of the trace') 
 export const TraceQuerySchema = closed({
   name: Type.String({
     pattern: '^[a-z0-9][a-z0-9_-]{0,63}$',
-    description: 'What it is called; one of that name is replaced',
+    description: 'What it is called; one of your own of that name is replaced',
     'x-allowed': '1 to 64 small letters, digits, dashes and underscores that begin with a letter or digit',
   }),
   format: Type.Optional(Type.String({ maxLength: 40, description: 'What it is (docs/trace-format.md); left out: a trace of Headroom' })),

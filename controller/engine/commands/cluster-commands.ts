@@ -2,12 +2,13 @@
 import type { Instant } from '../../../protocol/units.ts'
 import { checkConfig, checkConfigChange } from '../../domain/config.ts'
 import type { Config, ConfigFields } from '../../domain/config.ts'
-import type { Group } from '../../domain/group.ts'
+import { isPlainName, type Group } from '../../domain/group.ts'
 import type { Node } from '../../domain/node.ts'
 import type { Answer, NodeConfigChange } from './commands.ts'
 import type { Cluster } from '../cluster.ts'
 import { groupsNaming } from '../pool/membership.ts'
 import { dropEntry } from '../node/entries.ts'
+import { forgetContact } from '../node/contacts.ts'
 import type { LiveNode } from '../live.ts'
 import { keepLongLeases } from '../node/node-word.ts'
 
@@ -73,6 +74,7 @@ export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant)
   node.cancelWake?.()
   node.cancelDrain?.()
   c.removeNode(node)
+  forgetContact(c, nodeId, now)
   c.recorder.forgetNode(node)
   c.recorder.emit(now, 'node_forgotten', null, nodeId, null, { name: node.name, by })
   return { ok: true, value: null }
@@ -81,6 +83,10 @@ export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant)
 export function putGroup(c: Cluster, group: Group, ifAbsent: boolean, now: Instant): Answer<Group> {
   if (ifAbsent && c.groups.has(group.id)) {
     return { ok: false, refusal: { code: 'conflict', detail: `there is a group ${group.id} already` } }
+  }
+  if (!c.groups.has(group.id) && !isPlainName(group.id)) {
+    const detail = `must be written in usual letters: ${group.id.normalize('NFKC')} instead of ${group.id}`
+    return { ok: false, refusal: { code: 'invalid', problems: [{ field: 'id', detail }] } }
   }
   c.groups.set(group.id, group)
   c.recorder.turn.groups.push(group)

@@ -13,7 +13,7 @@ import type { SubmissionKey } from './submission-keys.ts'
 /** Why a command was not carried out. Nothing has changed then. */
 export type Refusal =
   | { readonly code: 'invalid'; readonly problems: readonly FieldProblem[] }
-  | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group' | 'token'; readonly id: string }
+  | { readonly code: 'not_found'; readonly what: 'node' | 'task' | 'group' | 'token' | 'attempt'; readonly id: string }
   | { readonly code: 'conflict'; readonly detail: string }
   /** Of all tasks, or of those of one owner. */
   | { readonly code: 'too_many_pending'; readonly limit: number; readonly owner: string | null }
@@ -40,7 +40,11 @@ export interface TaskRequest {
   readonly owner: string | null
   readonly command: readonly string[] | null
   readonly maxRuntimeSeconds: number | null
+  /** Null or left out: what the cluster gives. */
+  readonly stopGraceSeconds?: number | null
   readonly onNodeLoss: OnNodeLoss
+  /** Null: no limit; left out: what the configuration says at the submission. */
+  readonly maxRequeues?: number | null
 }
 
 export const TASK_DEFAULTS = {
@@ -79,6 +83,23 @@ export interface SubmittedOnce {
   readonly isReplay: boolean
 }
 
+export interface AttemptName {
+  readonly taskId: string
+  readonly attempt: number
+  readonly nodeId: string
+}
+
+export interface Adoption extends AttemptName {
+  readonly name: string
+  readonly owner: string | null
+  /** Null: a lease. */
+  readonly command: readonly string[] | null
+  readonly gpuMode: GpuMode
+  readonly noswap: NoSwap
+  readonly priority: Priority
+  readonly onNodeLoss: OnNodeLoss
+}
+
 /** `by` is who asks, by name: events and reasons say it. */
 export interface Commands {
   submitTask(request: TaskRequest, answer: AnswerTo<Task>): void
@@ -87,6 +108,8 @@ export interface Commands {
   updateTask(id: string, change: TaskChange, by: string | null, answer: AnswerTo<Task>): void
   /** Pending: cancelled at once. Placed: the node is told to stop it; the answer comes when the wish is durable. */
   cancelTask(id: string, by: string, answer: AnswerTo<Task>): void
+  /** The same without a grace, also for a task that is being stopped with one. */
+  cancelTaskNow(id: string, by: string, answer: AnswerTo<Task>): void
   /**
    * Takes the attempt back and makes the task pending again, once its server has ended it; the answer comes when the wish is durable. An
    * unreachable server cannot say so: `confirmFenced` says that the operator has seen to it that nothing of the attempt runs (R5).
@@ -111,6 +134,12 @@ export interface Commands {
   drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void
   /** A node that is gone for good, with nothing placed on it; else `conflict`. It may register again. */
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void
+  /** Ends the recovery although nodes have not spoken. Harmless when there is none. */
+  finishRecovery(by: string, answer: AnswerTo<null>): void
+  /** An attempt in quarantine becomes a task. The owner is the one that the administrator names, not the one that the node tells. */
+  adoptAttempt(adoption: Adoption, by: string, answer: AnswerTo<Task>): void
+  /** The node is told to end an attempt in quarantine; the answer comes when the wish is durable. */
+  stopAttempt(attempt: AttemptName, by: string, answer: AnswerTo<null>): void
   /** The nodes that are silent now count as dead: requeues go on (protocol, "mass silence"). Harmless when nothing is frozen. */
   releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void
 }

@@ -7,7 +7,19 @@ import type { Task } from '../../domain/task.ts'
 import type { RandomStream } from '../../ports/random.ts'
 import type { Cluster } from '../cluster.ts'
 import { deleteGroup, forgetNode, putConfig, putGroup, putNodeConfig } from './cluster-commands.ts'
-import type { Answer, AnswerTo, Commands, KeptLease, NodeConfigChange, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
+import { adoptAttempt, finishRecovery, stopAttempt } from './attempt-commands.ts'
+import type {
+  Adoption,
+  Answer,
+  AnswerTo,
+  AttemptName,
+  Commands,
+  KeptLease,
+  NodeConfigChange,
+  SubmittedOnce,
+  TaskChange,
+  TaskRequest,
+} from './commands.ts'
 import { drainNode, setCordon } from '../node/drain.ts'
 import { holdTask, releaseTask } from './holding.ts'
 import { keepalive } from '../node/leases.ts'
@@ -53,6 +65,10 @@ export class EngineCommands implements Commands {
     this.#command(by, (now) => cancelTask(this.#cluster, id, by, now), answer)
   }
 
+  cancelTaskNow(id: string, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => cancelTask(this.#cluster, id, by, now, true), answer)
+  }
+
   requeueTask(id: string, confirmFenced: boolean, by: string, answer: AnswerTo<Task>): void {
     this.#command(by, (now) => requeueTask(this.#cluster, id, confirmFenced, by, now), answer)
   }
@@ -95,6 +111,18 @@ export class EngineCommands implements Commands {
 
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void {
     this.#command(by, (now) => forgetNode(this.#cluster, nodeId, by, now), answer)
+  }
+
+  finishRecovery(by: string, answer: AnswerTo<null>): void {
+    this.#command(by, (now) => finishRecovery(this.#cluster, by, now), answer)
+  }
+
+  adoptAttempt(adoption: Adoption, by: string, answer: AnswerTo<Task>): void {
+    this.#command(by, (now) => adoptAttempt(this.#cluster, adoption, by, this.#taskIds, now), answer)
+  }
+
+  stopAttempt(attempt: AttemptName, by: string, answer: AnswerTo<null>): void {
+    this.#command(by, (now) => stopAttempt(this.#cluster, attempt, by, now), answer)
   }
 
   releaseRequeueFreeze(by: string, answer: AnswerTo<RequeueFreeze>): void {

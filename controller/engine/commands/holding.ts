@@ -2,6 +2,8 @@
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Answer } from './commands.ts'
+import { mayQueue } from '../../domain/task.ts'
+import { tryAgain } from '../node/start-tries.ts'
 import { dropEntry } from '../node/entries.ts'
 import type { LiveTask } from '../live.ts'
 
@@ -25,12 +27,16 @@ export function releaseTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   if (task.placement !== null) return conflict(`task ${id} is ${task.state}; it is not held`)
-  if (!task.isHeld) return { ok: true, value: task }
+  if (!task.isHeld) {
+    tryAgain(c, task, 'released', true, now)
+    return { ok: true, value: task }
+  }
   task.isHeld = false
   task.pendingSince = now
-  c.enqueue(task, now)
+  if (mayQueue(task)) c.enqueue(task, now)
   c.waiting.begin(task, now)
   c.recorder.taskEvent(now, 'task_released', task, null, {})
+  tryAgain(c, task, 'released', true, now)
   return { ok: true, value: task }
 }
 

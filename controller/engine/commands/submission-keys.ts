@@ -6,9 +6,9 @@ import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { SubmissionKeyRecord } from '../../ports/store.ts'
 import type { Turn } from '../turn.ts'
 
-/** So long a key stands for its task. */
+/** A key is answered with its task for this long. */
 export const KEY_RETENTION_MS: DurationMs = 24 * 3_600_000
-/** Keys at a time; the oldest go first. */
+/** The newest keys are kept, up to this number. */
 export const MAX_KEYS = 100_000
 
 /** A key of one caller, and the body that came with it. */
@@ -49,9 +49,10 @@ export class SubmissionKeys {
     this.#byKey.delete(record.key)
     this.#byKey.set(record.key, record)
     let keptFromSeq = record.seq
-    for (const [key, { at, seq }] of this.#byKey) {
+    // By number only: a clock that is wrong at a start must not remove keys. `find` honours their age.
+    for (const [key, { seq }] of this.#byKey) {
       keptFromSeq = seq
-      if (this.#byKey.size <= this.#maxKeys && record.at < at + KEY_RETENTION_MS) break
+      if (this.#byKey.size <= this.#maxKeys) break
       this.#byKey.delete(key)
     }
     turn.submissionKeys ??= { added: [], keptFromSeq }

@@ -1,17 +1,21 @@
 /** Submissions and changes of tasks: what spans fields is checked here, then the books follow. */
+import { mayQueue } from '../../domain/task.ts'
+import { tryAgain } from '../node/start-tries.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import { uuidFrom } from '../../domain/uuid.ts'
 import { admit } from '../../domain/vram.ts'
 import type { FieldProblem } from '../../domain/config.ts'
+import type { TaskEnd } from '../../domain/end-reason.ts'
 import type { TaskSpec } from '../../domain/task.ts'
 import type { RandomStream } from '../../ports/random.ts'
 import type { Answer, SubmittedOnce, TaskChange, TaskRequest } from './commands.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveGpu, LivePlacement, LiveTask, Stopping } from '../live.ts'
 import { newLiveTask } from '../live.ts'
-import { dropEntry } from '../node/entries.ts'
+import { askForSwapIn, dropEntry } from '../node/entries.ts'
+import { noteGivenUp } from '../node/given-up.ts'
 import { setRipe } from '../node/ripening.ts'
-import { stopEffect } from '../orders.ts'
+import { stopEffect, stopGraceOf } from '../orders.ts'
 import type { SubmissionKey } from './submission-keys.ts'
 import { finish, returnToPending, setNoswap } from '../transitions.ts'
 
@@ -29,7 +33,7 @@ export function submitTask(c: Cluster, request: TaskRequest, ids: RandomStream, 
   }
   const id = request.id ?? uuidFrom(ids)
   if (c.tasks.has(id)) return { ok: false, refusal: { code: 'conflict', detail: `there is a task ${id} already` } }
-  const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, now), now)
+  const task = newLiveTask(specOf(request, id, c.nextTaskSeq++, c.policy.maxRequeues, now), now)
   c.tasks.set(id, task)
   c.submissions.add(task, c.tasks.size)
   c.countPending(task, 1)
@@ -86,15 +90,18 @@ export function updateTask(c: Cluster, id: string, change: TaskChange, now: Inst
   return { ok: true, value: task }
 }
 
-export function cancelTask(c: Cluster, id: string, by: string, now: Instant): Answer<LiveTask> {
+/** @param isNow without a grace, also of a task that is being stopped with one */
+export function cancelTask(c: Cluster, id: string, by: string, now: Instant, isNow = false): Answer<LiveTask> {
   const task = c.tasks.get(id)
   if (task === undefined) return { ok: false, refusal: { code: 'not_found', what: 'task', id } }
   const { placement } = task
-  if (placement === null) finish(c, task, 'cancelled', null, `cancelled by ${by}`, now)
-  else if (task.state === 'unreachable') finish(c, task, 'cancelled', null, `cancelled by ${by} while its server was unreachable`, now)
+  const cancelled = (reason: string): TaskEnd => ({ state: 'cancelled', code: 'cancelled', exitCode: null, reason })
+  if (placement === null) finish(c, task, cancelled(`cancelled by ${by}`), now)
+  else if (task.state === 'unreachable') finish(c, task, cancelled(`cancelled by ${by} while its server was unreachable`), now)
   else if (placement.stopping?.then !== 'cancelled') {
-    orderStop(c, placement, { then: 'cancelled', reason: `cancelled by ${by}`, endReason: null }, now)
-  }
+    const graceMs = isNow ? 0 : stopGraceOf(task, c.policy)
+    orderStop(c, placement, { then: 'cancelled', reason: `cancelled by ${by}`, endReason: null, code: 'cancelled', graceMs }, now)
+  } else if (isNow && (placement.stopping.graceMs ?? 0) > 0) orderStop(c, placement, { ...placement.stopping, graceMs: 0 }, now)
   return { ok: true, value: task }
 }
 
@@ -107,13 +114,19 @@ export function requeueTask(c: Cluster, id: string, confirmFenced: boolean, by: 
   if (placement.stopping !== null && placement.stopping.then !== 'pending') {
     return conflict(`task ${id} is being stopped: ${placement.stopping.reason}`)
   }
-  if (!confirmFenced) orderStop(c, placement, { then: 'pending', reason: `requeued by ${by}`, endReason: null }, now)
-  else if (task.state === 'unreachable') returnToPending(c, placement, `requeued by ${by}, fenced`, now)
-  else return conflict(`task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`)
+  const pendingAgain = { then: 'pending', reason: `requeued by ${by}`, endReason: null } as const
+  if (!confirmFenced) orderStop(c, placement, { ...pendingAgain, graceMs: stopGraceOf(task, c.policy) }, now)
+  else if (task.state === 'unreachable') {
+    noteGivenUp(placement)
+    returnToPending(c, placement, `requeued by ${by}, fenced`, now)
+  } else return conflict(`task ${id} is ${task.state}: its server can still say that it has ended it; leave confirm_fenced out`)
   return { ok: true, value: task }
 }
 
-/** The node is told to end it; what becomes of the task then is durable now. */
+/**
+ * The node is told to end it; what becomes of the task then is durable now. With a grace one that is out of VRAM asks to return, so that it
+ * can handle SIGTERM.
+ */
 export function orderStop(
   c: Cluster,
   placement: LivePlacement,
@@ -121,9 +134,10 @@ export function orderStop(
   now: Instant,
   causedBy = placement.task.lastEventSeq,
 ): void {
-  placement.stopping = stopping
+  placement.stopping = { ...stopping, since: placement.stopping?.since ?? now }
   c.recorder.turn.effects.push(stopEffect(placement, stopping))
   c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
+  if ((stopping.graceMs ?? 0) > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }
 
 export function problemsOf(request: TaskRequest): FieldProblem[] {
@@ -136,7 +150,8 @@ export function problemsOf(request: TaskRequest): FieldProblem[] {
   return problems
 }
 
-export function specOf(request: TaskRequest, id: string, seq: number, now: Instant): TaskSpec {
+/** @param maxRequeues of the configuration */
+export function specOf(request: TaskRequest, id: string, seq: number, maxRequeues: number | null, now: Instant): TaskSpec {
   return {
     id,
     seq,
@@ -151,7 +166,11 @@ export function specOf(request: TaskRequest, id: string, seq: number, now: Insta
     owner: request.owner,
     command: request.command,
     maxRuntimeMs: request.maxRuntimeSeconds === null ? null : request.maxRuntimeSeconds * 1000,
+    ...(request.stopGraceSeconds === undefined || request.stopGraceSeconds === null
+      ? {}
+      : { stopGraceMs: request.stopGraceSeconds * 1000 }),
     onNodeLoss: request.onNodeLoss,
+    maxRequeues: request.maxRequeues === undefined ? maxRequeues : request.maxRequeues,
     submittedAt: now,
   }
 }
@@ -204,8 +223,9 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
     onNodeLoss: change.onNodeLoss ?? spec.onNodeLoss,
   }
   if (placement === null) {
-    if (!task.isHeld) c.enqueue(task, now)
+    if (mayQueue(task)) c.enqueue(task, now)
     c.waiting.begin(task, now)
+    tryAgain(c, task, 'task_changed', false, now)
     return
   }
   c.ripening.update(c, placement, now)

@@ -96,7 +96,7 @@ function verdictOf({ node, reason, haveMib, needMib }: Ranked, { queued, shape, 
       admitsAfterSwapMib: admits(gpu, 'after_swap'),
       freeMib: Math.max(0, gpu.freeMib),
       commitRoomMib: commitRoomMib(gpu),
-      reachMib: reachMib(gpu, shape.isP0),
+      reachMib: reachMib(gpu, shape.kind, shape.isP0),
       score,
     })),
   }

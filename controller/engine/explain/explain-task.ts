@@ -1,6 +1,7 @@
 /** Gathers what an explanation is made from (`scheduler/explain.ts`) out of the live cluster. On demand only; decides nothing. */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Node } from '../../domain/node.ts'
+import { mayQueue } from '../../domain/task.ts'
 import type { PendingFacts, WaitExplanation } from '../../scheduler/explain.ts'
 import { explainAssigned, explainPending, explainReturn } from '../../scheduler/explain.ts'
 import type { Request } from '../../scheduler/explain-survey.ts'
@@ -15,6 +16,7 @@ import { inReturnOrder } from '../../swap/resume.ts'
 import { decideEntry, retryAt } from '../../swap/swap.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveEntry, LiveGpu, LiveTask } from '../live.ts'
+import { pauseOf } from '../node/placement-pause.ts'
 import type { Pool } from '../pool/pool.ts'
 import { surveyFor } from './surveys.ts'
 import { isCovered } from '../what-if/what-if.ts'
@@ -73,7 +75,7 @@ export function requestOf(c: Cluster, { task: { spec }, shape }: Pick<Waiting, '
 
 /** Of a pending task that owns no bytes; the pool's indexes must be up to date. */
 export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Waiting, now: Instant): PendingFacts {
-  const plan = task.isHeld ? null : placeAlone(queued, shape, pool, c.policy)
+  const plan = !mayQueue(task) ? null : placeAlone(queued, shape, pool, c.policy)
   return {
     queued,
     shape,
@@ -92,6 +94,7 @@ export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Wai
         now,
       ),
     queuePosition: position,
+    pause: c.blockedTasks.has(task.spec.id) ? 'STORE_BEHIND' : pauseOf(c),
     ownerLimit: ownerLimitOf(c, task),
   }
 }

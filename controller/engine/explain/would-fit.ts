@@ -6,14 +6,13 @@ import type { Instant, Mib, Percent } from '../../../protocol/units.ts'
 import { CONFIG_RULES } from '../../domain/config.ts'
 import { byCodeUnits } from '../../domain/order.ts'
 import type { Task, TaskSpec } from '../../domain/task.ts'
-import { largestEverMib } from '../../scheduler/feasible.ts'
+import { commitRoomMib, isPlaceable, largestEverMib, nearnessMib } from '../../scheduler/feasible.ts'
 import type { Queued } from '../../scheduler/queue.ts'
-import { commitRoomMib } from '../../scheduler/feasible.ts'
 import { kthLargest } from '../../scheduler/explain-survey.ts'
-import { COMMON_POOL, searchDemandMib, shapeOf } from '../../scheduler/shape.ts'
+import { COMMON_POOL, kindOf, searchDemandMib, shapeOf } from '../../scheduler/shape.ts'
 import { mayTake, ripeAt } from '../../swap/eligible.ts'
 import type { Cluster } from '../cluster.ts'
-import type { LiveNode, LivePlacement, LiveTask } from '../live.ts'
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 import type { Otherwise } from '../what-if/what-if.ts'
 import { nodeOtherwise, settingsOn, whenPlacedOn } from '../what-if/what-if.ts'
 
@@ -54,7 +53,7 @@ export function wouldFitIf(c: Cluster, task: LiveTask, now: Instant): WouldFitIf
   const tried = nearest(nodes, task.spec)
   const isMissing = tried.every((node) => !asker.fits(node))
   if (!isMissing) return { fitsAlone: true, changes: [], nodesTried: tried.length, nodes: nodes.length }
-  const open = tried.filter((node) => node.status === 'up' && !node.isCordoned)
+  const open = tried.filter((node) => isPlaceable(node))
   const close = open.slice(0, MAX_NODES_TRIED_CLOSELY)
   const changes = [
     ...overcommits(asker, open),
@@ -296,11 +295,12 @@ function uncordons(asker: Asker, nodes: readonly LiveNode[]): readonly WouldFit[
 
 /**
  * Which nodes are tried, and in which order.
- * 1. Most commit room on as many GPUs as it asks for.
+ * 1. Most commit room on as many GPUs as it asks for; for a noswap task, which has no commit limit, most room beside swappable tasks.
  * 2. Node id.
  */
-function nearest(nodes: readonly LiveNode[], { gpuCount }: TaskSpec): readonly LiveNode[] {
-  const roomy = nodes.map((node) => ({ node, mib: kthLargest(node.gpus.map(commitRoomMib), gpuCount) }))
+function nearest(nodes: readonly LiveNode[], spec: TaskSpec): readonly LiveNode[] {
+  const roomMib = kindOf(spec) === 'noswap' ? (gpu: LiveGpu) => nearnessMib(gpu, 'noswap') : commitRoomMib
+  const roomy = nodes.map((node) => ({ node, mib: kthLargest(node.gpus.map(roomMib), spec.gpuCount) }))
   const inOrder = roomy.sort((a, b) => b.mib - a.mib || byCodeUnits(a.node.id, b.node.id)).map(({ node }) => node)
   let gpus = 0
   return inOrder.filter((node) => (gpus += node.gpus.length) <= MAX_GPUS_TRIED)

@@ -10,8 +10,13 @@ import type { Group } from '../../domain/group.ts'
 import type { FinalState, TaskSpec } from '../../domain/task.ts'
 import type { SubmissionKeyRecord } from '../../ports/store.ts'
 import type { ActivityRuns } from '../../ports/twin.ts'
+import type { RequestKind } from '../../scheduler/shape.ts'
 import type { Figures } from '../pool/near-figures.ts'
 import type { SwapTotals } from '../live.ts'
+import type { BrokerAbsence } from '../node/broker-absence.ts'
+import type { EpochHistory } from '../epoch-history.ts'
+import type { AheadNode } from '../node/contacts.ts'
+import type { Recovery } from '../node/placement-pause.ts'
 import type { RequeueFreeze } from '../node/requeue-freeze.ts'
 import type { SwapMark } from '../../swap/rounds.ts'
 import type { EntryFields, GpuFields, NodeFields, PlacementFields, TaskFields } from './live-fields.ts'
@@ -52,6 +57,7 @@ export interface NodeMemory extends NodeFields {
   readonly collector: EntryNumber | null
   readonly wake: TimerMark | null
   readonly drainTimer: TimerMark | null
+  readonly trialTimer: TimerMark | null
 }
 
 export interface GpuMemory extends GpuFields {
@@ -106,7 +112,7 @@ export interface PoolMemory {
 }
 
 export interface NearMemory {
-  readonly isExclusive: boolean
+  readonly kind: RequestKind
   readonly gpuCount: number
   readonly nodes: readonly (readonly [node: NodeNumber, minusRoomMib: Mib, everMib: Mib])[]
   readonly unseen: readonly NodeNumber[]
@@ -119,6 +125,17 @@ export interface UpkeepMemory {
   readonly isFeasibilityStale: boolean
   readonly touchedNodes: readonly NodeNumber[]
   readonly staleGpus: readonly GpuNumber[]
+}
+
+/** How the store compares with what the nodes have heard of. */
+export interface StandingMemory {
+  readonly history: ReturnType<EpochHistory['note']>
+  readonly contacts: readonly (readonly [nodeId: string, ahead: AheadNode | null])[]
+  readonly heardOfLoss: readonly string[]
+  readonly startWait: { readonly awaited: readonly string[]; readonly timer: TimerMark } | null
+  readonly recovery: (Omit<Recovery, 'awaited'> & { readonly awaited: readonly string[] }) | null
+  readonly wasPaused: boolean
+  readonly endedUnheard: readonly (readonly [taskId: string, attempt: number])[]
 }
 
 export interface ClusterMemory {
@@ -138,6 +155,7 @@ export interface ClusterMemory {
   readonly leases: readonly (readonly [task: TaskNumber, renewedAt: Instant])[]
   readonly submissionKeys: readonly SubmissionKeyRecord[]
   readonly probes: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
+  readonly startTimers: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
   readonly runtimeLimits: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
   readonly finished: Readonly<Record<FinalState, number>>
   readonly activity: ActivityRuns
@@ -146,7 +164,9 @@ export interface ClusterMemory {
   readonly queueChanges: number
   readonly queueChangesSeen: number
   readonly holdsLook: { readonly changes: number; readonly nextAt: Instant | null }
+  readonly broker: BrokerAbsence
   readonly freeze: Omit<RequeueFreeze, 'released'> & { readonly released: readonly string[] }
+  readonly standing: StandingMemory
   readonly nextTaskSeq: number
   readonly nextNodeOrdinal: number
   readonly queueUs: Microseconds

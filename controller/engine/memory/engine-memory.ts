@@ -6,6 +6,8 @@ import type { TurnMemory } from './turn-memory.ts'
 /** What an engine remembers between two inputs, as JSON values. */
 export interface EngineMemory {
   readonly epoch: number
+  readonly process: string
+  readonly durableEventSeq: number
   readonly commits: number
   readonly renewedAt: Instant
   readonly committedAt: Instant

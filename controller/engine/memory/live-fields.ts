@@ -13,6 +13,7 @@ export const TASK_FIELDS = [
   'firstStartedAt',
   'finishedAt',
   'exitCode',
+  'endCode',
   'endReason',
   'swapOuts',
   'queueClass',
@@ -24,7 +25,9 @@ export const TASK_FIELDS = [
   'computeUs',
   'awayFrom',
   'clientWants',
+  'trouble',
   'lastNodeId',
+  'givenUp',
   'lastEventSeq',
   'isDirty',
 ] as const satisfies readonly (keyof LiveTask)[]
@@ -67,6 +70,7 @@ export const GPU_FIELDS = [
   'index',
   'model',
   'physicalMib',
+  'overcommitPercent',
   'foreignMib',
   'reserveMib',
   'capacityMib',
@@ -74,6 +78,8 @@ export const GPU_FIELDS = [
   'noswapMib',
   'swappableMib',
   'freeMib',
+  'quarantinedMib',
+  'quarantinedCount',
   'largestSwappableMib',
   'noswapResidentMib',
   'swappableResidentMib',
@@ -104,6 +110,9 @@ export const NODE_FIELDS = [
   'address',
   'status',
   'isCordoned',
+  'autoCordon',
+  'isCordonDenied',
+  'hostRefusals',
   'drain',
   'groups',
   'overcommitOverride',
@@ -111,10 +120,14 @@ export const NODE_FIELDS = [
   'device',
   'signalsWanted',
   'allowExec',
+  'taskIdentity',
   'hostSwapMib',
   'hostLinkMibPerS',
   'hostUsedMib',
   'hostPromisedMib',
+  'quarantine',
+  'unknown',
+  'deferred',
   'registeredAt',
   'lastSeenAt',
   'ordinal',
@@ -128,7 +141,7 @@ export const NODE_FIELDS = [
   'isDirty',
 ] as const satisfies readonly (keyof LiveNode)[]
 type NodeReference =
-  'sentWord' | 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'entryHolds' | 'cancelDrain' | 'cancelWake'
+  'sentWord' | 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'entryHolds' | 'cancelDrain' | 'cancelTrial' | 'cancelWake'
 
 type Plain<T, Names extends readonly (keyof T)[], References extends keyof T> =
   Exclude<keyof T, Names[number] | References> extends never ? Pick<T, Names[number]> : never

@@ -20,6 +20,7 @@ import type {
 } from './cluster-memory.ts'
 import { ENTRY_FIELDS, fieldsOf, GPU_FIELDS, NODE_FIELDS, PLACEMENT_FIELDS, TASK_FIELDS } from './live-fields.ts'
 import type { Marks } from './marks.ts'
+import { noteStanding } from './standing-memory.ts'
 
 export function noteCluster(c: Cluster, marks: Marks): ClusterMemory {
   return new Noting(c, marks).note()
@@ -62,6 +63,7 @@ class Noting {
       leases: [...c.leases.renewals()].flatMap(([task, at]) => (isOpen(c, task) ? [[this.#task(task), at] as const] : [])),
       submissionKeys: [...c.submissionKeys.records()],
       probes: [...c.probes].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
+      startTimers: [...c.startTimers].map(([task, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
       runtimeLimits: [...c.runtimeLimits].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
       finished: c.finished,
       activity: c.activity.all(),
@@ -71,6 +73,8 @@ class Noting {
       queueChangesSeen: c.queueChangesSeen,
       holdsLook: c.holdsLook,
       freeze: { ...c.freeze, released: [...c.freeze.released] },
+      broker: c.broker,
+      standing: noteStanding(c, this.#marks),
       nextTaskSeq: c.nextTaskSeq,
       nextNodeOrdinal: c.nextNodeOrdinal,
       queueUs: c.waiting.queueUs,
@@ -138,6 +142,7 @@ class Noting {
       queue: node.queue.map((entry) => this.#noteEntry(entry)),
       collector: this.#entry(node.collector),
       wake: node.wakeAt === null || node.cancelWake === null ? null : this.#marks.timer(node.cancelWake),
+      trialTimer: node.cancelTrial === null ? null : this.#marks.timer(node.cancelTrial),
       drainTimer: node.cancelDrain === null ? null : this.#marks.timer(node.cancelDrain),
     }
   }
@@ -186,8 +191,8 @@ class Noting {
       version: pool.version,
       membershipVersion: pool.membershipVersion,
       nearVersion: nearness.nearVersion,
-      near: nearness.indexes.map(({ isExclusive, gpuCount, places, unseen }) => ({
-        isExclusive,
+      near: nearness.indexes.map(({ kind, gpuCount, places, unseen }) => ({
+        kind,
         gpuCount,
         nodes: places.map(([node, minusRoomMib, everMib]) => [this.#number(node), minusRoomMib, everMib] as const),
         unseen: unseen.map((node) => this.#number(node)),

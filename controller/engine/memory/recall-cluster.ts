@@ -6,6 +6,8 @@ import type { TaskSpec } from '../../domain/task.ts'
 import { newGpuMeter } from '../../metrics/meter.ts'
 import type { CancelTimer, TimerMark } from '../../ports/clock.ts'
 import type { Cluster } from '../cluster.ts'
+import { openTrial } from '../node/auto-cordon.ts'
+import { nextTry } from '../node/start-tries.ts'
 import { beginMoving } from '../node/drain.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask } from '../live.ts'
@@ -13,6 +15,7 @@ import { lookAgain } from '../node/node-queue.ts'
 import { runProbe } from '../node/probes.ts'
 import { nodeOf } from '../records.ts'
 import { overrun } from '../node/runtime-limits.ts'
+import { recallStanding } from './standing-memory.ts'
 import type { ClusterMemory, EntryNumber, GpuNumber, HoldMemory, NodeMemory, NodeNumber, TaskMemory, TaskNumber } from './cluster-memory.ts'
 import { ENTRY_FIELDS, fieldsOf, GPU_FIELDS, NODE_FIELDS, PLACEMENT_FIELDS, TASK_FIELDS } from './live-fields.ts'
 
@@ -104,7 +107,7 @@ class Recalling {
   }
 
   #fill(node: LiveNode, memory: NodeMemory): void {
-    const { gpus, wake, drainTimer } = memory
+    const { gpus, wake, drainTimer, trialTimer } = memory
     gpus.forEach((gpuMemory, index) => {
       const gpu = node.gpus[index] as LiveGpu
       gpu.placements = gpuMemory.placements.map((number) => this.#placementOf(number))
@@ -121,6 +124,7 @@ class Recalling {
       gpu.figures = { ...gpuMemory.figures }
     })
     if (wake !== null) node.cancelWake = this.#wake(wake, () => lookAgain(this.#c, node))
+    if (trialTimer !== null) node.cancelTrial = this.#wake(trialTimer, () => openTrial(this.#c, node))
     if (drainTimer !== null) node.cancelDrain = this.#wake(drainTimer, (now) => beginMoving(this.#c, node, now))
   }
 
@@ -178,6 +182,13 @@ class Recalling {
         this.#wake(timer, (now) => runProbe(c, placement, now)),
       )
     }
+    for (const [number, timer] of this.#m.startTimers) {
+      const task = this.#task(number)
+      c.startTimers.set(
+        task,
+        this.#wake(timer, (now) => nextTry(c, task, now)),
+      )
+    }
     for (const [task, timer] of this.#m.runtimeLimits) {
       const placement = this.#placementOf(task)
       c.runtimeLimits.set(
@@ -202,6 +213,8 @@ class Recalling {
     c.queueChangesSeen = m.queueChangesSeen
     c.holdsLook = m.holdsLook
     c.freeze = { ...m.freeze, released: new Set(m.freeze.released) }
+    c.broker = m.broker
+    recallStanding(c, m.standing, this.#wake)
     c.nextTaskSeq = m.nextTaskSeq
     c.nextNodeOrdinal = m.nextNodeOrdinal
     c.waiting.queueUs = m.queueUs

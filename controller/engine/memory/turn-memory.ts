@@ -22,6 +22,7 @@ export interface TurnMemory {
   /** Something of tokens or audit; what is not said. */
   readonly hasAccess: boolean
   readonly renewsEpoch: boolean
+  readonly endsRecovery: boolean
   /** By answer: the node that is given a lease with it; null: nobody is. */
   readonly answers: readonly (string | null)[]
 }
@@ -40,6 +41,7 @@ export function noteTurn(turn: Turn): TurnMemory {
     effects: [...turn.effects],
     hasAccess: turn.access !== null,
     renewsEpoch: turn.renewsEpoch,
+    endsRecovery: turn.endsRecovery,
     answers: turn.answers.map(({ leaseTo }) => leaseTo ?? null),
   }
 }
@@ -59,6 +61,7 @@ export function recallTurn(c: Cluster, memory: TurnMemory, giveLease: (nodeId: s
   turn.effects.push(...memory.effects)
   if (memory.hasAccess) turn.access = { tokens: [], revokedTokenIds: [], audits: [] }
   turn.renewsEpoch = memory.renewsEpoch
+  turn.endsRecovery = memory.endsRecovery
   for (const leaseTo of memory.answers) {
     const done = leaseTo === null ? NOTHING_MORE : (): void => giveLease(leaseTo)
     turn.answers.push({ done, failed: NOTHING_MORE, ...(leaseTo === null ? {} : { leaseTo }) })

@@ -6,19 +6,26 @@ import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Answer } from '../commands/commands.ts'
 import type { LiveNode } from '../live.ts'
+import { endAutoCordon } from './auto-cordon.ts'
+import { tryRefusedAgain } from './start-tries.ts'
 import { placementsOn } from './node-registry.ts'
 import { orderStop } from '../commands/task-commands.ts'
+import { stopGraceOf } from '../orders.ts'
 
 /** Takes no new task, or takes them again; that ends a drain. */
 export function setCordon(c: Cluster, nodeId: string, isCordoned: boolean, now: Instant): Answer<LiveNode> {
   const node = c.nodes.get(nodeId)
   if (node === undefined) return { ok: false, refusal: { code: 'not_found', what: 'node', id: nodeId } }
-  if (!isCordoned) endDrain(c, node, now)
+  if (!isCordoned) {
+    endDrain(c, node, now)
+    endAutoCordon(c, node, 'uncordoned', now)
+  }
   if (node.isCordoned !== isCordoned) {
     node.isCordoned = isCordoned
     for (const gpu of node.gpus) c.touchGpu(gpu)
     c.recorder.emit(now, 'node_config_changed', null, node.id, null, { is_cordoned: isCordoned })
     c.recorder.dirtyNode(node)
+    if (!isCordoned) tryRefusedAgain(c, 'node_uncordoned', now)
   }
   return { ok: true, value: node }
 }
@@ -71,6 +78,12 @@ function moveTasks(c: Cluster, node: LiveNode, now: Instant): void {
   const { by, event } = node.drain
   for (const placement of placementsOn(node)) {
     if (placement.stopping !== null || placement.task.spec.onNodeLoss !== 'requeue') continue
-    orderStop(c, placement, { then: 'pending', reason: `its node is drained by ${by}`, endReason: null }, now, event)
+    orderStop(
+      c,
+      placement,
+      { then: 'pending', reason: `its node is drained by ${by}`, endReason: null, graceMs: stopGraceOf(placement.task, c.policy) },
+      now,
+      event,
+    )
   }
 }

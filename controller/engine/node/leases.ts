@@ -32,9 +32,10 @@ export function endExpiredLeases(c: Cluster, now: Instant): boolean {
   const expired = c.leases.takeExpired(now).filter((task) => c.tasks.get(task.spec.id) === task)
   for (const task of expired) {
     const { placement } = task
-    if (placement === null || task.state === 'unreachable') finish(c, task, 'cancelled', null, LEASE_EXPIRED, now)
+    if (placement === null || task.state === 'unreachable')
+      finish(c, task, { state: 'cancelled', code: 'lease_expired', exitCode: null, reason: LEASE_EXPIRED }, now)
     else if (placement.stopping?.then !== 'cancelled') {
-      orderStop(c, placement, { then: 'cancelled', reason: LEASE_EXPIRED, endReason: LEASE_EXPIRED }, now)
+      orderStop(c, placement, { then: 'cancelled', reason: LEASE_EXPIRED, endReason: LEASE_EXPIRED, code: 'lease_expired' }, now)
     }
   }
   return expired.length > 0

@@ -5,7 +5,11 @@
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LiveNode, LivePlacement } from '../live.ts'
-import { endLost } from './node-events.ts'
+import { watchBrokerAbsence } from './broker-absence.ts'
+import { aheadOf } from './contacts.ts'
+import { pauseOf } from './placement-pause.ts'
+import { noteGivenUp } from './given-up.ts'
+import { endLost, endOfStopped } from './node-events.ts'
 import { placementsOn, setStatus } from './node-registry.ts'
 import { forgetLongLease, isSilent } from './node-word.ts'
 import { updateFreeze } from './requeue-freeze.ts'
@@ -21,14 +25,22 @@ export function lookAtSilence(c: Cluster, now: Instant): boolean {
     isChanged = true
   }
   isChanged = updateFreeze(c, now) || isChanged
+  watchBrokerAbsence(c, now)
+  // Who hears no node cannot say which of them are gone.
+  if (c.broker.isAway) return isChanged
   for (const node of c.nodes.values()) {
     if (node.status === 'suspect' && isSilent(node, c.policy, now) && now >= node.word.leaseEndsAt) {
       setStatus(c, node, 'unreachable', now)
       isChanged = true
     }
-    isChanged = settleNode(c, node, now) || isChanged
+    if (mayGiveUp(c, node)) isChanged = settleNode(c, node, now) || isChanged
   }
   return isChanged
+}
+
+/** Not while the store may lack a part of its history, and never what a node holds that has heard of more. */
+function mayGiveUp(c: Cluster, node: LiveNode): boolean {
+  return pauseOf(c) === null && aheadOf(c, node.id) === null
 }
 
 /** Its time is counted from here on, as if the silence so far had not been: nobody could be heard. */
@@ -63,10 +75,13 @@ function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): bo
   // The lease ends the others; one that waits for its node may still run, and never runs again.
   const isEnded = task.spec.onNodeLoss !== 'wait'
   if (stopping !== null && stopping.then !== 'pending') {
-    finish(c, task, stopping.then, null, stopping.endReason ?? `${stopping.reason}; ${detail}`, now)
-  } else if (isEnded && !c.freeze.isFrozen) endLost(c, placement, 'node_unreachable', detail, now)
-  else if (isInDoubt && !c.freeze.isFrozen) finish(c, task, 'lost', null, detail, now)
-  else if (task.state === 'running' && !isInDoubt) loseSight(c, placement, now)
+    finish(c, task, endOfStopped(stopping.then, stopping, null, `${stopping.reason}; ${detail}`), now)
+  } else if (isEnded && !c.freeze.isFrozen) {
+    noteGivenUp(placement)
+    endLost(c, placement, 'node_unreachable', detail, now)
+  } else if (isInDoubt && !c.freeze.isFrozen) {
+    finish(c, task, { state: 'lost', code: 'node_state_lost', exitCode: null, reason: detail }, now)
+  } else if (task.state === 'running' && !isInDoubt) loseSight(c, placement, now)
   else return false
   return true
 }
@@ -75,7 +90,11 @@ function settlePlacement(c: Cluster, placement: LivePlacement, now: Instant): bo
 function settleUnconfirmed(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task, node, stopping, isInDoubt } = placement
   if (now < (isInDoubt ? Math.max(node.word.doubtEndedAt, node.word.doubtEndsAt) : node.word.endedAt) || c.freeze.isFrozen) return false
-  if (stopping?.then === 'cancelled') finish(c, task, 'cancelled', null, stopping.endReason ?? stopping.reason, now)
-  else returnToPending(c, placement, 'start_unconfirmed', now)
+  if (stopping !== null && stopping.then !== 'pending') {
+    finish(c, task, endOfStopped(stopping.then, stopping, null, stopping.reason), now)
+  } else {
+    noteGivenUp(placement)
+    returnToPending(c, placement, 'start_unconfirmed', now)
+  }
   return true
 }

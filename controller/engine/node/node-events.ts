@@ -1,9 +1,17 @@
 /** What GPU servers report, and what it changes. Late, duplicate and stale reports change nothing (semantics 3, R8). */
-import type { CommandResult, NodeEvent, ResidencyEvent } from '../../../protocol/messages.ts'
+import type { CommandResult, FinishedEvent, NodeEvent, ResidencyEvent } from '../../../protocol/messages.ts'
 import type { Instant } from '../../../protocol/units.ts'
+import type { EndCode, TaskEnd } from '../../domain/end-reason.ts'
+import { ownEnd } from '../../domain/end-reason.ts'
+import type { FinalState } from '../../domain/task.ts'
 import type { Cluster } from '../cluster.ts'
 import { askForGrowth, askForSwapIn, dropEntry } from './entries.ts'
-import type { LivePlacement, LiveTask } from '../live.ts'
+import { applyLateResult } from './late-result.ts'
+import type { LivePlacement, LiveTask, Stopping } from '../live.ts'
+import { pauseOf } from './placement-pause.ts'
+import { noteUnknownEnd } from './quarantine.ts'
+import { requeueLost } from './requeue-limit.ts'
+import { refuseStart } from './start-refusals.ts'
 import { changeWants, finish, returnToPending, setNoswap, setResidency, started } from '../transitions.ts'
 
 /** A failed swap makes its task no victim, and no candidate to return, for this long. */
@@ -17,12 +25,19 @@ export function currentPlacement(c: Cluster, nodeId: string, taskId: string, att
 
 export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now: Instant): void {
   const placement = currentPlacement(c, nodeId, event.task_id, event.attempt)
-  if (placement === null) return
+  if (placement === null) {
+    if (event.kind !== 'finished') return
+    const node = c.nodes.get(nodeId)
+    if (node === undefined || !noteUnknownEnd(c, node, event, now)) applyLateResult(c, nodeId, event, now)
+    return
+  }
   switch (event.kind) {
     case 'started':
       if (placement.startedAt === null) confirmStart(c, placement, event.wants_gpu, now)
       return
     case 'finished':
+      if (isRefusedStart(placement, event))
+        return refuseStart(c, placement, event.start_refused, event.detail ?? event.start_refused.code, now)
       return applyFinished(c, placement, event.outcome, event.exit_code, event.detail, now)
     case 'residency':
       return applyResidency(c, placement, event, now)
@@ -38,6 +53,14 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
       c.recorder.emit(now, 'reserve_breached', event.task_id, nodeId, null, { gpu: event.gpu, free_mib: event.free_mib })
       return
   }
+}
+
+/** It never ran, and nobody has told it to end. */
+function isRefusedStart(
+  { stopping }: LivePlacement,
+  event: FinishedEvent,
+): event is FinishedEvent & Required<Pick<FinishedEvent, 'start_refused'>> {
+  return event.start_refused !== undefined && event.outcome === 'failed' && (stopping === null || stopping.then === 'pending')
 }
 
 /** The node's latest message, or one before it, says that it runs. */
@@ -68,18 +91,51 @@ function grantAgain(c: Cluster, placement: LivePlacement): void {
 }
 
 /** The attempt is over and nobody knows how, or its lease has ended it (R7). `because` names it in the event of a return. */
-export function endLost(c: Cluster, placement: LivePlacement, because: string, detail: string | null, now: Instant): void {
+export function endLost(c: Cluster, placement: LivePlacement, because: LossCause, detail: string | null, now: Instant): void {
   const { task, stopping } = placement
   if (stopping !== null) endStopped(c, placement, null, detail, now)
-  else if (task.spec.onNodeLoss === 'requeue') returnToPending(c, placement, because, now)
-  else finish(c, task, 'lost', null, detail, now)
+  else if (task.spec.onNodeLoss === 'requeue') requeueLost(c, placement, because, now)
+  else finish(c, task, { state: 'lost', code: codeOfLoss(because, placement), exitCode: null, reason: detail }, now)
+}
+
+export type LossCause = 'absent' | 'gone' | 'lease_ended' | 'lost' | 'never_seen' | 'node_unreachable'
+
+function codeOfLoss(because: LossCause, { isInDoubt }: LivePlacement): EndCode {
+  switch (because) {
+    case 'absent':
+    case 'gone':
+    case 'never_seen':
+      return 'result_unknown'
+    case 'lease_ended':
+      return 'run_lease_ended'
+    case 'lost':
+      return 'process_lost'
+    case 'node_unreachable':
+      return isInDoubt ? 'node_state_lost' : 'node_unreachable'
+  }
+}
+
+/** The signal that ended a task is not why it ended when it was told to. */
+function wordsOf(detail: string | null): string | null {
+  return detail === null || detail.startsWith('signal ') ? null : detail
+}
+
+/** How a task ends that was told to: as was ordered, unless an earlier attempt has a result. */
+export function endOfStopped(state: FinalState, stopping: Stopping, exitCode: number | null, detail: string | null): TaskEnd {
+  return {
+    state,
+    code: stopping.code ?? (state === 'failed' ? 'max_runtime' : 'cancelled'),
+    exitCode: stopping.exitCode ?? exitCode,
+    reason: stopping.exitCode === undefined ? (stopping.endReason ?? wordsOf(detail) ?? stopping.reason) : stopping.endReason,
+  }
 }
 
 /** It was told to stop, and has. */
 function endStopped(c: Cluster, placement: LivePlacement, exitCode: number | null, detail: string | null, now: Instant): void {
   const { task, stopping } = placement
-  if (stopping?.then === 'pending') returnToPending(c, placement, stopping.reason, now)
-  else finish(c, task, stopping?.then ?? 'cancelled', exitCode, stopping?.endReason ?? detail ?? stopping?.reason ?? null, now)
+  if (stopping === null) throw new Error(`broken invariant: task ${task.spec.id} was not told to stop`)
+  if (stopping.then === 'pending') returnToPending(c, placement, stopping.reason, now)
+  else finish(c, task, endOfStopped(stopping.then, stopping, exitCode, detail), now)
 }
 
 /** The task wants the GPU or has run dry; a swapped-out one asks to return, or no longer does. */
@@ -103,14 +159,14 @@ function applyFinished(
   const isItsOwnEnd = outcome === 'completed' || outcome === 'failed'
   // Whoever wanted it to run elsewhere, or no longer, has it finished instead; whoever cancelled it, cancelled.
   if (stopping !== null && !(isItsOwnEnd && stopping.then !== 'cancelled')) return endStopped(c, placement, exitCode, detail, now)
-  if (isItsOwnEnd) return finish(c, task, outcome, exitCode, detail, now)
-  if (outcome === 'stopped') return finish(c, task, 'cancelled', exitCode, detail, now)
+  if (isItsOwnEnd) return finish(c, task, ownEnd(outcome, exitCode, detail), now)
+  if (outcome === 'stopped') return finish(c, task, { state: 'cancelled', code: 'stopped_by_node', exitCode, reason: detail }, now)
   endLost(c, placement, outcome, detail, now)
 }
 
-/** Work is routed to it, an operator calls it, or its probe asks. */
-export function isWantedBack({ wantsGpu, isCalledBack, isProbed }: LivePlacement): boolean {
-  return wantsGpu || isCalledBack || isProbed
+/** Work is routed to it, an operator calls it, its probe asks, or it is to handle SIGTERM. */
+export function isWantedBack({ wantsGpu, isCalledBack, isProbed, stopping }: LivePlacement): boolean {
+  return wantsGpu || isCalledBack || isProbed || (stopping?.graceMs ?? 0) > 0
 }
 
 /** A swap ended, as ordered or not. */
@@ -154,6 +210,8 @@ export function applyCommandResult(c: Cluster, nodeId: string, command: string, 
     case 'never_seen':
       return applyNeverSeen(c, placement, now)
     case 'gone':
+      // A later attempt may run on a node that has not spoken yet: the next snapshot says whether this one is over.
+      if (pauseOf(c) !== null && placement.startedAt !== null) return
       return endLost(c, placement, 'gone', 'the node no longer has it', now)
     case 'refused':
       return applyRefusal(c, placement, command, result, seq, now)
@@ -178,6 +236,8 @@ function applyRefusal(c: Cluster, placement: LivePlacement, command: string, res
     const { task, node } = placement
     const refusedBy = new Map(task.refusedBy ?? [])
     if (placement.stopping?.then === 'cancelled') return endStopped(c, placement, null, null, now)
+    if (result.start_refused !== undefined && result.start_refused.cause !== 'passing')
+      return refuseStart(c, placement, result.start_refused, reason, now)
     returnToPending(c, placement, reason, now)
     task.refusedBy = refusedBy.set(node.id, Math.max(seq, node.snapshotSeq))
     c.refusedTasks.add(task)

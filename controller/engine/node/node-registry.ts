@@ -5,19 +5,33 @@ import { groupsNaming } from '../pool/membership.ts'
 import type { Cluster } from '../cluster.ts'
 import { askForSwapIn, dropEntry } from './entries.ts'
 import type { LiveNode, LivePlacement } from '../live.ts'
-import { newLiveGpu } from '../live.ts'
+import { attemptKey, newLiveGpu } from '../live.ts'
 import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack } from './node-events.ts'
+import { noteAnnounced } from './late-result.ts'
 import { grantLease } from './node-word.ts'
+import { tryRefusedAgain } from './start-tries.ts'
 import { planProbe } from './probes.ts'
+import { countQuarantined } from '../gpu-ledger.ts'
+import { lacksHistoryOf, pauseOf } from './placement-pause.ts'
+import { fateOf, settleQuarantine, supersede } from './quarantine.ts'
 import { nodeOf } from '../records.ts'
 import { finish, reachAgain, setResidency } from '../transitions.ts'
 
-/** A server introduces itself: registered, or known again. Answers the attempts it must end. */
-export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, now: Instant): readonly AttemptRef[] {
+/** What a snapshot is answered with. */
+export interface SnapshotAnswer {
+  /** Attempts that the node must end. */
+  readonly stop: readonly AttemptRef[]
+  /** Attempts that no task has: they are stopped when the next snapshot names them as well. */
+  readonly unknown: readonly AttemptRef[]
+}
+
+/** A server introduces itself: registered, or known again. */
+export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, now: Instant): SnapshotAnswer {
   let node = c.nodes.get(hello.node_id)
   if (node === undefined) {
     node = register(c, hello, boot, now)
     c.recorder.emit(now, 'node_registered', null, node.id, null, { name: node.name, gpus: node.gpus.length })
+    tryRefusedAgain(c, 'node_joined', now)
   } else {
     if (boot.counter > node.boot.counter) beginBoot(c, node, hello, now)
     if (!hasSameGpus(node, hello.gpus)) replaceGpus(c, node, hello.gpus, now)
@@ -30,6 +44,7 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
     for (const placement of placementsOn(node)) planProbe(c, placement, now)
   }
   node.hostLinkMibPerS = hello.host_link_mib_per_s ?? null
+  node.taskIdentity = hello.task_identity ?? null
   if (node.allowExec !== hello.allow_exec) {
     node.allowExec = hello.allow_exec
     for (const gpu of node.gpus) c.touchGpu(gpu)
@@ -43,7 +58,7 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   return applySnapshot(c, node, hello.gpus, hello.tasks, hello.finished_unacked, seq, now)
 }
 
-/** A snapshot of the node's tasks, newer than any before: differences are settled. Answers the attempts it must end. */
+/** A snapshot of the node's tasks, newer than any before: differences are settled. */
 export function applySnapshot(
   c: Cluster,
   node: LiveNode,
@@ -52,7 +67,7 @@ export function applySnapshot(
   unacked: readonly AttemptRef[],
   seq: number,
   now: Instant,
-): readonly AttemptRef[] {
+): SnapshotAnswer {
   node.snapshotSeq = seq
   heard(c, node, seq, now)
   // It is answered with a lease once that is durable: what waits for the end of its leases counts it from here on (R5).
@@ -60,19 +75,44 @@ export function applySnapshot(
   applyMemory(c, node, gpus)
   forgetRefusals(c, node, seq)
   const stop: AttemptRef[] = []
+  const unknown: AttemptRef[] = []
   const present = new Set<string>()
   for (const report of tasks) {
-    present.add(`${report.task_id}/${report.attempt}`)
-    if (currentPlacement(c, node.id, report.task_id, report.attempt) === null) {
-      stop.push({ task_id: report.task_id, attempt: report.attempt })
-    } else reconcile(c, node, report, now)
+    const { task_id, attempt } = report
+    present.add(attemptKey(task_id, attempt))
+    if (currentPlacement(c, node.id, task_id, attempt) !== null) {
+      reconcile(c, node, report, now)
+      continue
+    }
+    const fate = fateOf(c, node, report, now)
+    if (fate === 'stop') stop.push({ task_id, attempt })
+    else if (fate === 'unknown') unknown.push({ task_id, attempt })
   }
   for (const ref of unacked) {
-    present.add(`${ref.task_id}/${ref.attempt}`)
+    present.add(attemptKey(ref.task_id, ref.attempt))
     noteOver(c, node, ref, now)
+    noteAnnounced(c, node, ref)
   }
-  settleAbsent(c, node, present, now)
-  return stop
+  noteUnknown(node, unknown, stop)
+  if (node.quarantine.length > 0) settleQuarantine(c, node, present, now)
+  settleOrDefer(c, node, present, now)
+  return { stop, unknown }
+}
+
+/** What the next snapshot is compared with. */
+function noteUnknown(node: LiveNode, unknown: readonly AttemptRef[], stop: readonly AttemptRef[]): void {
+  if (unknown.length === 0 && stop.length === 0 && node.unknown.length === 0) return
+  const noted = (isStopped: boolean) => (ref: AttemptRef) => ({ taskId: ref.task_id, attempt: ref.attempt, isStopped })
+  node.unknown = [...unknown.map(noted(false)), ...stop.map(noted(true))]
+}
+
+function settleOrDefer(c: Cluster, node: LiveNode, present: ReadonlySet<string>, now: Instant): void {
+  if (pauseOf(c) !== null) {
+    node.deferred = { present: [...present], isAfterLoss: lacksHistoryOf(c, node.id) }
+    return
+  }
+  node.deferred = null
+  settleAbsent(c, node, present, lacksHistoryOf(c, node.id), now)
 }
 
 /** An authentic word of a node, later than any before: it is up. One that comes late says nothing about now. */
@@ -86,6 +126,7 @@ export function heard(c: Cluster, node: LiveNode, seq: number, now: Instant): vo
 
 export function setStatus(c: Cluster, node: LiveNode, status: LiveNode['status'], now: Instant): void {
   node.status = status
+  c.recorder.dirtyNode(node)
   node.word.statusEvent = c.recorder.emit(now, 'node_status', null, node.id, null, { status })
   for (const gpu of node.gpus) c.touchGpu(gpu)
 }
@@ -169,6 +210,7 @@ function register(c: Cluster, hello: Hello, boot: Boot, now: Instant): LiveNode 
       bootRandom: boot.random,
       leaseMs: c.policy.runLeaseMs,
       wasReset: false,
+      status: 'suspect',
       gpus: hello.gpus.map((gpu) => ({
         index: gpu.index,
         model: gpu.model,
@@ -194,13 +236,16 @@ function hasSameGpus(node: LiveNode, gpus: readonly GpuReport[]): boolean {
 /** Other hardware under the same identity: what was placed there is gone with it. */
 function replaceGpus(c: Cluster, node: LiveNode, gpus: readonly GpuReport[], now: Instant): void {
   for (const gpu of node.gpus) {
-    for (const placement of [...gpu.placements]) finish(c, placement.task, 'lost', null, 'its GPU was replaced', now)
+    for (const placement of [...gpu.placements]) {
+      finish(c, placement.task, { state: 'lost', code: 'gpu_replaced', exitCode: null, reason: 'its GPU was replaced' }, now)
+    }
     for (const entry of [...gpu.claims]) c.touchNode(entry.node)
   }
   c.leavePools(node)
   node.gpus = gpus.map((gpu) => newLiveGpu(node, gpu.index, gpu.model, gpu.physical_mib, gpu.foreign_mib, now))
   node.hostPromisedMib = 0
   node.entryHolds = []
+  for (const attempt of node.quarantine) countQuarantined(node, attempt, 1)
   c.applyCapacity(node)
   c.assignPools(node)
 }
@@ -259,11 +304,24 @@ function noteOver(c: Cluster, node: LiveNode, ref: AttemptRef, now: Instant): vo
 }
 
 /** Attempts that a message before this snapshot confirmed, and that it does not hold, are over (R6). */
-function settleAbsent(c: Cluster, node: LiveNode, present: ReadonlySet<string>, now: Instant): void {
-  for (const placement of placementsOn(node)) {
-    if (placement.isInDoubt || !isConfirmedBefore(placement, node)) continue
-    if (!present.has(`${placement.task.spec.id}/${placement.attempt}`)) endLost(c, placement, 'absent', 'the node no longer has it', now)
+export function settleAbsent(c: Cluster, node: LiveNode, present: ReadonlySet<string>, isAfterLoss: boolean, now: Instant): void {
+  for (const placement of absentFrom(node, present)) {
+    if (isAfterLoss && placement.stopping === null) endUnknown(c, placement, now)
+    else endLost(c, placement, 'absent', 'the node no longer has it', now)
   }
+}
+
+/** Attempts that are confirmed and that a snapshot of the node does not hold. */
+export function absentFrom(node: LiveNode, present: ReadonlySet<string>): readonly LivePlacement[] {
+  return [...placementsOn(node)].filter(
+    (placement) =>
+      !placement.isInDoubt && isConfirmedBefore(placement, node) && !present.has(attemptKey(placement.task.spec.id, placement.attempt)),
+  )
+}
+
+/** Its end is in the part of the history that is lost: it is never requeued by itself. A later attempt that runs elsewhere is the task's. */
+function endUnknown(c: Cluster, placement: LivePlacement, now: Instant): void {
+  if (!supersede(c, placement, now)) finish(c, placement.task, { state: 'lost', code: 'result_unknown', exitCode: null, reason: null }, now)
 }
 
 function isConfirmedBefore({ startedAt, confirmed }: LivePlacement, node: LiveNode): boolean {

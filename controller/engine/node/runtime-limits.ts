@@ -6,7 +6,8 @@ import type { CancelTimer } from '../../ports/clock.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
 import type { LivePlacement } from '../live.ts'
-import { stopEffect } from '../orders.ts'
+import { stopEffect, stopGraceOf } from '../orders.ts'
+import { askForSwapIn } from './entries.ts'
 
 /** The timers of attempts that have a limit; the others cost nothing. */
 export type RuntimeLimits = Map<LivePlacement, CancelTimer>
@@ -40,7 +41,10 @@ export function forgetRuntime(c: Cluster, placement: LivePlacement): void {
 function endOverrun(c: Cluster, placement: LivePlacement, maxRuntimeMs: number, now: Instant): void {
   if (placement.stopping?.then === 'cancelled') return
   const reason = `max_runtime_seconds (${maxRuntimeMs / 1000}) is over`
-  placement.stopping = { then: 'failed', reason, endReason: reason }
+  const graceMs = stopGraceOf(placement.task, c.policy)
+  const since = placement.stopping?.since ?? now
+  placement.stopping = { then: 'failed', reason, endReason: reason, code: 'max_runtime', since, graceMs }
   c.recorder.turn.effects.push(stopEffect(placement, placement.stopping))
   c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true, because: 'max_runtime_seconds' })
+  if (graceMs > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }

@@ -11,8 +11,10 @@ import { NOTHING } from '../../scheduler/feasible.ts'
 import type { Queued } from '../../scheduler/queue.ts'
 import { byQueueOrder } from '../../scheduler/queue.ts'
 import type { HeldOffers } from '../../scheduler/schedule.ts'
+import { keepsCommitRoom, leftBesideHoldsMib } from '../../scheduler/schedule.ts'
+import { kindOfLane } from './lanes.ts'
 import type { SeatTable } from './seat-table.ts'
-import type { Unit } from './seats.ts'
+import type { Seat, Unit } from './seats.ts'
 import { isHeld, sortDescending } from './seats.ts'
 
 /** Whom the last offer of a unit stands for: everybody. */
@@ -32,6 +34,7 @@ export class HoldIndex {
   /** Of the offer that is being made: by lane, by seat, and of the best GPUs. */
   readonly #offeredMib: Float64Array
   readonly #keptMib: Mib[] = []
+  readonly #keptRoomMib: Mib[] = []
   readonly #leftMib: Mib[] = []
   #heldUnits = 0
   #nextNumber = 0
@@ -129,16 +132,22 @@ export class HoldIndex {
 
   /** What enough of these GPUs admit to a task that sees the holds up to and including `last`'s. */
   #offer({ firstSeat, seats }: Unit, last: Hold | null): void {
-    const { admitsMib, lanes } = this.#table
+    const { admitsMib, lanes, when } = this.#table
     const kept = this.#keptMib
+    const keptRoom = this.#keptRoomMib
     for (let place = 0; place < seats.length; place++) {
-      kept[place] = last === null ? 0 : keptMib(seats[place]?.gpu.holds ?? [], last)
+      const holds = seats[place]?.gpu.holds ?? []
+      kept[place] = last === null ? 0 : keptMib(holds, last, false)
+      keptRoom[place] = last === null ? 0 : keptMib(holds, last, true)
     }
     for (let lane = 0; lane < lanes; lane++) {
       const left = this.#leftMib
+      const kind = kindOfLane(when, lane)
       empty(left)
       for (let place = 0; place < seats.length; place++) {
-        left.push((admitsMib[(firstSeat + place) * lanes + lane] as Mib) - (kept[place] as Mib))
+        const largestMib = admitsMib[(firstSeat + place) * lanes + lane] as Mib
+        const { gpu } = seats[place] as Seat
+        left.push(leftBesideHoldsMib(gpu, kind, largestMib, kept[place] as Mib, keptRoom[place] as Mib))
       }
       if (left.length > 1) sortDescending(left)
       const mib = left[this.#gpuCount - 1] ?? NOTHING
@@ -194,9 +203,15 @@ function holdersOn({ seats }: Unit): readonly Hold[] {
   return holders
 }
 
-/** Holds on one GPU do not add up: who holds it is served one after the other. */
-function keptMib(holds: readonly Hold[], last: Hold): Mib {
+/**
+ * Holds on one GPU do not add up: who holds it is served one after the other.
+ * @param isOfRoom of the holds that keep commit room only
+ */
+function keptMib(holds: readonly Hold[], last: Hold, isOfRoom: boolean): Mib {
   let kept = 0
-  for (const hold of holds) if (byQueueOrder(hold, last) <= 0) kept = Math.max(kept, hold.isExclusive ? Infinity : hold.mib)
+  for (const hold of holds) {
+    if (byQueueOrder(hold, last) > 0 || (isOfRoom && !keepsCommitRoom(hold))) continue
+    kept = Math.max(kept, hold.isExclusive ? Infinity : hold.mib)
+  }
   return kept
 }

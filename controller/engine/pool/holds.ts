@@ -4,12 +4,12 @@
  */
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Hold } from '../../domain/node.ts'
-import { isClosedTo, isPlaceable, commitRoomMib, largestEverMib } from '../../scheduler/feasible.ts'
+import { isClosedTo, isPlaceable, largestEverMib, nearnessMib } from '../../scheduler/feasible.ts'
 import type { Queued } from '../../scheduler/queue.ts'
 import { byQueueOrder } from '../../scheduler/queue.ts'
 import { byGpuId } from '../../scheduler/score.ts'
 import { missesOnlyBytes } from '../../scheduler/schedule.ts'
-import { searchDemandMib } from '../../scheduler/shape.ts'
+import { kindOf, searchDemandMib } from '../../scheduler/shape.ts'
 import type { Cluster } from '../cluster.ts'
 import type { EntryHold, LiveEntry, LiveGpu, LiveNode, LiveTask } from '../live.ts'
 import { askForPlacement, dropEntry } from '../node/entries.ts'
@@ -222,8 +222,9 @@ function missingOn(gpus: readonly LiveGpu[], task: LiveTask): Mib {
   return gpus.reduce((most, gpu) => Math.max(most, missesMib(gpu, task)), 0)
 }
 
-/** Commit room it misses; an exclusive task misses all that is placed (semantics 4). */
+/** An exclusive task misses all that is placed, whatever its demand (semantics 4). */
 function missesMib(gpu: LiveGpu, task: LiveTask): Mib {
-  if (task.spec.gpuMode === 'exclusive') return gpu.noswapMib + gpu.swappableMib
-  return Math.max(0, searchDemandMib(task.spec) - commitRoomMib(gpu))
+  const kind = kindOf(task.spec)
+  const demandMib = kind === 'exclusive' ? 0 : searchDemandMib(task.spec)
+  return Math.max(0, demandMib - nearnessMib(gpu, kind))
 }

@@ -1,10 +1,11 @@
-/** Nodes by how near they come to taking a task that misses commit room everywhere (semantics 4, reservation). */
+/** Nodes by how near they are to admitting a task of one kind that fits nowhere (semantics 4, reservation). */
 import type { Mib } from '../../../protocol/units.ts'
 import { empty } from '../../domain/list-edit.ts'
 import type { IndexEntry } from '../../domain/ordered-index.ts'
 import { newIndexEntry, OrderedIndex } from '../../domain/ordered-index.ts'
-import { commitRoomMib, isPlaceable, largestEverMib, NOTHING } from '../../scheduler/feasible.ts'
+import { isPlaceable, largestEverMib, nearnessMib, NOTHING } from '../../scheduler/feasible.ts'
 import { byNodeId } from '../../scheduler/score.ts'
+import type { RequestKind } from '../../scheduler/shape.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
 import type { NodeSeat } from './seats.ts'
 import { sortDescending } from './seats.ts'
@@ -14,15 +15,15 @@ export type NearPlace = readonly [node: LiveNode, minusRoomMib: Mib, everMib: Mi
 
 export class NearIndex {
   readonly nodes = new OrderedIndex<LiveNode>(byNodeId)
-  readonly isExclusive: boolean
+  readonly kind: RequestKind
   readonly gpuCount: number
   readonly #unseen: NodeSeat[] = []
   readonly #isUnseen: boolean[] = []
   readonly #entries: (IndexEntry<LiveNode> | undefined)[] = []
   readonly #scratchMib: Mib[] = []
 
-  constructor(isExclusive: boolean, gpuCount: number) {
-    this.isExclusive = isExclusive
+  constructor(kind: RequestKind, gpuCount: number) {
+    this.kind = kind
     this.gpuCount = gpuCount
   }
 
@@ -52,7 +53,7 @@ export class NearIndex {
   /** Says whether the node's place in the order changed. */
   takeIn({ node, number }: NodeSeat): boolean {
     const ever = isPlaceable(node) ? this.#kthLargest(node, largestEverMib) : NOTHING
-    const room = this.#kthLargest(node, this.isExclusive ? minusPlacedMib : commitRoomMib)
+    const room = this.#kthLargest(node, (gpu) => nearnessMib(gpu, this.kind))
     let entry = this.#entries[number]
     if (entry === undefined) {
       entry = newIndexEntry(node)
@@ -89,9 +90,4 @@ export class NearIndex {
     sortDescending(mibs)
     return mibs[this.gpuCount - 1] as Mib
   }
-}
-
-/** An exclusive task misses all that is placed. */
-function minusPlacedMib(gpu: LiveGpu): Mib {
-  return -(gpu.noswapMib + gpu.swappableMib)
 }

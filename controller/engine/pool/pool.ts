@@ -5,16 +5,17 @@ import type { Task, TaskSpec } from '../../domain/task.ts'
 import { isRefusedBy, largestEverMib, NOTHING } from '../../scheduler/feasible.ts'
 import type { PoolView } from '../../scheduler/schedule.ts'
 import type { When } from '../../scheduler/score.ts'
-import type { Shape } from '../../scheduler/shape.ts'
-import { searchDemandMib } from '../../scheduler/shape.ts'
+import type { RequestKind, Shape } from '../../scheduler/shape.ts'
+import { kindOf, searchDemandMib } from '../../scheduler/shape.ts'
 import type { Queued } from '../../scheduler/queue.ts'
 import type { Facet } from './facet.ts'
 import type { HeldLane } from './hold-index.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
+import { laneOf } from './lanes.ts'
 import type { NearPlace } from './near-index.ts'
 import { NearIndex } from './near-index.ts'
 import { RaiseLog } from './raise-log.ts'
-import { laneOf, SeatTable } from './seat-table.ts'
+import { SeatTable } from './seat-table.ts'
 import type { NodeSeat, Seat, Unit } from './seats.ts'
 import { sortDescending } from './seats.ts'
 
@@ -29,7 +30,7 @@ export interface Standing {
 export interface Nearness {
   readonly nearVersion: number
   readonly indexes: readonly {
-    readonly isExclusive: boolean
+    readonly kind: RequestKind
     readonly gpuCount: number
     readonly places: readonly NearPlace[]
     /** Oldest first. */
@@ -186,9 +187,9 @@ export class Pool implements PoolView {
     for (const gpu of this.gpusFor(shape, when, demandMib)) yield gpu.node
   }
 
-  /** Nodes that could ever take the task, nearest first: by what its worst GPU there misses of commit room (an exclusive task: N + S). */
+  /** Nodes that could ever take the task, nearest first: by what its worst GPU there misses (`nearnessMib`). */
   *nearestNodes(spec: TaskSpec): Generator<LiveNode> {
-    const index = this.#nearIndexFor(spec.gpuMode === 'exclusive', spec.gpuCount).nodes
+    const index = this.#nearIndexFor(kindOf(spec), spec.gpuCount).nodes
     const demandMib = searchDemandMib(spec)
     for (let entry = index.firstAtLeast(demandMib); entry !== null; entry = index.nextAtLeast(entry, demandMib)) yield entry.item
   }
@@ -209,7 +210,7 @@ export class Pool implements PoolView {
     return {
       nearVersion: this.#nearVersion,
       indexes: this.#nearIndexes.map((index) => ({
-        isExclusive: index.isExclusive,
+        kind: index.kind,
         gpuCount: index.gpuCount,
         places: [...index.places()],
         unseen: index.unseen(),
@@ -220,8 +221,8 @@ export class Pool implements PoolView {
   /** The same, taken up again by a pool whose members are known. */
   recallNearness({ nearVersion, indexes }: Nearness): void {
     this.#nearVersion = nearVersion
-    for (const { isExclusive, gpuCount, places, unseen } of indexes) {
-      const index = new NearIndex(isExclusive, gpuCount)
+    for (const { kind, gpuCount, places, unseen } of indexes) {
+      const index = new NearIndex(kind, gpuCount)
       this.#nearIndexes.push(index)
       for (const [node, minusRoomMib, everMib] of places) {
         const seat = this.nodes.get(node)
@@ -253,10 +254,10 @@ export class Pool implements PoolView {
     return (this.#tables[when] ??= new SeatTable(when, this.#policy, this.nodes.values()))
   }
 
-  #nearIndexFor(isExclusive: boolean, gpuCount: number): NearIndex {
-    let index = this.#nearIndexes.find((each) => each.isExclusive === isExclusive && each.gpuCount === gpuCount)
+  #nearIndexFor(kind: RequestKind, gpuCount: number): NearIndex {
+    let index = this.#nearIndexes.find((each) => each.kind === kind && each.gpuCount === gpuCount)
     if (index === undefined) {
-      index = new NearIndex(isExclusive, gpuCount)
+      index = new NearIndex(kind, gpuCount)
       this.#nearIndexes.push(index)
       for (const node of this.nodes.values()) index.takeIn(node)
     }

@@ -13,20 +13,11 @@ import { key1Of, key2Of } from '../../scheduler/score.ts'
 import type { RequestKind } from '../../scheduler/shape.ts'
 import { Facet } from './facet.ts'
 import type { LiveGpu } from '../live.ts'
+import { kindOfLane, KINDS_AFTER, KINDS_NOW } from './lanes.ts'
 import { RaiseLog } from './raise-log.ts'
 import type { NodeSeat, Seat } from './seats.ts'
 
 const FIRST_ROOM = 64
-
-/** Now: one lane a kind. After a swap: two a kind, for P0 and the others; an exclusive task waits for no swap. */
-const KINDS_NOW: readonly RequestKind[] = ['swappable', 'noswap', 'exclusive']
-const KINDS_AFTER: readonly RequestKind[] = ['swappable', 'noswap']
-
-/** Where the answer for such a request stands. */
-export function laneOf(when: When, kind: RequestKind, isP0: boolean): number {
-  const place = kind === 'swappable' ? 0 : kind === 'noswap' ? 1 : 2
-  return when === 'now' ? place : 2 * place + (isP0 ? 1 : 0)
-}
 
 export class SeatTable {
   readonly when: When
@@ -107,7 +98,8 @@ export class SeatTable {
     const { strategy } = this.#policy
     const key1 = key1Of(gpu, this.when, strategy)
     const key2 = key2Of(gpu, strategy)
-    if (this.key1[number] !== key1 || this.key2[number] !== key2) {
+    const isRoomChanged = this.key2[number] !== key2
+    if (this.key1[number] !== key1 || isRoomChanged) {
       this.key1[number] = key1
       this.key2[number] = key2
       isChanged = true
@@ -117,7 +109,12 @@ export class SeatTable {
     for (let lane = 0; lane < this.lanes; lane++) {
       const mib = this.#derived[lane] as Mib
       const before = this.admitsMib[from + lane] as Mib
-      if (mib === before) continue
+      if (mib === before) {
+        // What holds leave to a noswap task also depends on commit room, the second key (`leftBesideHoldsMib`).
+        const isOfferChanged = isRoomChanged && this.isHeld[number] === 1 && kindOfLane(this.when, lane) === 'noswap'
+        if (isOfferChanged) (this.raises[lane] as RaiseLog).add(mib)
+        continue
+      }
       if (mib > before) (this.raises[lane] as RaiseLog).add(mib)
       this.admitsMib[from + lane] = mib
       isChanged = true

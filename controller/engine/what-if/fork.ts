@@ -11,6 +11,7 @@ import type { PoolHold } from '../pool/holds.ts'
 import { setHolds } from '../pool/holds.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 import type { Pool } from '../pool/pool.ts'
+import { NO_HISTORY } from '../../ports/store.ts'
 import { restore } from '../recovery.ts'
 import { recordOfNode, recordOfTask } from '../records.ts'
 
@@ -47,6 +48,7 @@ function stateOf(c: Cluster, overridesOf: ForkSettings['overridesOf']): Paramete
     tokens: [],
     lastAuditSeq: 0,
     submissionKeys: [],
+    ...NO_HISTORY,
     marks: { epoch: 0, nextTaskSeq: c.nextTaskSeq, nextEventSeq: 1, nextDecision: c.recorder.nextDecision },
     finishedCounts: c.finished,
   }

@@ -82,7 +82,7 @@ class Pass {
     const { noswap, command } = task.spec
     const key = `${searchDemandMib(task.spec)} ${noswap} ${task.queueClass} ${command === null ? '-' : 'exec'} ${shape.key}`
     // A node that has refused it is no choice for this one alone; what holds leave depends on who came first.
-    const isLikeOthers = task.refusedBy === null && !this.#poolsOf(pool).hasHolds
+    const isLikeOthers = task.refusedBy === null && task.trouble.refusals.length === 0 && !this.#poolsOf(pool).hasHolds
     const known = isLikeOthers ? this.#known.get(key) : undefined
     if (known !== undefined) return known
     const change = this.#work(task, pool, shape)

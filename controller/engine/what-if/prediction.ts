@@ -42,7 +42,7 @@ export function predictPlacement(c: Cluster, request: TaskRequest, now: Instant)
   if (problems.length > 0) return { ok: false, refusal: { code: 'invalid', problems } }
   c.ripening.ripen(c, now)
   c.deriveFigures()
-  const task = newLiveTask(specOf(request, '', c.nextTaskSeq, now), now)
+  const task = newLiveTask(specOf(request, '', c.nextTaskSeq, c.policy.maxRequeues, now), now)
   const { poolKey } = shapeOf(task.spec)
   const isNewPool = !c.pools.has(poolKey)
   const prediction = predict(c, task, now)

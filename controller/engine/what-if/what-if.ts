@@ -8,7 +8,7 @@ import type { Policy } from '../../domain/config.ts'
 import type { Node } from '../../domain/node.ts'
 import type { Placement, QueueEntry, Task } from '../../domain/task.ts'
 import { commitLimitMib, residentCapacityMib, resolveOvercommit } from '../../domain/vram.ts'
-import { hostPromiseMib, isPlaceable, mayRunOn } from '../../scheduler/feasible.ts'
+import { hostPromiseMib, isPlaceable, isClosedTo } from '../../scheduler/feasible.ts'
 import type { Queued } from '../../scheduler/queue.ts'
 import { gpusOnNode } from '../../scheduler/schedule.ts'
 import type { When } from '../../scheduler/score.ts'
@@ -73,7 +73,7 @@ export function settingsOn(
 /** How a pending task would be placed on this node if it were the only one that waits; null when it would not be. */
 export function whenPlacedOn(node: NodeCopy, queued: Queued, shape: Shape, policy: Policy, now: Instant): When | null {
   const { task } = queued
-  if (!isPlaceable(node) || !mayRunOn(task, node) || task.refusedBy?.has(node.id) === true) return null
+  if (!isPlaceable(node) || isClosedTo(task, node)) return null
   if (gpusOnNode(node, queued, shape, 'now', policy) !== null) return 'now'
   if (shape.kind === 'exclusive') return null
   const gpus = gpusOnNode(node, queued, shape, 'after_swap', policy)
@@ -111,6 +111,7 @@ function gpuOtherwise(gpu: LiveGpu, node: Node, otherwise: Otherwise, gone: Read
 function settle(copy: Writable<SwapGpu>, { overcommitPercent, reserveMib }: NodeSettings): void {
   const capacityMib = residentCapacityMib(copy.physicalMib, reserveMib, copy.foreignMib)
   copy.freeMib += capacityMib - copy.capacityMib
+  copy.overcommitPercent = overcommitPercent
   copy.reserveMib = reserveMib
   copy.capacityMib = capacityMib
   copy.limitMib = commitLimitMib(copy.physicalMib, overcommitPercent, capacityMib)

@@ -1,7 +1,7 @@
 /** The report of a sweep for whoever decides: the recommendation, what speaks for it, charts, and under each chart its numbers. */
 import type { Advice, JudgedObjective } from '../../plan/advisor.ts'
 import type { Band, Settings, SweepRun, SweepSummary } from '../../sweep.ts'
-import { adviceNotes, adviceSentence, figureOf, shownFigure } from '../advice-text.ts'
+import { adviceNotes, adviceSentence, figureOf, noneSentence, shownFigure } from '../advice-text.ts'
 import { shownNumber } from '../plain-text.ts'
 import { isUnheard } from '../sweep-table.ts'
 import { type ChartLine, DOTS, lineChart, type LineChart } from './line-chart.ts'
@@ -72,7 +72,7 @@ function overviewOf(combinations: readonly Combination[], best: Combination | nu
   const objectives = combinations[0]?.advice.objectives ?? []
   const said =
     best === null
-      ? `None of the ${combinations.length} combinations keeps ${objectives.join(' and ')} at any percentage.`
+      ? noneSentence(combinations.map((each) => each.advice))
       : `Best of ${combinations.length} combinations: ${best.title}. ${adviceSentence(best.advice)}`
   return markup`<p class="advice${best === null ? ' none' : ''}">${said}</p>${table(
     'Each combination at the percentage to take, or at the one that comes nearest',
@@ -81,7 +81,7 @@ function overviewOf(combinations: readonly Combination[], best: Combination | nu
       const { percent, isTaken, candidate } = takenOf(each.advice)
       return [
         markup`<a href="#${each.place}">${each.title}</a>`,
-        percent === null ? '–' : isTaken ? `${percent} %` : `none; nearest ${percent} %`,
+        percent === null ? 'none' : isTaken ? `${percent} %` : `none; nearest ${percent} %`,
         utilizationText(candidate?.utilization_percent ?? null),
         ...(candidate?.objectives.map(shownObjective) ?? objectives.map(() => '–')),
         each === best ? 'best' : null,

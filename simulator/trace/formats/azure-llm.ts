@@ -29,7 +29,7 @@ export const azureLlm: Importer = {
   licence: 'CC-BY-4.0',
   origin: 'Azure LLM inference trace',
   options: ['servers', 'serverSkew', 'serverLifeMs', 'prefillTokensPerS', 'decodeTokensPerS'],
-  about: `Requests to language models: CSV, one request a row. They are dealt out to \`--servers\` (${DEFAULT_SERVERS}), each a task on one GPU whose work are its requests; \`--server-skew s\` gives the k-th server k^−s as many (0: in turn). A server lives for \`--server-life\` (24h) and is followed by the next. Work of a request: context ÷ \`--prefill-tokens-per-s\` (10000) + generated ÷ \`--decode-tokens-per-s\` (1000), our own assumption.`,
+  about: `Requests to language models: CSV, one request a row. They are dealt out to \`--servers\` (${DEFAULT_SERVERS}), each a task on one GPU whose work are its requests; \`--server-skew s\` gives the k-th server k^−s as many (0: in turn). A server lives for \`--server-life\` (24h) and is followed by the next. Work of a request: context ÷ \`--prefill-tokens-per-s\` (10000) + generated ÷ \`--decode-tokens-per-s\` (1000), our own assumption. The VRAM of a server is unknown: \`--vram-mib\` lets servers share GPUs.`,
   columns: [
     { name: 'TIMESTAMP', isRequired: true, becomes: 'when the work arrives. Also `arrival_s`, in seconds' },
     { name: 'arrival_s', isRequired: false, becomes: 'another name of TIMESTAMP' },
@@ -40,7 +40,7 @@ export const azureLlm: Importer = {
   ],
   dropped: { no_tokens: 'it has neither context nor output' },
   ignored: {},
-  adjusted: {},
+  adjusted: { requests_joined: 'it came while its server was busy and belongs to the burst before it; no work is lost' },
   publicData: [
     {
       name: 'AzureLLMInferenceTrace 2023 (28,000 requests) and 2024 (a week, 44 million)',
@@ -62,6 +62,7 @@ async function* readRequests(source: FileBytes, options: ImportOptions, log: Imp
       skew: options.serverSkew ?? 0,
       lifeMs: options.serverLifeMs ?? DEFAULT_LIFE_MS,
       seed: options.seed ?? DEFAULT_SELECTION_SEED,
+      onJoined: () => log.adjust('requests_joined'),
     })
     for await (const { id, at, work } of servers) yield plainTask({ id, at, gpus: 1, work }, options)
   } finally {

@@ -4,6 +4,7 @@ import { wholeCell, wholeOf } from '../csv-cells.ts'
 import { type CsvRow, readCsv } from '../csv-rows.ts'
 import type { FileBytes } from '../file-bytes.ts'
 import {
+  DEFAULT_TASK_VRAM_MIB,
   type ImportedTask,
   type Importer,
   type ImportLog,
@@ -45,9 +46,13 @@ export const csv: Importer = {
     { name: 'duration', isRequired: true, becomes: 'the residence; else end − start, else end − at' },
     { name: 'start, end', isRequired: false, becomes: 'the residence, where there is no duration' },
     { name: 'gpus', isRequired: false, becomes: '`gpus`; else 1' },
-    { name: 'vram_mib', isRequired: false, becomes: '`vram_mib`: MiB, or a size with Mi or Gi; else `--vram-mib`, else 8192' },
+    { name: 'vram_mib', isRequired: false, becomes: '`vram_mib`: MiB, or a size with Mi or Gi; else `--vram-mib`' },
     { name: 'priority', isRequired: false, becomes: '`priority`: P0 to P4, 0 to 4, or a word of `--priority-map`; empty: P2' },
-    { name: 'noswap, exclusive', isRequired: false, becomes: '`noswap`, `gpu_mode`: 1, true, yes; 0, false, no or empty' },
+    {
+      name: 'noswap, exclusive',
+      isRequired: false,
+      becomes: '`noswap`, `gpu_mode`: 1, true, yes; 0, false, no. Empty: 0, and shared where the VRAM is known',
+    },
     { name: 'groups', isRequired: false, becomes: '`groups`, separated by semicolons' },
     { name: 'owner', isRequired: false, becomes: '`owner`' },
     { name: 'cancel_at', isRequired: false, becomes: '`cancel_at`' },
@@ -73,7 +78,7 @@ async function* readRows(source: FileBytes, options: ImportOptions, log: ImportL
   for await (const row of readCsv(source, columns, log, { delimiter: options.delimiter ?? ',', nameOf: fieldOf, labelOf })) {
     const task = readRow(row, time, options, log)
     if (task === null) continue
-    if (row.cells.vram_mib === '' && knowsVram && task.gpu_mode === 'shared') {
+    if (knowsVram && isNothing(row.cells.vram_mib) && (task.gpu_mode === 'shared' || row.cells.exclusive === '')) {
       knowsVram = false
       log.synthesise('vram_mib')
     }
@@ -130,7 +135,7 @@ function readRow(row: Row, time: TimeReader, options: ImportOptions, log: Import
       at,
       gpus,
       ...(vramMib === undefined ? {} : { vram_mib: vramMib }),
-      ...(isExclusive ? { gpu_mode: 'exclusive', vram_mib: vramMib ?? 0 } : {}),
+      ...modeSaid(row, isExclusive, vramMib, options),
       priority,
       noswap: noswap ? 1 : 0,
       groups: groupsOf(cells.groups),
@@ -140,6 +145,17 @@ function readRow(row: Row, time: TimeReader, options: ImportOptions, log: Import
     },
     options,
   )
+}
+
+/** A cell that says yes or no decides; an empty one leaves it to what is known of the VRAM. */
+function modeSaid(
+  { cells }: Row,
+  isExclusive: boolean,
+  vramMib: number | undefined,
+  { vramMib: assumed }: ImportOptions,
+): Partial<ImportedTask> {
+  if (isExclusive) return { gpu_mode: 'exclusive', vram_mib: vramMib ?? 0 }
+  return cells.exclusive === '' ? {} : { gpu_mode: 'shared', vram_mib: vramMib ?? assumed ?? DEFAULT_TASK_VRAM_MIB }
 }
 
 function residence(row: Row, at: Instant, time: TimeReader, log: ImportLog): DurationMs | null {

@@ -51,7 +51,7 @@ export const slurm: Importer = {
       name: 'AllocTRES',
       isRequired: true,
       becomes:
-        '`gpus`: gres/gpu=N, else the sum of gres/gpu:TYPE=N; empty: ReqTRES. `vram_mib`: all that a GPU of TYPE offers beside the reserve where `--vram-map` knows it (Slurm gave it away whole), else `--vram-mib`, else 8192',
+        '`gpus`: gres/gpu=N, else the sum of gres/gpu:TYPE=N; empty: ReqTRES. `vram_mib`: all that a GPU of TYPE offers beside the reserve where `--vram-map` knows it (Slurm gave it away whole), else `--vram-mib`',
     },
     { name: 'ReqTRES', isRequired: false, becomes: 'the same, where there is no AllocTRES' },
     { name: 'ElapsedRaw', isRequired: true, becomes: 'the residence; else Elapsed (D-HH:MM:SS), else End − Start' },

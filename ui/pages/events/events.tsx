@@ -1,7 +1,7 @@
 /** What happened, newest first: who, what, why. New ones wait behind a button, or are followed, and no row moves under the pointer. */
 import { A, useSearchParams } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createEffect, createSignal, For, Show, type JSX } from 'solid-js'
+import { createEffect, createMemo, createSignal, For, Show, type JSX } from 'solid-js'
 import type { EventBody, EventPage } from '../../../controller/api/schema/event.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
@@ -13,21 +13,26 @@ import { EVENT_GROUPS } from './event-words.ts'
 
 const PAGE = 100
 
+/** A page with what it was asked for, so that an answer to something else is told apart from newer rows of the same list. */
+interface AskedPage extends EventPage {
+  readonly asked: string
+}
+
 export default function Events(): JSX.Element {
   const { api, feed } = useCluster()
   const [search, setSearch] = useSearchParams()
   const text = (name: string): string => (typeof search[name] === 'string' ? search[name] : '')
+  const asked = () => ({ kind: text('kind'), task: text('task'), node: text('node'), before: text('before') })
   const [news, setNews] = createSignal(0)
   feed.onEvents((events) => setNews(news() + (events?.length ?? 0)))
   const events = useQuery(() => ({
     // Not by the subject `events`: the list is read again when somebody asks for it, not by itself.
-    queryKey: ['events-page', text('kind'), text('task'), text('node'), text('before')],
-    queryFn: ({ signal }: { signal: AbortSignal }) =>
-      api.get<EventPage>(
-        '/events',
-        { order: 'newest', limit: PAGE, kind: text('kind'), task: text('task'), node: text('node'), before: text('before') },
-        signal,
-      ),
+    queryKey: ['events-page', asked()],
+    queryFn: async ({ signal }: { signal: AbortSignal }): Promise<AskedPage> => {
+      const of = asked()
+      const page = await api.get<EventPage>('/events', { order: 'newest', limit: PAGE, ...of }, signal)
+      return { ...page, asked: JSON.stringify(of) }
+    },
   }))
   const showNews = (): void => {
     setNews(0)
@@ -40,6 +45,12 @@ export default function Events(): JSX.Element {
   createEffect(() => {
     if (isFollowed() && !isHeld() && news() > 0 && text('before') === '' && !events.isFetching) showNews()
   })
+  // A request may have been on its way when the pointer or the focus came: its answer is shown once they have left.
+  const shownOf = (fresh: () => AskedPage): (() => AskedPage) =>
+    createMemo<AskedPage>((shown) => {
+      const page = fresh()
+      return isFollowed() && isHeld() && shown?.asked === page.asked ? shown : page
+    })
   const filter = (name: string, value: string): void => setSearch({ [name]: value === '' ? null : value, before: null })
   return (
     <div class="stack">
@@ -81,46 +92,49 @@ export default function Events(): JSX.Element {
           </p>
         }
       >
-        {(page) => (
-          <>
-            <div
-              class="scroll"
-              tabindex="0"
-              role="group"
-              aria-label="Events, newest first"
-              onPointerEnter={() => setHeld(true)}
-              onPointerLeave={() => setHeld(false)}
-              onFocusIn={() => setHeld(true)}
-              onFocusOut={() => setHeld(false)}
-            >
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col" class="number">
-                      No.
-                    </th>
-                    <th scope="col">When</th>
-                    <th scope="col">What</th>
-                    <th scope="col">Task and node</th>
-                    <th scope="col">Who, why</th>
-                    <th scope="col">Facts</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  <For each={page().items}>{(event) => <Row event={event} names={page().names} />}</For>
-                </tbody>
-              </table>
-            </div>
-            <nav class="row" aria-label="Older and newer">
-              <button disabled={text('before') === ''} onClick={() => setSearch({ before: null })}>
-                Newest
-              </button>
-              <button disabled={page().next_before === null} onClick={() => setSearch({ before: String(page().next_before) })}>
-                Older
-              </button>
-            </nav>
-          </>
-        )}
+        {(fresh) => {
+          const page = shownOf(fresh)
+          return (
+            <>
+              <div
+                class="scroll"
+                tabindex="0"
+                role="group"
+                aria-label="Events, newest first"
+                onPointerEnter={() => setHeld(true)}
+                onPointerLeave={() => setHeld(false)}
+                onFocusIn={() => setHeld(true)}
+                onFocusOut={() => setHeld(false)}
+              >
+                <table>
+                  <thead>
+                    <tr>
+                      <th scope="col" class="number">
+                        No.
+                      </th>
+                      <th scope="col">When</th>
+                      <th scope="col">What</th>
+                      <th scope="col">Task and node</th>
+                      <th scope="col">Who, why</th>
+                      <th scope="col">Facts</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    <For each={page().items}>{(event) => <Row event={event} names={page().names} />}</For>
+                  </tbody>
+                </table>
+              </div>
+              <nav class="row" aria-label="Older and newer">
+                <button disabled={text('before') === ''} onClick={() => setSearch({ before: null })}>
+                  Newest
+                </button>
+                <button disabled={page().next_before === null} onClick={() => setSearch({ before: String(page().next_before) })}>
+                  Older
+                </button>
+              </nav>
+            </>
+          )
+        }}
       </QueryState>
     </div>
   )

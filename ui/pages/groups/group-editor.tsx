@@ -1,6 +1,6 @@
 /** A group being made, changed or deleted: members to tick, what it would do, and only then the button that does it. */
 import { useQueryClient } from '@tanstack/solid-query'
-import { createSignal, For, onMount, Show, type JSX } from 'solid-js'
+import { createMemo, createSignal, For, onMount, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupDryRunBody } from '../../../controller/api/schema/group.ts'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import type { GroupPreviewBody } from '../../../controller/api/schema/preview.ts'
@@ -59,8 +59,9 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
       if (does === 'delete') await api.send('DELETE', `/groups/${part(id())}`)
       else if (opened === null) await api.send('POST', '/groups', { body: { id: id(), ...body() } })
       else await api.send('PUT', `/groups/${part(id())}`, { body: body() })
-      await Promise.all(['groups', 'nodes'].map((subject) => queries.invalidateQueries({ queryKey: [subject] })))
+      // Closed at once: whatever is clicked while the lists are read again belongs to another editor.
       props.onDone()
+      await Promise.all(['groups', 'nodes'].map((subject) => queries.invalidateQueries({ queryKey: [subject] })))
     })
   const toggle = (nodeId: string): void => {
     const next = new Set(members())
@@ -140,20 +141,19 @@ function Members(props: {
   readonly members: ReadonlySet<string>
   readonly onToggle: (nodeId: string) => void
 }): JSX.Element {
+  // Rows are kept by id: figures change all the time, and a checkbox must not be replaced under the focus.
+  const byId = createMemo(() => new Map(props.nodes.map((node) => [node.node_id, node])))
+  const ids = createMemo(() => props.nodes.map((node) => node.node_id))
   return (
     <fieldset>
       <legend>Members</legend>
       <Show when={props.nodes.length > 0} fallback={<p class="quiet">No node has registered yet.</p>}>
-        <For each={props.nodes}>
-          {(node) => (
+        <For each={ids()}>
+          {(id) => (
             <div>
               <label class="text">
-                <input type="checkbox" checked={props.members.has(node.node_id)} onChange={() => props.onToggle(node.node_id)} />{' '}
-                {node.name}{' '}
-                <span class="quiet">
-                  {node.gpus.length} GPUs, {mib(node.vram.physical_mib)}
-                  {node.groups.length === 0 ? ', common pool' : `, in ${node.groups.join(', ')}`}
-                </span>
+                <input type="checkbox" checked={props.members.has(id)} onChange={() => props.onToggle(id)} /> {byId().get(id)?.name}{' '}
+                <Show when={byId().get(id)}>{(node) => <span class="quiet">{factsOf(node())}</span>}</Show>
               </label>
             </div>
           )}
@@ -161,6 +161,10 @@ function Members(props: {
       </Show>
     </fieldset>
   )
+}
+
+function factsOf({ gpus, vram, groups }: NodeBody): string {
+  return `${gpus.length} GPUs, ${mib(vram.physical_mib)}${groups.length === 0 ? ', common pool' : `, in ${groups.join(', ')}`}`
 }
 
 function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {

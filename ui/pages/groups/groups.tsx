@@ -1,7 +1,7 @@
 /** Groups: which nodes are set apart for whom, and what that takes from the common pool. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createSignal, For, Show, type JSX } from 'solid-js'
+import { createMemo, createSignal, For, Show, type JSX } from 'solid-js'
 import type { GroupBody } from '../../../controller/api/schema/group.ts'
 import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import { firstNodes } from '../../api/first-nodes.ts'
@@ -19,10 +19,16 @@ export interface GroupPage {
 
 const SHOWN_MEMBERS = 8
 
+/** Each opening is an object of its own, also when the same group is opened twice. A null group is a new one. */
+interface OpenedEditor {
+  readonly group: GroupBody | null
+}
+
 export default function Groups(): JSX.Element {
   const { api, session } = useCluster()
-  const path = usePath()
-  const [edited, setEdited] = createSignal<GroupBody | 'new' | null>(null)
+  const [opened, setOpened] = createSignal<OpenedEditor | null>(null)
+  // An editor closes after its request; by then another may have been opened in its place.
+  const close = (editor: OpenedEditor): void => void setOpened((now) => (now === editor ? null : now))
   const groups = useQuery(() => ({
     queryKey: ['groups'],
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<GroupPage>('/groups', {}, signal),
@@ -41,13 +47,13 @@ export default function Groups(): JSX.Element {
         alone.
       </p>
       <p class="row">
-        <button onClick={() => setEdited('new')} disabled={whyNot() !== null} title={whyNot() ?? undefined}>
+        <button onClick={() => setOpened({ group: null })} disabled={whyNot() !== null} title={whyNot() ?? undefined}>
           New group
         </button>
         <span class="quiet">{whyNot() ?? ''}</span>
       </p>
-      <Show when={edited()} keyed>
-        {(group) => <GroupEditor group={group === 'new' ? null : group} nodes={known()} onDone={() => setEdited(null)} />}
+      <Show when={opened()} keyed>
+        {(editor) => <GroupEditor group={editor.group} nodes={known()} onDone={() => close(editor)} />}
       </Show>
       <QueryState
         query={groups}
@@ -81,21 +87,13 @@ export default function Groups(): JSX.Element {
                 </tr>
               </thead>
               <tbody>
-                <For each={page().items}>
-                  {(group) => (
-                    <tr>
-                      <td class="text">
-                        <strong>{group.id}</strong> <A href={path(`/tasks?tab=all&group=${part(group.id)}`)}>tasks</A>
-                        <div class="quiet">{group.description}</div>
-                        <MemberLinks nodes={known().filter(({ node_id }) => group.node_ids.includes(node_id))} />
-                      </td>
-                      <Figures nodes={known().filter(({ node_id }) => group.node_ids.includes(node_id))} members={group.node_ids.length} />
-                      <td>
-                        <button onClick={() => setEdited(group)} disabled={whyNot() !== null} aria-label={`Edit ${group.id}`}>
-                          Edit…
-                        </button>
-                      </td>
-                    </tr>
+                <For each={page().items.map(({ id }) => id)}>
+                  {(id) => (
+                    <Show when={page().items.find((group) => group.id === id)}>
+                      {(group) => (
+                        <GroupRow group={group()} nodes={known()} whyNot={whyNot()} onEdit={() => setOpened({ group: group() })} />
+                      )}
+                    </Show>
                   )}
                 </For>
                 <tr>
@@ -111,6 +109,35 @@ export default function Groups(): JSX.Element {
         )}
       </QueryState>
     </div>
+  )
+}
+
+/** Kept by the group's id when the list is read again, so that its button is not replaced under the focus. */
+function GroupRow(props: {
+  readonly group: GroupBody
+  readonly nodes: readonly NodeBody[]
+  readonly whyNot: string | null
+  readonly onEdit: () => void
+}): JSX.Element {
+  const path = usePath()
+  const members = createMemo(() => {
+    const ids = new Set(props.group.node_ids)
+    return props.nodes.filter(({ node_id }) => ids.has(node_id))
+  })
+  return (
+    <tr>
+      <td class="text">
+        <strong>{props.group.id}</strong> <A href={path(`/tasks?tab=all&group=${part(props.group.id)}`)}>tasks</A>
+        <div class="quiet">{props.group.description}</div>
+        <MemberLinks nodes={members()} />
+      </td>
+      <Figures nodes={members()} members={props.group.node_ids.length} />
+      <td>
+        <button onClick={() => props.onEdit()} disabled={props.whyNot !== null} aria-label={`Edit ${props.group.id}`}>
+          Edit…
+        </button>
+      </td>
+    </tr>
   )
 }
 

@@ -31,7 +31,7 @@ export function NodeActions(props: { readonly node: NodeBody }): JSX.Element {
   return (
     <div class="row">
       <Show
-        when={props.node.cordoned || props.node.drain !== null}
+        when={props.node.cordoned || props.node.drain !== null || props.node.auto_cordon !== null}
         fallback={
           <ConfirmedAction
             label="Cordon"

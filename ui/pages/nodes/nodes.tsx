@@ -16,7 +16,7 @@ import { useCluster } from '../../state/cluster.tsx'
 import { NodeActions } from './node-actions.tsx'
 
 const PAGE_ROWS = 50
-const STATUSES = ['up', 'suspect', 'unreachable', 'cordoned', 'draining'] as const
+const STATUSES = ['up', 'suspect', 'unreachable', 'cordoned', 'auto_cordoned', 'draining'] as const
 
 function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   const path = usePath()

@@ -1,10 +1,10 @@
 /** A row for each combination of the other fields: the percentage to take there, and what it comes to. One of them is shown below in full. */
 import { createMemo, For, type JSX } from 'solid-js'
 import type { AdviceBody } from '../../../controller/api/schema/sweep-report.ts'
-import { percent, UNKNOWN } from '../../format/figures.ts'
+import { percent } from '../../format/figures.ts'
 import { Prose } from '../../components/prose.tsx'
 import { FieldHeads, JudgedCells, JudgedHeads } from './columns.tsx'
-import { bestOf, type Combination } from './combinations.ts'
+import { bestOf, type Combination, noneSentence } from './combinations.ts'
 import { Figure } from './field.tsx'
 import styles from './planner.module.css'
 
@@ -20,8 +20,7 @@ export function CombinationTable(props: CombinationTableProps): JSX.Element {
   const objectives = (): readonly string[] => props.combinations[0]?.advice.objectives ?? []
   const sentence = (): string => {
     const found = best()
-    if (found === null)
-      return `None of the ${props.combinations.length} combinations keeps ${objectives().join(' and ')} at any percentage.`
+    if (found === null) return noneSentence(props.combinations.map(({ advice }) => advice))
     return `Best of ${props.combinations.length} combinations: ${found.name}. ${found.advice.text.split('\n')[0]}`
   }
   return (
@@ -82,8 +81,7 @@ function Taken(props: { readonly advice: AdviceBody }): JSX.Element {
   return (
     <>
       <td class="number">
-        {isNone() ? 'none; nearest ' : ''}
-        {candidate()?.overcommit_percent ?? UNKNOWN} %
+        {candidate() === undefined ? 'none' : `${isNone() ? 'none; nearest ' : ''}${candidate()?.overcommit_percent} %`}
       </td>
       <td class="number">
         <Figure

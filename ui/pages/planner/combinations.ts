@@ -46,6 +46,13 @@ export function bestOf(combinations: readonly Combination[]): Combination | null
   return best
 }
 
+/** Of combinations of which none has a percentage to recommend, as the report of `headroom sim sweep` says it. */
+export function noneSentence(advice: readonly AdviceBody[]): string {
+  const blocked = advice.filter(({ caveats }) => caveats.some(({ kind }) => kind === 'fit_nowhere')).length
+  if (blocked > 0) return `No recommendation: in ${blocked} of the ${advice.length} combinations tasks fit on no node.`
+  return `None of the ${advice.length} combinations keeps ${(advice[0]?.objectives ?? []).join(' and ')} at any percentage.`
+}
+
 function utilizationOf({ advice }: Combination): number {
   return advice.utilization_percent?.mean ?? -1
 }

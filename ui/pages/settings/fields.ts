@@ -67,6 +67,7 @@ const TITLES: Readonly<Partial<Record<FieldName, string>>> = {
   queue_aging_seconds: 'Lifted by one priority class every, seconds',
   placement_strategy: 'How GPUs are filled',
   max_tasks_per_gpu: 'Tasks on one GPU at most',
+  max_requeues: 'Requeues after short attempts (default of new tasks)',
   heartbeat_seconds: 'GPU servers report every, seconds',
   run_lease_seconds: 'Tasks run on without the controller for, seconds',
 }

@@ -5,7 +5,7 @@ import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import type { Column } from '../../components/data-table.tsx'
 import { clockTime, mib, percent, seconds, secondsSince, UNKNOWN, whole } from '../../format/figures.ts'
-import { askedWords, gpuWords, idleWords, reasonOf, residencyWords, usedMib } from '../../format/tasks.ts'
+import { askedWords, gpuWords, idleWords, reasonOf, residencyWords, stateWords, usedMib } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import type { ListName } from './task-filter.ts'
 
@@ -53,7 +53,7 @@ function ranFor({ first_started_at: started, finished_at: ended }: TaskBody): st
 }
 
 const NAME: Column<TaskBody> = { name: 'Name', cell: (row) => <Name row={row} /> }
-const STATE: Column<TaskBody> = { name: 'State', cell: (row) => <>{row().held ? `${row().state}, held` : row().state}</> }
+const STATE: Column<TaskBody> = { name: 'State', cell: (row) => <>{stateWords(row())}</> }
 const RESIDENCY: Column<TaskBody> = {
   name: 'Residency',
   help: 'Where its bytes are: — while it is on no GPU',

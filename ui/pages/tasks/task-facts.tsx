@@ -2,7 +2,7 @@ import type { JSX } from 'solid-js'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
 import { Facts, type Fact } from '../../components/facts.tsx'
 import { clockTime, mib, percent, seconds, UNKNOWN, whole } from '../../format/figures.ts'
-import { askedWords, idleWords, isOpen, residencyWords, usedMib } from '../../format/tasks.ts'
+import { askedWords, idleWords, isOpen, residencyWords, stateWords, usedMib } from '../../format/tasks.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { Where } from './task-columns.tsx'
 
@@ -12,7 +12,7 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
     const { task } = props
     const starvation = task.starvation_percent
     return [
-      { name: 'State', value: task.held ? `${task.state}, held` : task.state },
+      { name: 'State', value: stateWords(task) },
       { name: 'Residency', value: residencyWords(task), title: 'Where its bytes are; — while it is on no GPU' },
       { name: 'Node:GPU', value: <Where task={task} />, title: task.placement === null ? 'It is not placed.' : undefined },
       { name: 'VRAM asked', value: askedWords(task) },
@@ -33,11 +33,19 @@ export function TaskFacts(props: { readonly task: TaskBody }): JSX.Element {
       { name: 'Labels', value: labelWords(task.labels) },
       { name: 'Command', value: task.command === null ? 'none: a lease' : task.command.join(' ') },
       { name: 'Runtime limit', value: task.max_runtime_seconds === null ? 'none' : seconds(task.max_runtime_seconds) },
+      { name: 'Stop grace', value: task.stop_grace_seconds === null ? 'of the cluster' : seconds(task.stop_grace_seconds) },
       { name: 'When its node is lost', value: task.on_node_loss },
+      {
+        name: 'Requeues after short attempts',
+        value: `${whole(task.requeues)} of ${task.max_requeues === null ? 'any number' : whole(task.max_requeues)}`,
+      },
+      ...task.start_refusals.map(({ node_name: node, detail }) => ({ name: `Refused by ${node}`, value: detail })),
+      ...(task.start_pause === null ? [] : [{ name: 'Tried again', value: clockTime(task.start_pause.until) }]),
       { name: 'Attempt', value: whole(task.attempt) },
       { name: 'Submitted', value: clockTime(task.submitted_at) },
       { name: 'First started', value: clockTime(task.first_started_at), title: task.first_started_at === null ? 'Not yet' : undefined },
       { name: 'Ended', value: clockTime(task.finished_at), title: isOpen(task) ? 'Not yet' : undefined },
+      { name: 'End', value: task.end_code ?? UNKNOWN, title: task.end_reason ?? 'Not yet' },
       { name: 'Exit code', value: task.exit_code ?? UNKNOWN, title: task.exit_code === null ? 'None was told.' : undefined },
       { name: 'Id', value: task.id },
     ]

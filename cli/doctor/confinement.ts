@@ -1,0 +1,102 @@
+/** Can tasks, or other parties, read what is not theirs? Finds set-ups that were made before each attempt had a user of its own (docs/security.md). */
+import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { ENVIRONMENT } from '../environment/env-table.ts'
+import { fail, ok, warn, type Check } from './check.ts'
+
+const READ_BY_OTHERS = 0o004
+const PROC = '/proc'
+const ROTATE = 'then replace them: `headroom nats rotate --all -o nats.conf`'
+
+/** The key that the environment names: open to others, or beside keys of others. */
+export function keyChecks(env: NodeJS.ProcessEnv): readonly Check[] {
+  const file = env[ENVIRONMENT.natsNkeyFile.name] ?? ''
+  if (file === '') return []
+  const about = statSync(file, { throwIfNoEntry: false })
+  if (about === undefined) return [fail('key', `${file} is not there`, `correct ${ENVIRONMENT.natsNkeyFile.name}`)]
+  if ((about.mode & READ_BY_OTHERS) !== 0) {
+    const party = basename(file, '.nk')
+    return [
+      fail(
+        'key',
+        `${file} can be read by every user`,
+        `chmod 600 ${file}, then replace it: \`headroom nats rotate ${party} -o nats.conf\``,
+      ),
+    ]
+  }
+  const others = keysBeside(file)
+  if (others.length === 0) return [ok('key', `${file} is alone and closed to others`)]
+  const [first = ''] = others
+  const more = others.length === 1 ? '' : ` and ${others.length - 1} more`
+  return [
+    warn('key', `this user can read keys of others: ${first}${more}`, `give each party a folder or secret with its own key; ${ROTATE}`),
+  ]
+}
+
+/** Those of other parties that this user can read. Where they are made, beside the configuration, root sees all of them. */
+function keysBeside(file: string): readonly string[] {
+  const folder = dirname(file)
+  const isOrigin = process.getuid?.() === 0 && statSync(join(folder, '../nats.conf'), { throwIfNoEntry: false }) !== undefined
+  const names = isOrigin ? [] : readdirSync(folder).filter((name) => name.endsWith('.nk') && name !== basename(file))
+  return names.map((name) => join(folder, name)).filter(isReadable)
+}
+
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+interface Seen {
+  readonly uid: number
+  readonly pid: number
+}
+
+/** Tasks of this host that run as the user of a GPU server. Those of other users are seen by root only. */
+export function taskUserChecks(proc = PROC): readonly Check[] {
+  const servers: Seen[] = []
+  const tasks: Seen[] = []
+  for (const name of readdirSync(proc)) {
+    if (!/^\d+$/.test(name)) continue
+    const uid = Number(/^Uid:\t(\d+)/m.exec(read(`${proc}/${name}/status`))?.[1] ?? NaN)
+    const words = read(`${proc}/${name}/cmdline`).split('\0')
+    if (words.includes('gpu-server') && words.includes('--allow-exec')) servers.push({ uid, pid: Number(name) })
+    else if (/(?:^|\0)HEADROOM_ATTEMPT=/.test(read(`${proc}/${name}/environ`))) tasks.push({ uid, pid: Number(name) })
+  }
+  const shared = tasks.find(({ uid }) => uid === 0 || servers.some((server) => server.uid === uid))
+  if (shared === undefined) return servers.length === 0 ? [] : [ok('task users', 'no task runs as root or as the user of a GPU server')]
+  const who = shared.uid === 0 ? 'root' : `the user of a GPU server (${shared.uid})`
+  const todo = 'run `headroom gpu-server` of this version as root, without --task-user root or --tasks-as-me; ' + ROTATE
+  return [fail('task users', `process ${shared.pid} of a task runs as ${who}: it can read the key and the state of the server`, todo)]
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+/** What servers say of themselves. Simulated ones, and those of earlier versions, say nothing. */
+export function nodeIdentityCheck(nodes: readonly { readonly name: string; readonly task_identity?: string | null }[]): readonly Check[] {
+  const open = nodes.filter(({ task_identity: identity }) => identity !== 'uid_per_attempt' && identity !== 'task_user')
+  const [first] = open
+  if (first === undefined) return nodes.length === 0 ? [] : [ok('task users of nodes', 'tasks and servers are different users everywhere')]
+  const words = { root: 'runs tasks as root', server_user: 'runs tasks as the user of the server' } as const
+  const how =
+    first.task_identity === 'root' || first.task_identity === 'server_user'
+      ? words[first.task_identity]
+      : 'does not say as which users its tasks run (earlier version, or simulated)'
+  const more = open.length === 1 ? '' : `, and ${open.length - 1} more nodes are open`
+  return [
+    warn(
+      'task users of nodes',
+      `${first.name} ${how}${more}`,
+      'install this version there and run it as root without --task-user root (docs/security.md)',
+    ),
+  ]
+}

@@ -1,0 +1,13 @@
+/** What clients of the bus change, in the audit of the REST interface. That is made after the controller, which hears its first client later. */
+import type { AuditTrail } from '../../controller/api/access/audit-trail.ts'
+import type { ClientAudit } from '../../controller/wire/client-audit.ts'
+
+/** No entry has this number. */
+const NOT_BEGUN = 0
+
+export function auditOfClients(trail: () => AuditTrail | null): ClientAudit {
+  return {
+    begin: (subject) => trail()?.begin(subject) ?? NOT_BEGUN,
+    end: (begun, subject, status, code) => trail()?.end(begun === NOT_BEGUN ? null : begun, subject, status, code),
+  }
+}

@@ -1,0 +1,93 @@
+/** The file of the mark, beside that of the store: two slots that are written in turn, each write durable when the call returns. */
+import { chmodSync, chownSync, closeSync, constants, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { StoreFault } from '../../ports/store.ts'
+import { oneLine } from './faults.ts'
+import { publishFile } from './files.ts'
+import { decodeSlot, encodeSlot, SLOT_BYTES, type FileMark, type MarkSlot } from './store-mark.ts'
+
+export type FoundMark = { readonly is: 'absent' } | { readonly is: 'damaged' } | { readonly is: 'there'; readonly slot: MarkSlot }
+
+export interface MarkFile {
+  /** @throws StoreFault when it cannot be made durable. */
+  put(mark: FileMark): void
+  close(): void
+}
+
+export function markPath(storePath: string): string {
+  return `${storePath}.mark`
+}
+
+/** @throws a file-system error, when the file is there and cannot be read. */
+export function readMark(storePath: string): FoundMark {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(markPath(storePath))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { is: 'absent' }
+    throw error
+  }
+  const slots = [0, 1].flatMap((slot) => decodeSlot(bytes.subarray(slot * SLOT_BYTES, (slot + 1) * SLOT_BYTES)) ?? [])
+  const [first, second] = slots
+  if (first === undefined) return { is: 'damaged' }
+  return { is: 'there', slot: second !== undefined && second.generation > first.generation ? second : first }
+}
+
+/**
+ * Replaces the file, whole: what was in it counts no more.
+ * @throws StoreFault
+ */
+export function openMarkFile(storePath: string, mark: FileMark, generation: number, now: () => number): MarkFile {
+  const path = markPath(storePath)
+  let next = generation
+  try {
+    replaceFile(storePath, encodeSlot({ generation: next, at: now(), mark }))
+    // A write to a file that was opened so is on disk when the call returns.
+    const handle = openSync(path, constants.O_RDWR | constants.O_DSYNC)
+    return {
+      put: (newer) => {
+        next += 1
+        try {
+          writeSlot(handle, encodeSlot({ generation: next, at: now(), mark: newer }), ((next - generation) % 2) * SLOT_BYTES)
+        } catch (error) {
+          throw markFault(path, error)
+        }
+      },
+      close: () => closeSync(handle),
+    }
+  } catch (error) {
+    throw markFault(path, error)
+  }
+}
+
+function replaceFile(storePath: string, slot: Buffer): void {
+  const ready = `${markPath(storePath)}.new`
+  try {
+    const bytes = Buffer.alloc(2 * SLOT_BYTES, '\n')
+    slot.copy(bytes)
+    writeFileSync(ready, bytes, { mode: 0o600 })
+    chmodSync(ready, 0o600)
+    giveToOwner(ready, storePath)
+    publishFile(ready, markPath(storePath))
+  } finally {
+    rmSync(ready, { force: true })
+  }
+}
+
+/** A command that root runs on the store of another user leaves the mark to that user. */
+function giveToOwner(file: string, storePath: string): void {
+  if (process.geteuid?.() !== 0) return
+  const { uid, gid } = statSync(storePath)
+  chownSync(file, uid, gid)
+}
+
+function writeSlot(handle: number, slot: Buffer, position: number): void {
+  const written = writeSync(handle, slot, 0, slot.length, position)
+  if (written !== slot.length) throw new Error(`${written} of ${slot.length} bytes were written`)
+}
+
+function markFault(path: string, cause: unknown): StoreFault {
+  const because = cause instanceof Error ? cause.message : String(cause)
+  return new StoreFault(oneLine(`${path} cannot be written (${because}): check the disk and the rights of the folder, then start again`), {
+    cause,
+  })
+}

@@ -1,0 +1,36 @@
+/** Puts a store into recovery: it lacks a part of its history, with the consent of an operator. */
+import { randomInt } from 'node:crypto'
+import type Database from 'better-sqlite3'
+import type { RecoveryRecord } from '../../ports/store.ts'
+
+/**
+ * GPU servers have durably seen the epoch of the controller that wrote what is missing, and obey no older one (R9). The random part keeps
+ * two stores that came from one backup from ever having the same epoch.
+ */
+const MIN_EPOCHS_AHEAD = 1_000_000
+const MAX_RANDOM_EPOCHS = 1_000_000_000
+
+export interface Recovery extends RecoveryRecord {
+  /** No epoch above this one is known. */
+  readonly highestEpoch: number
+  /** Text of the mark that the store does not reach, and need not reach any more; null: there is none. */
+  readonly supersedes: string | null
+}
+
+/** In one transaction, on a store of the present schema. A start then makes a new mark. */
+export function enterRecovery(db: Database.Database, { reason, sinceWallMs, highestEpoch, supersedes }: Recovery): void {
+  const epoch = highestEpoch + MIN_EPOCHS_AHEAD + randomInt(MAX_RANDOM_EPOCHS)
+  db.transaction(() => {
+    db.prepare<[number]>(
+      `insert into marks (id, epoch, next_task_seq, next_event_seq, next_decision)
+       select 1, ?, coalesce((select max(seq) from tasks), 0) + 1, head_seq + 1, coalesce((select max(number) from decisions), 0) + 1
+       from event_chain where true
+       on conflict (id) do update set epoch = excluded.epoch`,
+    ).run(epoch)
+    db.prepare(`update history set commits = commits + 1, is_marked = 0, supersedes = ?, recovery_reason = ?, recovery_since = ?`).run(
+      supersedes,
+      reason,
+      sinceWallMs,
+    )
+  })()
+}

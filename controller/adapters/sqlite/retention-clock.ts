@@ -1,0 +1,165 @@
+/**
+ * How old history is, in controller time: the time for which a controller ran on this store. It is kept in the store, so that a wall clock
+ * that jumps, or is wrong at a start, makes nothing old (docs/decisions/0091). Across a restart it advances by the difference of the wall
+ * clock, but by no more than a day and never backwards. What age alone removes is bounded as well.
+ */
+import type Database from 'better-sqlite3'
+
+/** Reads both clocks of the host; milliseconds. */
+export interface HostTime {
+  /** Since the Unix epoch; may jump. */
+  readonly wallNow: () => number
+  /** Since any moment; never jumps and never falls. */
+  readonly monotonicNow: () => number
+}
+
+/** From when on a row is too old, in milliseconds of controller time; null: never. */
+export interface MaxAges {
+  readonly events: number | null
+  readonly decisions: number | null
+}
+
+/** Rows of each kind of history. */
+export interface HistoryRows {
+  readonly events: number
+  readonly decisions: number
+}
+
+/** The newest row of each. */
+export interface HistoryHeads {
+  readonly eventSeq: number
+  readonly decisionNumber: number
+}
+
+/** What age alone may remove now: at most `rows` of the oldest, and none after `upTo`. */
+export interface AgeAllowance {
+  readonly upTo: number
+  readonly rows: number
+}
+
+export interface Allowances {
+  readonly events: AgeAllowance
+  readonly decisions: AgeAllowance
+}
+
+export const NOTHING_BY_AGE: AgeAllowance = { upTo: 0, rows: 0 }
+
+export interface RetentionClock {
+  /** Within a transaction, once for each, before its rows are added: what may go by age. Nothing until a tick is due. */
+  tick(kept: HistoryRows): Allowances
+  /** Within the same transaction, after its rows are added: what went by age. */
+  settle(removed: HistoryRows, heads: HistoryHeads): void
+}
+
+/** Age alone removes at most this share of what is kept in an hour of controller time. */
+export const AGE_SHARE_PER_HOUR = 0.01
+const HOUR_MS = 3_600_000
+/** Across a restart controller time advances by at most this. */
+export const MAX_RESTART_ADVANCE_MS = 24 * HOUR_MS
+/** Controller time is written down, and history looked at for its age, no more often than this. */
+export const TICK_MS = 60_000
+/** A mark says which rows were there at a moment. Ages are exact to the distance of two marks. */
+const MARKS_PER_AGE = 100
+const MAX_MARK_DISTANCE_MS = HOUR_MS
+
+interface ClockRow {
+  readonly controllerMs: number
+  readonly wallMs: number
+  readonly eventCredit: number
+  readonly decisionCredit: number
+}
+
+interface Mark {
+  readonly controllerMs: number
+  readonly eventSeq: number
+  readonly decisionNumber: number
+}
+
+/** Throws SqliteError. The store must be at the schema that has the tables of the clock. */
+export function openRetentionClock(db: Database.Database, ages: MaxAges, time: HostTime): RetentionClock {
+  const tables = prepareTables(db)
+  const stored = tables.readClock.get()
+  if (stored === undefined) throw new Error('broken invariant: the store has no retention clock')
+  const openedAt = time.monotonicNow()
+  const startsAt = stored.controllerMs + restartAdvance(time.wallNow() - stored.wallMs)
+  const controllerNow = (): number => Math.floor(startsAt + time.monotonicNow() - openedAt)
+  let { eventCredit, decisionCredit } = stored
+  // A restart gives no credit: only time that is known to have passed does.
+  let [tickedAt, markedAt] = [startsAt, tables.lastMark.get() ?? -Infinity]
+  let [isFirst, isDue] = [true, false]
+
+  const putMark = (now: number, { eventSeq, decisionNumber }: HistoryHeads): void => {
+    if (now - markedAt < markDistance(ages)) return
+    tables.putMark.run(now, eventSeq, decisionNumber)
+    markedAt = now
+    forgetMarks(tables, ages, now)
+  }
+
+  const allowance = (ageMs: number | null, column: 'eventSeq' | 'decisionNumber', credit: number, now: number): AgeAllowance => {
+    if (ageMs === null || credit < 1) return NOTHING_BY_AGE
+    const mark = tables.markBefore.get(now - ageMs)
+    return mark === undefined ? NOTHING_BY_AGE : { upTo: mark[column], rows: Math.floor(credit) }
+  }
+
+  return {
+    tick(kept) {
+      const now = controllerNow()
+      isDue = isFirst || now - tickedAt >= TICK_MS
+      if (!isDue) return { events: NOTHING_BY_AGE, decisions: NOTHING_BY_AGE }
+      isFirst = false
+      eventCredit = grown(eventCredit, kept.events, now - tickedAt)
+      decisionCredit = grown(decisionCredit, kept.decisions, now - tickedAt)
+      tickedAt = now
+      return {
+        events: allowance(ages.events, 'eventSeq', eventCredit, now),
+        decisions: allowance(ages.decisions, 'decisionNumber', decisionCredit, now),
+      }
+    },
+    settle(removed, heads) {
+      if (!isDue) return
+      eventCredit -= removed.events
+      decisionCredit -= removed.decisions
+      putMark(tickedAt, heads)
+      tables.putClock.run(tickedAt, Math.floor(time.wallNow()), eventCredit, decisionCredit)
+    },
+  }
+}
+
+export function restartAdvance(wallDifferenceMs: number): number {
+  return Math.min(Math.max(wallDifferenceMs, 0), MAX_RESTART_ADVANCE_MS)
+}
+
+/** An hour's worth is the most that is saved up; one row, where that is less, so that short histories age as well. */
+function grown(credit: number, kept: number, elapsedMs: number): number {
+  const perHour = kept * AGE_SHARE_PER_HOUR
+  return Math.min(credit + (perHour * elapsedMs) / HOUR_MS, Math.max(perHour, 1))
+}
+
+function markDistance({ events, decisions }: MaxAges): number {
+  const shortest = Math.min(events ?? Infinity, decisions ?? Infinity)
+  return Math.min(shortest / MARKS_PER_AGE, MAX_MARK_DISTANCE_MS)
+}
+
+/** The newest mark that is past every age is still needed: it says up to where. */
+function forgetMarks(tables: Tables, { events, decisions }: MaxAges, now: number): void {
+  const longest = Math.max(events ?? 0, decisions ?? 0)
+  const needed = tables.markBefore.get(now - longest)
+  if (needed !== undefined) tables.forgetMarks.run(needed.controllerMs)
+}
+
+type Tables = ReturnType<typeof prepareTables>
+
+function prepareTables(db: Database.Database) {
+  return {
+    readClock: db.prepare<[], ClockRow>(`select controller_ms as controllerMs, wall_ms as wallMs,
+      event_credit as eventCredit, decision_credit as decisionCredit from retention_clock`),
+    putClock: db.prepare<unknown[]>(
+      'update retention_clock set controller_ms = ?, wall_ms = ?, event_credit = ?, decision_credit = ? where id = 1',
+    ),
+    lastMark: db.prepare<[], number | null>('select max(controller_ms) from retention_marks').pluck(),
+    markBefore: db.prepare<[number], Mark>(`select controller_ms as controllerMs, event_seq as eventSeq,
+      decision_number as decisionNumber from retention_marks where controller_ms <= ? order by controller_ms desc limit 1`),
+    putMark: db.prepare<unknown[]>('replace into retention_marks (controller_ms, event_seq, decision_number) values (?, ?, ?)'),
+    forgetMarks: db.prepare<[number]>('delete from retention_marks where controller_ms < ?'),
+  }
+}

@@ -1,0 +1,29 @@
+/** What the caller has stored here, and may store. */
+import { callerOf } from '../caller.ts'
+import type { ApiApp, ApiContext } from '../context.ts'
+import { operation } from '../operation.ts'
+import { UsageSchema } from '../schema/usage.ts'
+import { simulatorOf } from '../simulation-request.ts'
+
+const getUsage = operation(
+  {
+    operationId: 'getUsage',
+    role: 'viewer',
+    summary: 'What your uploads take, and may take',
+    description: 'Delete your own with `DELETE /traces/{trace}` and `DELETE /scenarios/{scenario}`.',
+    tags: ['simulations'],
+    response: { 200: UsageSchema },
+  },
+  ['conflict', 'store_failed'],
+)
+
+/** GET /usage. */
+export function usageRoutes(app: ApiApp, { simulation }: ApiContext): void {
+  app.get('/usage', { schema: getUsage }, async (request) => {
+    const { name: owner } = callerOf(request)
+    const usage = await simulatorOf(simulation).usage(owner)
+    const { traces, scenarios, bytes } = usage
+    const limits = { limit_bytes: usage.maxBytes, total_bytes: usage.totalBytes, total_limit_bytes: usage.totalMaxBytes }
+    return { owner, uploads: { traces, scenarios, bytes, ...limits } }
+  })
+}

@@ -1,0 +1,74 @@
+/**
+ * Which epochs have written to this store, and up to which event: enough to tell whether the store has what a node has heard of
+ * (docs/protocol.md, "A store that went back in time").
+ */
+import type { Envelope } from '../../protocol/messages.ts'
+import type { EpochRecord } from '../ports/store.ts'
+
+/** What a node says of the controllers that it has obeyed. */
+export type NodeMark = Pick<Envelope, 'epoch' | 'controller' | 'event_seq'>
+
+/** Why the store is older than what a node has heard of. */
+export const BEHIND_REASONS = ['higher_epoch', 'other_controller', 'missing_events'] as const
+export type BehindReason = (typeof BEHIND_REASONS)[number]
+
+/** `accepted_loss`: the store lacks it, and an administrator knows: it was restored, or the loss was accepted. */
+export type MarkVerdict = 'known' | 'accepted_loss' | BehindReason
+
+/** The controller that judges. */
+export interface OwnMark {
+  readonly epoch: number
+  readonly controller: string
+  /** Of its newest event, durable or not. */
+  readonly lastEventSeq: number
+}
+
+export class EpochHistory {
+  /** Ascending. */
+  #starts: readonly EpochRecord[] = []
+  /** Of the first recorded epoch: what was before it is lost, and that was accepted. */
+  #isLostBeforeFirst = false
+
+  /** For a written memory. */
+  note(): { readonly starts: readonly EpochRecord[]; readonly isLostBeforeFirst: boolean } {
+    return { starts: this.#starts, isLostBeforeFirst: this.#isLostBeforeFirst }
+  }
+
+  recall({ starts, isLostBeforeFirst }: ReturnType<EpochHistory['note']>): void {
+    this.#starts = starts
+    this.#isLostBeforeFirst = isLostBeforeFirst
+  }
+
+  /** What the store says. */
+  restore(starts: readonly EpochRecord[]): void {
+    this.#starts = starts
+  }
+
+  /** @param isAfterLoss the store was restored, or a loss was accepted, and no epoch has been recorded yet */
+  begin(start: EpochRecord, isAfterLoss: boolean): void {
+    this.#isLostBeforeFirst = isAfterLoss && this.#starts.length === 0
+    this.#starts = [...this.#starts, start]
+  }
+
+  judge(mark: NodeMark, own: OwnMark): MarkVerdict {
+    const eventSeq = mark.event_seq ?? 0
+    if (mark.epoch > own.epoch) return 'higher_epoch'
+    if (mark.epoch < own.epoch) return this.#judgeEarlier(mark.epoch, eventSeq)
+    if (mark.controller !== undefined && mark.controller !== own.controller) return 'other_controller'
+    return eventSeq > own.lastEventSeq ? 'missing_events' : 'known'
+  }
+
+  #judgeEarlier(epoch: number, eventSeq: number): MarkVerdict {
+    const place = this.#starts.findIndex((start) => start.epoch > epoch)
+    const next = this.#starts[place]
+    if (next === undefined || eventSeq < next.firstEventSeq) return 'known'
+    return this.#isAfterLoss(place) ? 'accepted_loss' : 'missing_events'
+  }
+
+  /** Epochs follow each other without a gap, except where a restore or an accepted loss has raised the epoch. */
+  #isAfterLoss(place: number): boolean {
+    const before = this.#starts[place - 1]
+    const here = this.#starts[place] as EpochRecord
+    return before === undefined ? this.#isLostBeforeFirst : before.epoch < here.epoch - 1
+  }
+}

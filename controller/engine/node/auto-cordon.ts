@@ -1,0 +1,132 @@
+/**
+ * Nodes that cannot start any task take none for a while (safety 3). The controller cordons them by itself, and ends that by itself when a trial
+ * start works. It never takes more than half of the nodes: where more fail, something that they share is broken, and a person has to look.
+ */
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import type { AutoCordon } from '../../domain/node.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveNode, LivePlacement } from '../live.ts'
+import { doubled } from './doubled.ts'
+import { tryRefusedAgain } from './start-tries.ts'
+
+/** Refused starts for reasons of the host within this time close the node. */
+const REFUSALS_TO_CORDON = 3
+export const REFUSALS_WITHIN_MS: DurationMs = 5 * 60_000
+/** The first trial start; the wait doubles with each that fails. */
+const FIRST_TRIAL_MS: DurationMs = 30_000
+const MAX_TRIAL_MS: DurationMs = 30 * 60_000
+
+/** The node could not start this attempt, for reasons of its own. */
+export function noteHostRefusal(
+  c: Cluster,
+  node: LiveNode,
+  attempt: NonNullable<AutoCordon['trial']>,
+  code: string,
+  reason: string,
+  now: Instant,
+): void {
+  const { autoCordon } = node
+  node.hostRefusals = [...node.hostRefusals.filter((at) => now - at < REFUSALS_WITHIN_MS), now].slice(-REFUSALS_TO_CORDON)
+  if (autoCordon !== null) {
+    if (isTrial(autoCordon, attempt)) close(c, node, { ...autoCordon, code, reason }, autoCordon.failedTrials + 1, now)
+    return
+  }
+  if (node.hostRefusals.length < REFUSALS_TO_CORDON || node.isCordoned) return
+  if (!mayClose(c)) {
+    node.isCordonDenied = true
+    return
+  }
+  close(c, node, { code, reason, since: now, nextTrialAt: now, failedTrials: 0, isTrialOpen: false, trial: null }, 0, now)
+}
+
+/** A task is placed: on a node that waits for one, that is its trial, and no other comes before it has begun. */
+export function noteTrial(c: Cluster, { node, task, attempt }: LivePlacement): void {
+  const { autoCordon } = node
+  if (autoCordon === null || !autoCordon.isTrialOpen) return
+  node.autoCordon = { ...autoCordon, isTrialOpen: false, trial: { taskId: task.spec.id, attempt } }
+  for (const gpu of node.gpus) c.lessenGpu(gpu)
+  c.recorder.dirtyNode(node)
+}
+
+/** A start has worked there. */
+export function noteStarted(c: Cluster, { node, task, attempt }: LivePlacement, now: Instant): void {
+  node.isCordonDenied = false
+  if (node.autoCordon !== null && isTrial(node.autoCordon, { taskId: task.spec.id, attempt })) {
+    endAutoCordon(c, node, 'trial_start', now)
+  }
+}
+
+/** An attempt is over that was never told to have begun: another task may be the trial. */
+export function noteUnstarted(c: Cluster, { node, task, attempt }: LivePlacement): void {
+  const { autoCordon } = node
+  if (autoCordon === null || !isTrial(autoCordon, { taskId: task.spec.id, attempt })) return
+  node.autoCordon = { ...autoCordon, isTrialOpen: true, trial: null }
+  c.recorder.dirtyNode(node)
+}
+
+/** It takes tasks again, whoever says so. */
+export function endAutoCordon(c: Cluster, node: LiveNode, because: string, now: Instant): void {
+  node.hostRefusals = []
+  node.isCordonDenied = false
+  if (node.autoCordon === null) return
+  node.autoCordon = null
+  node.cancelTrial?.()
+  node.cancelTrial = null
+  for (const gpu of node.gpus) c.touchGpu(gpu)
+  c.waiting.isFeasibilityStale = true
+  c.recorder.emit(now, 'node_auto_cordon', null, node.id, null, { is_auto_cordoned: false, because })
+  c.recorder.dirtyNode(node)
+  tryRefusedAgain(c, 'node_uncordoned', now)
+}
+
+/** Plans the next trial start; also after a restart of the controller. */
+export function planTrial(c: Cluster, node: LiveNode): void {
+  node.cancelTrial?.()
+  node.cancelTrial = null
+  const { autoCordon } = node
+  if (autoCordon === null || autoCordon.isTrialOpen || autoCordon.trial !== null) return
+  node.cancelTrial = c.wake(autoCordon.nextTrialAt, () => openTrial(c, node))
+}
+
+/** After a restart of the controller: a trial that was under way is found, or has ended. */
+export function resumeAutoCordon(c: Cluster, node: LiveNode): void {
+  const { autoCordon } = node
+  if (autoCordon === null) return
+  const task = autoCordon.trial === null ? undefined : c.tasks.get(autoCordon.trial.taskId)
+  const isUnderWay = task?.placement?.attempt === autoCordon.trial?.attempt && task?.placement?.startedAt === null
+  if (autoCordon.trial !== null && !isUnderWay) node.autoCordon = { ...autoCordon, isTrialOpen: true, trial: null }
+  planTrial(c, node)
+}
+
+/** The next task may be placed there. */
+export function openTrial(c: Cluster, node: LiveNode): void {
+  node.cancelTrial = null
+  if (node.autoCordon === null) return
+  node.autoCordon = { ...node.autoCordon, isTrialOpen: true, trial: null }
+  for (const gpu of node.gpus) c.touchGpu(gpu)
+  c.recorder.dirtyNode(node)
+}
+
+function close(c: Cluster, node: LiveNode, cordon: AutoCordon, failedTrials: number, now: Instant): void {
+  const nextTrialAt = now + doubled(FIRST_TRIAL_MS, failedTrials + 1, MAX_TRIAL_MS)
+  node.isCordonDenied = false
+  node.autoCordon = { ...cordon, failedTrials, nextTrialAt, isTrialOpen: false, trial: null }
+  for (const gpu of node.gpus) c.touchGpu(gpu)
+  c.waiting.isFeasibilityStale = true
+  const { code, reason } = cordon
+  const data = { is_auto_cordoned: true, code, reason, next_trial_at: nextTrialAt, failed_trials: failedTrials }
+  c.recorder.emit(now, 'node_auto_cordon', null, node.id, null, data)
+  c.recorder.dirtyNode(node)
+  planTrial(c, node)
+}
+
+/** With one more, at most half of the nodes are closed. */
+function mayClose(c: Cluster): boolean {
+  let closed = 1
+  for (const node of c.nodes.values()) if (node.autoCordon !== null) closed += 1
+  return 2 * closed <= c.nodes.size
+}
+
+function isTrial({ trial }: AutoCordon, { taskId, attempt }: NonNullable<AutoCordon['trial']>): boolean {
+  return trial !== null && trial.taskId === taskId && trial.attempt === attempt
+}

@@ -1,0 +1,146 @@
+/**
+ * Nodes that were heard since the start, and what their marks say of this store. A controller whose store lacks what a node has heard of sends
+ * that node nothing; when more than half of the nodes say so, it places nothing at all.
+ */
+import type { TaskReport } from '../../../protocol/messages.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import type { BehindReason, NodeMark } from '../epoch-history.ts'
+import { dropEntry } from './entries.ts'
+import { setStatus } from './node-registry.ts'
+import { hasSpoken } from './placement-pause.ts'
+
+/** A node that has heard of more than this store has. JSON values only. */
+export interface AheadNode {
+  readonly name: string | null
+  readonly reason: BehindReason
+  readonly epoch: number
+  readonly controller: string | null
+  readonly eventSeq: number
+  readonly since: Instant
+  /** Tasks of which it runs an attempt, as of its last hello or heartbeat: none of them is placed elsewhere. */
+  readonly taskIds: readonly string[]
+}
+
+/** What a message says, apart from its mark; `tasks`: null when it does not list them. */
+export interface Contact {
+  readonly nodeId: string
+  readonly name: string | null
+  readonly tasks: readonly TaskReport[] | null
+}
+
+/** Bounds what senders of invented names can make the controller remember. */
+export const MAX_CONTACTS = 20_000
+
+/** The node has heard of nothing that the store lacks. */
+export function noteContact(c: Cluster, nodeId: string, now: Instant): void {
+  const before = c.contacts.get(nodeId)
+  hasSpoken(c, nodeId)
+  if (before === null || (before === undefined && c.contacts.size >= MAX_CONTACTS)) return
+  c.contacts.set(nodeId, null)
+  if (before !== undefined) {
+    c.aheadCount -= 1
+    emit(c, nodeId, before, false, now)
+    blockTasks(c, now)
+  }
+  weigh(c, now)
+}
+
+/** The node has heard of more than the store has: it is not answered. */
+export function noteAhead(c: Cluster, { nodeId, name, tasks }: Contact, reason: BehindReason, mark: NodeMark, now: Instant): void {
+  const before = c.contacts.get(nodeId)
+  const node = c.nodes.get(nodeId)
+  if (before === undefined && c.contacts.size >= MAX_CONTACTS) return
+  const ahead: AheadNode = {
+    name: name ?? node?.name ?? before?.name ?? null,
+    reason,
+    epoch: mark.epoch,
+    controller: mark.controller ?? null,
+    eventSeq: mark.event_seq ?? 0,
+    since: before?.since ?? now,
+    taskIds: tasks?.map(({ task_id }) => task_id) ?? before?.taskIds ?? [],
+  }
+  c.contacts.set(nodeId, ahead)
+  if (tasks !== null) hasSpoken(c, nodeId)
+  if (node?.status === 'up') setStatus(c, node, 'suspect', now)
+  if (before === undefined || before === null) {
+    c.aheadCount += 1
+    emit(c, nodeId, ahead, true, now)
+  }
+  blockTasks(c, now)
+  weigh(c, now)
+}
+
+/** The node has heard of what a restore, or an accepted loss, has taken from the store. */
+export function noteLossHeard(c: Cluster, nodeId: string): void {
+  if (c.heardOfLoss.size < MAX_CONTACTS) c.heardOfLoss.add(nodeId)
+}
+
+/** The node is no longer known. */
+export function forgetContact(c: Cluster, nodeId: string, now: Instant): void {
+  const before = c.contacts.get(nodeId)
+  c.contacts.delete(nodeId)
+  hasSpoken(c, nodeId)
+  if (before !== undefined && before !== null) {
+    c.aheadCount -= 1
+    blockTasks(c, now)
+  }
+  weigh(c, now)
+}
+
+export function aheadOf(c: Cluster, nodeId: string): AheadNode | null {
+  return c.contacts.get(nodeId) ?? null
+}
+
+/** Nodes that have heard of more than the store has. */
+export function aheadNodes(c: Cluster): readonly (readonly [nodeId: string, ahead: AheadNode])[] {
+  if (c.aheadCount === 0) return []
+  const found: (readonly [string, AheadNode])[] = []
+  for (const [nodeId, ahead] of c.contacts) if (ahead !== null) found.push([nodeId, ahead])
+  return found
+}
+
+function weigh(c: Cluster, now: Instant): void {
+  const isBehind = 2 * c.aheadCount > c.contacts.size
+  if (isBehind === c.isStoreBehind) return
+  c.isStoreBehind = isBehind
+  c.queueChanges += 1
+  if (isBehind) returnClaims(c, now)
+}
+
+/** Placements that own bytes and have not begun go back to the queue. */
+function returnClaims(c: Cluster, now: Instant): void {
+  for (const task of c.tasks.values()) {
+    if (task.claim === null) continue
+    dropEntry(c, task.claim)
+    if (task.queue === null && !task.isHeld) c.enqueue(task, now)
+  }
+}
+
+/** A task that runs on a node which is ahead of the store is not placed a second time. */
+function blockTasks(c: Cluster, now: Instant): void {
+  const blocked = blockedTasksOf(c)
+  const freed = [...c.blockedTasks].filter((id) => !blocked.has(id))
+  c.blockedTasks = blocked
+  for (const id of blocked) {
+    const task = c.tasks.get(id)
+    if (task?.state !== 'pending') continue
+    if (task.claim !== null) dropEntry(c, task.claim)
+    c.dequeue(task)
+  }
+  for (const id of freed) {
+    const task = c.tasks.get(id)
+    if (task?.state === 'pending' && task.queue === null && task.claim === null && !task.isHeld) c.enqueue(task, now)
+  }
+}
+
+/** Tasks that run on nodes which are ahead of the store. */
+export function blockedTasksOf(c: Cluster): ReadonlySet<string> {
+  return new Set(aheadNodes(c).flatMap(([, { taskIds }]) => taskIds))
+}
+
+function emit(c: Cluster, nodeId: string, ahead: AheadNode, isBehind: boolean, now: Instant): void {
+  const { name, reason, epoch, eventSeq } = ahead
+  const data = { alarm: isBehind ? 'STORE_BEHIND' : null, is_behind: isBehind, name, reason, node_epoch: epoch, node_event_seq: eventSeq }
+  c.recorder.emit(now, 'store_behind', null, nodeId, null, data)
+}

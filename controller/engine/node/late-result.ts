@@ -1,0 +1,63 @@
+/** The result of an attempt that was given up: an event tells it, and it ends the task unless a later attempt has started (R8). */
+import type { AttemptRef, FinishedEvent } from '../../../protocol/messages.ts'
+import type { Instant } from '../../../protocol/units.ts'
+import type { TaskEnd } from '../../domain/end-reason.ts'
+import { ownEnd } from '../../domain/end-reason.ts'
+import type { Cluster } from '../cluster.ts'
+import { orderStop } from '../commands/task-commands.ts'
+import type { LiveNode, LiveTask } from '../live.ts'
+import { finish } from '../transitions.ts'
+
+/** Results of attempts that nothing is awaited of, duplicates among them, change nothing. */
+export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent, now: Instant): void {
+  const task = c.tasks.get(event.task_id)
+  const awaited = task?.givenUp.find((one) => one.attempt === event.attempt && one.nodeId === nodeId)
+  if (task === undefined || awaited === undefined) return
+  task.givenUp = task.givenUp.filter((one) => one !== awaited)
+  c.recorder.dirtyTask(task)
+  admitNode(c, task, nodeId)
+  const { outcome, exit_code: exitCode, detail, attempt } = event
+  if (outcome !== 'completed' && outcome !== 'failed') return
+  const isUsed = !awaited.isOvertaken && isOpenToIt(task)
+  c.recorder.taskEvent(now, 'task_late_result', task, nodeId, { attempt, outcome, exit_code: exitCode, reason: detail, is_used: isUsed })
+  if (isUsed) endWith(c, task, { ...ownEnd(outcome, exitCode, detail), attempt }, now)
+}
+
+/**
+ * The node says that the attempt has ended and that its result is on the way: until its next snapshot it gets no other attempt of the
+ * task, which it would refuse.
+ */
+export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: AttemptRef): void {
+  const task = c.tasks.get(task_id)
+  if (task === undefined || task.placement !== null) return
+  if (!task.givenUp.some((one) => one.attempt === attempt && one.nodeId === node.id && !one.isOvertaken)) return
+  task.refusedBy = new Map(task.refusedBy ?? []).set(node.id, node.snapshotSeq)
+  c.refusedTasks.add(task)
+}
+
+/** Nothing is awaited of the node any more: it may get another attempt. */
+function admitNode(c: Cluster, task: LiveTask, nodeId: string): void {
+  if (task.refusedBy?.has(nodeId) !== true) return
+  const left = new Map(task.refusedBy)
+  left.delete(nodeId)
+  task.refusedBy = left.size === 0 ? null : left
+  if (task.refusedBy === null) c.refusedTasks.delete(task)
+  if (task.queue === null) return
+  task.queue.add(task)
+  c.queueChanges += 1
+}
+
+/** It waits, or no more is known of its next attempt than that it was ordered; a cancelled task stays cancelled. */
+function isOpenToIt({ placement }: LiveTask): boolean {
+  if (placement === null) return true
+  return placement.startedAt === null && (placement.stopping === null || placement.stopping.then === 'pending')
+}
+
+/** A later attempt that was ordered and is not known to have started is stopped first. */
+function endWith(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): void {
+  const { placement } = task
+  if (placement === null) return finish(c, task, end, now)
+  const then = end.state === 'completed' ? 'completed' : 'failed'
+  const reason = `attempt ${end.attempt ?? 0} has ended, and its result arrived late`
+  orderStop(c, placement, { then, reason, endReason: end.reason, code: end.code, exitCode: end.exitCode }, now)
+}

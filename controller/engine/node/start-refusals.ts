@@ -1,0 +1,69 @@
+/**
+ * Starts that a node refused because it cannot run the task, or because it cannot run any (safety 3). Nothing of it is the task's failure: the
+ * attempt is over, and the task waits for another node, or, where all have refused it, for something to change.
+ */
+import type { StartRefused } from '../../../protocol/messages.ts'
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import type { StartRefusal, StartTrouble } from '../../domain/start-refusal.ts'
+import { largestEverMib, mayRunOn } from '../../scheduler/feasible.ts'
+import { searchDemandMib } from '../../scheduler/shape.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveNode, LivePlacement, LiveTask } from '../live.ts'
+import { returnToPending } from '../transitions.ts'
+import { noteHostRefusal } from './auto-cordon.ts'
+import { doubled } from './doubled.ts'
+import { planNextTry, tellPause } from './start-tries.ts'
+
+/** Refused so many times because of the task itself, it waits. */
+const REFUSALS_TO_WAIT = 3
+const FIRST_WAIT_MS: DurationMs = 10 * 60_000
+const MAX_WAIT_MS: DurationMs = 6 * 3_600_000
+/** A node that could not start it for reasons of its own is a choice again after this, doubled each time. */
+const FIRST_PUT_OFF_MS: DurationMs = 10_000
+const MAX_PUT_OFF_MS: DurationMs = 10 * 60_000
+
+/** The attempt was refused by its node; it was not told to end. */
+export function refuseStart(c: Cluster, placement: LivePlacement, refused: StartRefused, detail: string, now: Instant): void {
+  const { task, node, attempt } = placement
+  if (refused.cause === 'host') noteHostRefusal(c, node, { taskId: task.spec.id, attempt }, refused.code, detail, now)
+  const trouble = withRefusal(task.trouble, node, refused, detail, now)
+  task.trouble = mustWait(c, task, trouble) ? waiting(trouble, now) : trouble
+  returnToPending(c, placement, refused.code, now, { cause: refused.cause, detail })
+  if (task.trouble.pause !== null) tellPause(c, task, now)
+  planNextTry(c, task)
+}
+
+function withRefusal(trouble: StartTrouble, node: LiveNode, refused: StartRefused, detail: string, now: Instant): StartTrouble {
+  const before = trouble.refusals.find(({ nodeId }) => nodeId === node.id)
+  const times = (before?.times ?? 0) + 1
+  const until = refused.cause === 'task' ? null : now + (refused.cause === 'host' ? doubled(FIRST_PUT_OFF_MS, times, MAX_PUT_OFF_MS) : 0)
+  const { cause, code } = refused
+  const refusal: StartRefusal = { nodeId: node.id, nodeName: node.name, cause, code, detail, at: now, until, times }
+  return {
+    ...trouble,
+    refusals: [...trouble.refusals.filter((each) => each !== before), refusal],
+    refusedCount: trouble.refusedCount + (cause === 'task' ? 1 : 0),
+  }
+}
+
+/** Because of the task itself: three refusals, or one of every node that could ever take it. */
+function mustWait(c: Cluster, task: LiveTask, { refusals, refusedCount }: StartTrouble): boolean {
+  if (refusedCount >= REFUSALS_TO_WAIT) return true
+  const refusing = new Set(refusals.filter(({ cause }) => cause === 'task').map(({ nodeId }) => nodeId))
+  if (refusing.size === 0) return false
+  const { pool } = c.queueFor(task.spec)
+  for (const node of pool.nodes.keys()) if (!refusing.has(node.id) && couldTake(node, task)) return false
+  return true
+}
+
+/** Empty, and up again if it is away. */
+function couldTake(node: LiveNode, task: LiveTask): boolean {
+  if (node.isCordoned || !mayRunOn(task, node)) return false
+  const demandMib = searchDemandMib(task.spec)
+  return node.gpus.filter((gpu) => largestEverMib(gpu) >= demandMib).length >= task.spec.gpuCount
+}
+
+function waiting(trouble: StartTrouble, now: Instant): StartTrouble {
+  const until = now + doubled(FIRST_WAIT_MS, trouble.waits + 1, MAX_WAIT_MS)
+  return { ...trouble, waits: trouble.waits + 1, pause: { reason: 'START_REFUSED', since: now, until } }
+}

@@ -1,0 +1,98 @@
+/** Pending tasks that wait for another start after refused or short attempts, and what gives them another try: time, or a change (safety 3). */
+import type { Instant } from '../../../protocol/units.ts'
+import type { CancelTimer } from '../../ports/clock.ts'
+import { NO_TROUBLE } from '../../domain/start-refusal.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveTask } from '../live.ts'
+
+/** The timers of pending tasks that time alone gives another try; the others cost nothing. */
+export type StartTimers = Map<LiveTask, CancelTimer>
+
+/** Says that it waits, once it is pending again. */
+export function tellPause(c: Cluster, task: LiveTask, now: Instant): void {
+  const { pause, refusals } = task.trouble
+  if (pause === null) return
+  const said = refusals.map(({ nodeId, cause, code, detail }) => ({ node: nodeId, cause, code, detail }))
+  c.recorder.taskEvent(now, 'task_paused', task, null, {
+    reason: pause.reason,
+    until: pause.until,
+    ...(pause.reason === 'START_REFUSED' ? { refusals: said } : {}),
+  })
+}
+
+/** Something has changed that a start depends on: nodes that refused it are choices again, and it waits no longer. */
+export function tryAgain(c: Cluster, task: LiveTask, because: string, isForgiven: boolean, now: Instant): void {
+  const { trouble } = task
+  if (trouble === NO_TROUBLE) return
+  const { pause } = trouble
+  const isEnding = pause !== null && (pause.reason === 'START_REFUSED' || isForgiven)
+  task.trouble = {
+    ...trouble,
+    refusals: [],
+    refusedCount: 0,
+    waits: isForgiven ? 0 : trouble.waits,
+    pause: isEnding ? null : pause,
+  }
+  planNextTry(c, task)
+  if (isEnding) resume(c, task, because, now)
+  else lookAgain(c, task)
+}
+
+/** A node joined or takes tasks again: whoever waits because all have refused it may be started there. */
+export function tryRefusedAgain(c: Cluster, because: string, now: Instant): void {
+  for (const task of [...c.startTimers.keys()]) if (task.trouble.pause?.reason === 'START_REFUSED') tryAgain(c, task, because, false, now)
+}
+
+/** Plans the instant from which on time alone gives it another try; also after a restart of the controller. */
+export function planNextTry(c: Cluster, task: LiveTask): void {
+  c.startTimers.get(task)?.()
+  c.startTimers.delete(task)
+  if (task.state !== 'pending') return
+  const { pause, refusals } = task.trouble
+  const at = Math.min(pause?.until ?? Infinity, ...refusals.map(({ until }) => until ?? Infinity))
+  if (at === Infinity) return
+  c.startTimers.set(
+    task,
+    c.wake(at, (now) => nextTry(c, task, now)),
+  )
+}
+
+/** The instant of `planNextTry` has come. */
+export function nextTry(c: Cluster, task: LiveTask, now: Instant): void {
+  c.startTimers.delete(task)
+  const { trouble } = task
+  if (task.state !== 'pending') return
+  if (trouble.pause !== null && trouble.pause.until <= now) {
+    const isRefused = trouble.pause.reason === 'START_REFUSED'
+    task.trouble = { ...trouble, pause: null, ...(isRefused ? { refusals: [], refusedCount: 0 } : {}) }
+    resume(c, task, 'time', now)
+  } else {
+    task.trouble = { ...trouble, refusals: trouble.refusals.filter(({ until }) => until === null || until > now) }
+    lookAgain(c, task)
+  }
+  planNextTry(c, task)
+}
+
+/** It is placed, or has ended. */
+export function forgetTries(c: Cluster, task: LiveTask): void {
+  c.startTimers.get(task)?.()
+  c.startTimers.delete(task)
+}
+
+/** It waits from now on, as if it had just been submitted; its place among its class stays. */
+function resume(c: Cluster, task: LiveTask, because: string, now: Instant): void {
+  task.pendingSince = now
+  if (!task.isHeld) {
+    c.enqueue(task, now)
+    c.waiting.begin(task, now)
+  }
+  c.recorder.taskEvent(now, 'task_resumed', task, null, { because })
+}
+
+/** More nodes are a choice: its queue has to be searched again. */
+function lookAgain(c: Cluster, task: LiveTask): void {
+  c.recorder.dirtyTask(task)
+  if (task.queue === null) return
+  task.queue.add(task)
+  c.queueChanges += 1
+}

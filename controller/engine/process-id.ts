@@ -1,0 +1,12 @@
+import type { RandomStream } from '../ports/random.ts'
+
+/** Id of a controller process: 16 hexadecimal digits. */
+export function processIdFrom(random: RandomStream): string {
+  return digits(random) + digits(random)
+}
+
+function digits(random: RandomStream): string {
+  return Math.floor(random() * 4_294_967_296)
+    .toString(16)
+    .padStart(8, '0')
+}

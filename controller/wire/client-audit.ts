@@ -1,0 +1,55 @@
+/** What a client of the bus asks for and would change, as the audit of REST has it. */
+import type { TaskAnswer } from '../../protocol/client-messages.ts'
+import type { Refusal } from '../engine/commands/commands.ts'
+import { busOwner } from '../domain/bus-owner.ts'
+
+export interface ClientAuditSubject {
+  readonly kind: 'work'
+  readonly actor: string
+  readonly role: 'submitter'
+  readonly tokenId: null
+  readonly address: null
+  /** The id of the message. */
+  readonly requestId: string
+  readonly action: 'submitTask' | 'cancelTask'
+  /** The subject of the message. */
+  readonly target: string
+}
+
+/** The trail of the REST interface (controller/api/access/audit-trail.ts). */
+export interface ClientAudit {
+  begin(subject: ClientAuditSubject): number
+  /** @param begun null: it was refused before. */
+  end(begun: number | null, subject: ClientAuditSubject, status: number, code: string | null): void
+}
+
+export function auditSubjectOf(op: 'submit' | 'cancel', clientId: string, messageId: string, subject: string): ClientAuditSubject {
+  const action = op === 'submit' ? 'submitTask' : 'cancelTask'
+  const nobody = { tokenId: null, address: null } as const
+  return { ...nobody, kind: 'work', actor: busOwner(clientId), role: 'submitter', requestId: messageId, action, target: subject }
+}
+
+/** The status that REST answers the same with. */
+const STATUS = {
+  invalid: 400,
+  not_found: 404,
+  conflict: 409,
+  key_reused: 422,
+  too_many_pending: 429,
+  store_failed: 503,
+} as const satisfies Record<Refusal['code'], number>
+
+/** Writes down how a request came out once it is answered. */
+export function audited<T extends TaskAnswer | Refusal>(
+  audit: ClientAudit | null,
+  subject: ClientAuditSubject,
+  tell: (told: T) => void,
+): (told: T) => void {
+  if (audit === null) return tell
+  const begun = audit.begin(subject)
+  return (told) => {
+    tell(told)
+    const code = 'code' in told ? told.code : null
+    audit.end(begun, subject, code === null ? 200 : STATUS[code], code)
+  }
+}

@@ -1,0 +1,88 @@
+/** A store is of one kind for good: a demonstration is never served as a live cluster, nor the reverse. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
+import type { StoreKind } from '../../controller/domain/store-kind.ts'
+import type { DeviceKind } from '../../protocol/messages.ts'
+import { aBatch, aNode } from '../support/store-builders.ts'
+import { serve } from '../support/served.ts'
+
+const NATS = { CONTROLLER_NATS_URL: 'nats://127.0.0.1:1' }
+const folder = mkdtempSync(join(tmpdir(), 'headroom-kind-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+let number = 0
+const newPath = (): string => join(folder, `${++number}`, 'headroom.db')
+
+/** Null when the store opens as this kind, else the line that says why not. */
+async function opens(path: string, kind: StoreKind): Promise<string | null> {
+  const store = createSqliteStore({ path, kind })
+  const why = await store.load().then(
+    () => null,
+    (error: unknown) => (error as Error).message,
+  )
+  await store.close()
+  return why
+}
+
+/** A store as versions without a kind made it, with nodes of these devices. */
+async function storeWithoutKind(...devices: readonly DeviceKind[]): Promise<string> {
+  const path = newPath()
+  const store = createSqliteStore({ path })
+  const nodes = devices.map((device, ordinal) => aNode({ id: `5f0c9a52-1d3e-4b7a-9c11-00000000000${ordinal}`, ordinal, device }))
+  await store.commit(aBatch({ nodes }))
+  await store.close()
+  return path
+}
+
+describe('a store', () => {
+  it('keeps the kind that it was made with, and a refusal of another is one line that names both ways on', async () => {
+    const path = newPath()
+    expect(await opens(path, 'simulated')).toBeNull()
+    expect(await opens(path, 'simulated')).toBeNull()
+    expect(await opens(path, 'live')).toBe(
+      `${path} holds a simulated cluster: unset CONTROLLER_NATS_URL to go on with it, or name another data directory (CONTROLLER_DATA_DIR) for a live cluster`,
+    )
+    expect(await opens(path, 'trial')).toContain('holds a simulated cluster')
+  })
+
+  it('of a live cluster is neither simulated nor a trial', async () => {
+    const path = newPath()
+    expect(await opens(path, 'live')).toBeNull()
+    for (const kind of ['simulated', 'trial'] as const)
+      expect(await opens(path, kind)).toContain('holds a live cluster: set CONTROLLER_NATS_URL')
+  })
+
+  it('without a kind is live if any of its nodes was not simulated', async () => {
+    const mixed = await storeWithoutKind('simulated', 'process')
+    expect(await opens(mixed, 'simulated')).toContain('holds a live cluster')
+    expect(await opens(mixed, 'live')).toBeNull()
+    expect(await opens(mixed, 'trial')).toContain('holds a live cluster')
+  })
+
+  it('without a kind whose nodes are all simulated is not served as live', async () => {
+    const path = await storeWithoutKind('simulated')
+    expect(await opens(path, 'live')).toContain('holds a simulated cluster')
+    expect(await opens(path, 'simulated')).toBeNull()
+  })
+
+  it('without a kind and without nodes becomes what it is served as', async () => {
+    const path = await storeWithoutKind()
+    expect(await opens(path, 'live')).toBeNull()
+    expect(await opens(path, 'simulated')).toContain('holds a live cluster')
+  })
+})
+
+describe('headroom serve', { timeout: 120_000 }, () => {
+  it('refuses to manage GPU servers with the store of the demonstration, and the reverse', async () => {
+    const demo = await serve(join(folder, 'demo'))
+    demo.process.kill('SIGTERM')
+    await demo.ended
+    await expect(serve(join(folder, 'demo'), NATS)).rejects.toThrow(/holds a simulated cluster: unset CONTROLLER_NATS_URL[^\n]*\n?$/)
+    const live = await serve(join(folder, 'live'), NATS)
+    live.process.kill('SIGTERM')
+    await live.ended
+    await expect(serve(join(folder, 'live'))).rejects.toThrow(/holds a live cluster: set CONTROLLER_NATS_URL[^\n]*\n?$/)
+  })
+})

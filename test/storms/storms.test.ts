@@ -1,0 +1,70 @@
+/** Storms of kills (make test-storms): one short one in `make test`. */
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { whyNoNatsServer } from '../support/nats-server.ts'
+import { count, quantile } from '../faults/fault-cluster.ts'
+import { keep, runStorm, twiceIn } from './storm.ts'
+
+const STORMS = count('STORMS_COUNT', 1)
+/** A series that was cut off goes on with this storm. */
+const FROM = count('STORMS_FROM', 1)
+const SECONDS = count('STORMS_SECONDS', 20)
+const KILLS = count('STORMS_KILLS', 4)
+const TASKS = count('STORMS_TASKS', 30)
+const SEED = process.env['STORMS_SEED'] ?? '1'
+/** One line a storm. */
+const LOG = process.env['STORMS_LOG'] ?? join(tmpdir(), `headroom-storms-${SEED}.jsonl`)
+const TIMEOUT_MS = 1000 * SECONDS * 3 + 600_000
+/** From the broker's first accepted connection to the last server heard. A short storm has too few for a quantile. */
+const RECONNECT_P95_MS = 2_000
+const MIN_SAMPLES = 20
+
+describe.skipIf(whyNoNatsServer() !== null)('storms of kills', () => {
+  const reconnects: number[] = []
+
+  it.each(Array.from({ length: STORMS - FROM + 1 }, (_, i) => FROM + i))(
+    `number %i of ${STORMS}, seed ${SEED}: nothing is lost, nothing runs twice, every end has a reason`,
+    async (number) => {
+      const verdict = await runStorm({ seed: `${SEED}/${number}`, seconds: SECONDS, kills: KILLS, tasks: TASKS })
+      keep(LOG, { number, seed: SEED, ...verdict })
+      reconnects.push(...verdict.reconnectMs)
+      console.log(`storm ${number}: ${JSON.stringify({ ...verdict, reconnectMs: verdict.reconnectMs.map(Math.round) })}`)
+      const { lost, twice, withoutReason } = verdict
+      expect(verdict.attempts, 'attempts that ran').toBeGreaterThanOrEqual(verdict.acknowledged / 2)
+      expect(
+        { lost, twice, withoutReason },
+        `repeat: make test-storms STORMS_SEED=${SEED} STORMS_FROM=${number} STORMS_COUNT=${number}`,
+      ).toEqual({
+        lost: [],
+        twice: [],
+        withoutReason: [],
+      })
+    },
+    TIMEOUT_MS,
+  )
+
+  it('every server is heard within 2 s of the broker being there again, at the 95th percentile', () => {
+    const [p50, p95] = [quantile(reconnects, 0.5), quantile(reconnects, 0.95)]
+    console.log(`${reconnects.length} broker kills: last server heard after p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms`)
+    if (reconnects.length >= MIN_SAMPLES) expect(p95).toBeLessThanOrEqual(RECONNECT_P95_MS)
+    expect(reconnects.length).toBeGreaterThan(0)
+  })
+})
+
+describe('the judge of a storm', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headroom-ticks-'))
+  const write = (name: string, ...lines: readonly (number | 'done')[]): void => writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
+
+  it('sees two attempts that overlap, and one that runs again after it was done', () => {
+    write('once.1', 10, 20, 'done')
+    write('requeued.1', 10, 20)
+    write('requeued.2', 30, 40, 'done')
+    write('overlaps.1', 10, 30)
+    write('overlaps.2', 20, 40)
+    write('again.1', 10, 20, 'done')
+    write('again.2', 30)
+    expect([...twiceIn(folder)].sort((a, b) => (a < b ? -1 : 1))).toEqual(['again again after it was done', 'overlaps at once'])
+  })
+})

@@ -1,0 +1,142 @@
+/**
+ * Production controllers, one after the other, over stores that a test may set back, and production GPU servers on modelled devices that
+ * outlive them; in virtual time.
+ */
+import { createMemoryStore, EMPTY_STATE } from '../../controller/adapters/memory-store.ts'
+import type { Controller } from '../../controller/controller.ts'
+import { createController } from '../../controller/controller.ts'
+import type { Event, EventKind } from '../../controller/domain/event.ts'
+import type { Task } from '../../controller/domain/task.ts'
+import type { LiveNode } from '../../controller/engine/live.ts'
+import type { Store, StoredState } from '../../controller/ports/store.ts'
+import type { ServerCore } from '../../gpu-server/core/server-core.ts'
+import { createMemoryStorage } from '../../gpu-server/core/storage.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { RunBook } from '../../simulator/faults/run-book.ts'
+import { SimulatedDevice } from '../../simulator/fleet/simulated-device.ts'
+import { OpenWorkload } from '../../simulator/fleet/workload.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { simulatedServer } from '../../simulator/simulated-server.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import type { TaskFields } from './world-builder.ts'
+import { node, task } from './world-builder.ts'
+
+const START = 1_000_000
+const MICROTASKS = 30
+
+export class SetBackWorld {
+  readonly clock = new VirtualClock(START)
+  readonly bus = new SimBus({ clock: this.clock, mode: 'wire', delayMs: 0 })
+  readonly events: Event[] = []
+  readonly runs = new RunBook()
+  readonly servers = new Map<string, ServerCore>()
+  readonly #devices = new Map<string, SimulatedDevice>()
+  readonly #storages = new Map<string, ReturnType<typeof createMemoryStorage>>()
+  readonly #workload = new OpenWorkload()
+  #store: Store = createMemoryStore()
+  #controller: Controller | null = null
+  #starts = 0
+
+  get controller(): Controller {
+    if (this.#controller === null) throw new Error('no controller runs')
+    return this.#controller
+  }
+
+  static async of(names: readonly string[]): Promise<SetBackWorld> {
+    const world = new SetBackWorld()
+    await world.startController()
+    for (const name of names) world.startServer(name)
+    await world.pass(1_000)
+    return world
+  }
+
+  /** @param stored what the store holds; left out: what it held before */
+  async startController(stored?: StoredState): Promise<void> {
+    if (stored !== undefined) this.#store = createMemoryStore({ initial: stored })
+    this.#starts += 1
+    this.#controller = createController(
+      { clock: this.clock, random: createSeededRandom(`start ${this.#starts}`), bus: this.bus, store: this.#store },
+      { onEvents: (events) => this.events.push(...events) },
+    )
+    await this.#controller.start()
+  }
+
+  async stopController(): Promise<void> {
+    await this.#controller?.stop()
+    this.#controller = null
+  }
+
+  /** The controller ends, and one begins that finds this. */
+  async setBack(stored: StoredState): Promise<void> {
+    await this.stopController()
+    await this.startController(stored)
+  }
+
+  /** As it is durable now. */
+  async stored(): Promise<StoredState> {
+    return structuredClone(await this.#store.load())
+  }
+
+  startServer(name: string): void {
+    const shape = node({ name, vramMib: 10_000, reserveMib: 0 })
+    const device = this.#devices.get(name) ?? new SimulatedDevice(this.clock, shape, this.#workload, this.clock, this.runs.watcherOf(name))
+    const storage = this.#storages.get(name) ?? createMemoryStorage()
+    this.#devices.set(name, device)
+    this.#storages.set(name, storage)
+    const random = createSeededRandom(`${name} ${this.clock.now()}`).stream('server')
+    const server = simulatedServer(shape, { clock: this.clock, random, bus: this.bus, device, storage, areHeartbeatsElided: false })
+    this.servers.set(name, server)
+    server.start()
+  }
+
+  stopServer(name: string): void {
+    this.servers.get(name)?.stop()
+    this.servers.delete(name)
+  }
+
+  submit(fields: TaskFields): void {
+    const { request } = task(fields)
+    this.controller.commands.submitTask({ ...request, command: ['simulated'] }, (answer) => {
+      if (!answer.ok) throw new Error(JSON.stringify(answer.refusal))
+    })
+  }
+
+  /** What is due runs, and what follows from promises before time goes on. */
+  async pass(ms: number): Promise<void> {
+    const until = this.clock.now() + ms
+    for (let isMore = true; isMore;) {
+      for (let i = 0; i < MICROTASKS; i++) await Promise.resolve()
+      isMore = this.clock.step(until)
+    }
+    this.clock.advanceTo(until)
+  }
+
+  task(id: string): Task | undefined {
+    return this.controller.views.openTask(id)
+  }
+
+  node(name: string): LiveNode | undefined {
+    return this.controller.engine.cluster.nodes.get(nodeIdFromName(name))
+  }
+
+  /** Where it runs, by the devices' own account. */
+  runsOn(id: string): readonly string[] {
+    return this.runs.nodesOf(id)
+  }
+
+  eventsOf(kind: EventKind): readonly Event[] {
+    return this.events.filter((event) => event.kind === kind)
+  }
+}
+
+/** As `headroom restore` leaves a store: the epoch is raised past all that were ever used. */
+export function restored(stored: StoredState, reason: 'restored' | 'loss_accepted' = 'restored'): StoredState {
+  return {
+    ...stored,
+    marks: { ...stored.marks, epoch: stored.marks.epoch + 1_000 },
+    recovery: { reason, sinceWallMs: START },
+  }
+}
+
+export { EMPTY_STATE }

@@ -1,0 +1,17 @@
+/** As which users the tasks of a server run in a test: as root each attempt as one of its own, as on a GPU host. */
+import { join } from 'node:path'
+import { closedFolderOf } from '../../cli/gpu-server/task-identity.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const IDS = 1_024
+const FIRST_ID = 1_000_000
+const RANGES = 1_000_000
+
+/** Options of `headroom gpu-server`; every call takes another range of ids, as test files run side by side. */
+export function taskIdentity(): readonly string[] {
+  if (process.getuid?.() !== 0) return ['--tasks-as-me']
+  // Tasks of tests run programs of this repository.
+  if ([ROOT, process.execPath].some((path) => closedFolderOf(path) !== null)) return ['--task-user', 'root']
+  const from = FIRST_ID + Math.floor(Math.random() * RANGES) * IDS
+  return ['--task-uids', `${from}-${from + IDS - 1}`]
+}

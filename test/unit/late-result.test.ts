@@ -1,0 +1,80 @@
+/** Results of attempts that were given up (R8), in virtual time with production code at both ends. Leases are 10 s, their margin 5 s. */
+import { describe, expect, it } from 'vitest'
+import { FaultWorld } from '../support/fault-world.ts'
+
+const ENDS_AFTER_MS = 8_000
+const GIVEN_UP_AFTER_MS = 18_000
+/** Of the first requeue. */
+const REQUEUE_DELAY_MS = 10_000
+
+/** One requeued task runs on n1 and ends there while n1 is cut off; its controller gives it up. */
+async function givenUp(nodes = 1): Promise<{ readonly world: FaultWorld; readonly first: string }> {
+  const world = new FaultWorld({ nodes })
+  await world.startAll()
+  world.submit({ id: 't', ms: ENDS_AFTER_MS, onNodeLoss: 'requeue' })
+  expect(await world.until(() => world.stateOf('t') === 'running', 5_000)).toBe(true)
+  await world.run(100)
+  const first = world.runningOn('t')[0] as string
+  world.network.cutOff.add(first)
+  return { world, first }
+}
+
+describe('the result of an attempt that was given up', () => {
+  it('completes the task when no later attempt has started', async () => {
+    const { world } = await givenUp()
+    await world.run(GIVEN_UP_AFTER_MS)
+    expect(world.stateOf('t')).toBe('pending')
+    world.network.cutOff.clear()
+    expect(await world.until(() => world.isFinal('t'), 10_000)).toBe(true)
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', attempt: 1, exit_code: 0 })
+    expect(world.eventsOf('task_placed', 't')).toHaveLength(1)
+    expect(world.violations).toEqual([])
+  })
+
+  it('completes the task after a restart of the controller, too', async () => {
+    const { world } = await givenUp()
+    await world.run(GIVEN_UP_AFTER_MS)
+    expect(world.stateOf('t')).toBe('pending')
+    world.restartController()
+    await world.run(1_000)
+    world.network.cutOff.clear()
+    expect(await world.until(() => world.isFinal('t'), 20_000)).toBe(true)
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', attempt: 1, exit_code: 0 })
+  })
+
+  it('is told by an event, once, and changes nothing when a later attempt has started', async () => {
+    const { world, first } = await givenUp(2)
+    await world.run(GIVEN_UP_AFTER_MS + REQUEUE_DELAY_MS)
+    expect(world.eventsOf('task_started', 't')).toHaveLength(2)
+    world.network.cutOff.clear()
+    await world.until(() => world.eventsOf('task_late_result', 't').length > 0, 6_000)
+    await world.run(500)
+    const told = world.eventsOf('task_late_result', 't')
+    expect(told).toHaveLength(1)
+    expect(told[0]).toMatchObject({ nodeId: world.idOf(first), data: { attempt: 1, outcome: 'completed', exit_code: 0 } })
+    expect(await world.until(() => world.isFinal('t'), 10_000)).toBe(true)
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', attempt: 2 })
+    expect(world.violations).toEqual([])
+  })
+
+  it('ends an attempt that was ordered and has not started', async () => {
+    const { world, first } = await givenUp(2)
+    const second = first === 'n1' ? 'n2' : 'n1'
+    // The second attempt is ordered, and its node says nothing any more.
+    world.network.onDelivery = (_subject, message) => {
+      if (message.body.op === 'start') world.network.cutOff.add(second)
+    }
+    expect(await world.until(() => world.eventsOf('task_placed', 't').length === 2, GIVEN_UP_AFTER_MS + REQUEUE_DELAY_MS)).toBe(true)
+    await world.run(100)
+    expect(world.stateOf('t')).toBe('assigned')
+    world.network.cutOff.delete(first)
+    await world.until(() => world.eventsOf('task_updated', 't').length > 0, 6_000)
+    expect(world.stateOf('t')).toBe('assigned')
+    world.network.onDelivery = () => {}
+    world.network.cutOff.clear()
+    expect(await world.until(() => world.isFinal('t'), 10_000)).toBe(true)
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'completed', exit_code: 0 })
+    expect(world.livesOn('t')).toEqual([])
+    expect(world.violations).toEqual([])
+  })
+})

@@ -1,0 +1,58 @@
+/** After a start nothing is placed, requeued or given up until the nodes that were up have spoken. */
+import { expect, it } from 'vitest'
+import { SetBackWorld } from '../support/set-back-world.ts'
+
+it('A task that was submitted waits after a start until each node that was up has spoken', async () => {
+  const world = await SetBackWorld.of(['n1', 'n2'])
+  world.stopServer('n2')
+  const stored = await world.stored()
+  await world.stopController()
+  await world.startController(stored)
+  world.submit({ id: 'a' })
+  await world.pass(14_900)
+  expect(world.task('a')?.state).toBe('pending')
+  expect(world.controller.views.explain(world.task('a') as never)?.primary.reason).toBe('AWAITING_NODES')
+  await world.pass(200)
+  expect(world.task('a')?.state).toBe('running')
+})
+
+it('The wait ends when the last of them has spoken', async () => {
+  const world = await SetBackWorld.of(['n1', 'n2'])
+  await world.setBack(await world.stored())
+  world.submit({ id: 'a' })
+  await world.pass(6_500)
+  expect(world.task('a')?.state).toBe('running')
+})
+
+it('An attempt that a node no longer has is not requeued before the other nodes have spoken', async () => {
+  const world = await SetBackWorld.of(['n1', 'n2'])
+  world.submit({ id: 'a', onNodeLoss: 'requeue' })
+  await world.pass(10_000)
+  const [on] = world.runsOn('a')
+  const other = on === 'n1' ? 'n2' : 'n1'
+  const stored = await world.stored()
+  world.stopServer(other)
+  await world.stopController()
+  // The node has it no more: as if its state had been lost.
+  const { tasks } = { tasks: stored.openTasks.map((task) => ({ ...task, id: 'b', name: 'b' })) }
+  await world.startController({ ...stored, openTasks: tasks })
+  await world.pass(14_000)
+  expect(world.task('b')?.state).toBe('running')
+  await world.pass(2_000)
+  expect(world.eventsOf('task_returned').map(({ taskId }) => taskId)).toEqual(['b'])
+})
+
+it('An attempt that a complete history does not know is stopped once two snapshots have named it', async () => {
+  const world = await SetBackWorld.of(['n1'])
+  world.submit({ id: 'a' })
+  await world.pass(10_000)
+  const stored = await world.stored()
+  await world.setBack({ ...stored, openTasks: [] })
+  while (world.node('n1')?.unknown.length === 0) await world.pass(100)
+  expect(world.runsOn('a')).toEqual(['n1'])
+  await world.pass(3_000)
+  expect(world.runsOn('a')).toEqual(['n1'])
+  await world.pass(6_000)
+  expect(world.runsOn('a')).toEqual([])
+  expect(world.eventsOf('attempt_settled').map(({ data }) => data['how'])).toEqual(['stopped_unknown'])
+})

@@ -1,0 +1,104 @@
+/** Stopping a task with a grace, in virtual time with production code at both ends. */
+import { describe, expect, it } from 'vitest'
+import { ServerCoreHarness, KILLED } from '../support/server-core-harness.ts'
+import { FaultWorld } from '../support/fault-world.ts'
+
+const HOUR = 3_600_000
+const stops = (h: ServerCoreHarness): string[] => h.device.calls.filter((call) => call.startsWith('stop'))
+
+describe('a server that is told to stop a task', () => {
+  it('hands the grace to the device, and a second word only when it ends the task at once', () => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    expect(h.stop('a', 1, 30_000)).toMatchObject({ outcome: 'accepted' })
+    expect(h.stop('a', 1, 30_000)).toMatchObject({ outcome: 'accepted' })
+    expect(stops(h)).toEqual(['stop within 30000 a'])
+    h.stop('a')
+    expect(stops(h)).toEqual(['stop within 30000 a', 'stop a'])
+    h.exit('a', KILLED)
+    expect(h.bus.finishedOf('a')).toEqual(['stopped'])
+  })
+
+  it('lets one that is out of VRAM return, to handle SIGTERM, and nothing else', () => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    h.run('b')
+    h.swappedOut('a')
+    h.stop('a', 1, 30_000)
+    h.stop('b', 1, 30_000)
+    expect(h.swapIn('a')).toMatchObject({ outcome: 'accepted' })
+    expect(h.swapOut('b')).toMatchObject({ outcome: 'refused', reason: 'contrary' })
+  })
+
+  it('kills at once what the controller has given up', () => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    h.bus.script.heartbeat = () => ({ op: 'lease', settings: h.bus.settings, stop: [{ task_id: 'a', attempt: 1 }] })
+    h.advance(20_000)
+    expect(stops(h)).toEqual(['stop a'])
+  })
+
+  it('knows after a restart that the task is being stopped', () => {
+    const h = new ServerCoreHarness()
+    h.run('a')
+    h.stop('a', 1, 30_000)
+    h.bounce()
+    expect(h.swapOut('a', { generation: h.report('a')?.generation ?? 0 })).toMatchObject({ outcome: 'refused', reason: 'contrary' })
+  })
+})
+
+describe('a task that is cancelled', () => {
+  const world = async (stopTakesMs: number, config = {}): Promise<FaultWorld> => {
+    const world = new FaultWorld({ nodes: 1, config })
+    await world.startAll()
+    world.submit({ id: 't', ms: HOUR, stopTakesMs })
+    expect(await world.until(() => world.stateOf('t') === 'running', 5_000)).toBe(true)
+    await world.run(100)
+    return world
+  }
+  const cancel = (w: FaultWorld, isNow = false): void =>
+    isNow ? w.controller.commands.cancelTaskNow('t', 'a', () => {}) : w.controller.commands.cancelTask('t', 'a', () => {})
+  const stoppingOf = (w: FaultWorld) => w.controller.views.openTask('t')?.placement?.stopping
+
+  it('runs on while it handles SIGTERM, and its VRAM counts until its server says that it has ended', async () => {
+    const w = await world(10_000)
+    cancel(w)
+    await w.run(9_000)
+    expect(w.stateOf('t')).toBe('running')
+    expect(stoppingOf(w)).toMatchObject({ then: 'cancelled', graceMs: 30_000 })
+    await w.run(2_000)
+    expect(w.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'cancelled' })
+    expect(w.violations).toEqual([])
+  })
+
+  it('ends at the end of the grace at the latest', async () => {
+    const w = await world(HOUR, { stop_grace_seconds: 5 })
+    cancel(w)
+    await w.run(4_500)
+    expect(w.isFinal('t')).toBe(false)
+    await w.run(1_500)
+    expect(w.isFinal('t')).toBe(true)
+  })
+
+  it('ends at once when it is cancelled again with now', async () => {
+    const w = await world(HOUR)
+    cancel(w)
+    await w.run(1_000)
+    cancel(w, true)
+    await w.run(500)
+    expect(w.isFinal('t')).toBe(true)
+  })
+
+  it('keeps its deadline when the controller starts again in the middle of the grace', async () => {
+    const w = await world(HOUR, { stop_grace_seconds: 20 })
+    cancel(w)
+    await w.run(8_000)
+    w.restartController()
+    await w.run(11_000)
+    expect(w.isFinal('t')).toBe(false)
+    expect(stoppingOf(w)).toMatchObject({ then: 'cancelled' })
+    await w.run(3_000)
+    expect(w.isFinal('t')).toBe(true)
+    expect(w.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'cancelled' })
+  })
+})

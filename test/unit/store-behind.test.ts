@@ -1,0 +1,104 @@
+/** A store that went back in time: its controller notices, sends the nodes nothing, and kills nothing (docs/protocol.md). */
+import { expect, it } from 'vitest'
+import { EMPTY_STATE, SetBackWorld } from '../support/set-back-world.ts'
+
+const NAMES = ['n1', 'n2', 'n3']
+
+/** Six tasks run, of which the store `earlier` knows three. */
+async function setBackWithinOneEpoch(): Promise<SetBackWorld> {
+  const world = await SetBackWorld.of(NAMES)
+  for (const id of ['a', 'b', 'c']) world.submit({ id, vramMib: 2_000 })
+  await world.pass(10_000)
+  const earlier = await world.stored()
+  for (const id of ['d', 'e', 'f']) world.submit({ id, vramMib: 2_000 })
+  await world.pass(10_000)
+  expect(['a', 'b', 'c', 'd', 'e', 'f'].map((id) => world.runsOn(id).length)).toEqual([1, 1, 1, 1, 1, 1])
+  await world.setBack(earlier)
+  return world
+}
+
+it('A data folder set back within one epoch raises STORE_BEHIND within two heartbeats, and no process is killed', async () => {
+  const world = await setBackWithinOneEpoch()
+  await world.pass(12_000)
+  expect(world.eventsOf('store_behind').map(({ data }) => [data['alarm'], data['reason']])).toEqual(
+    NAMES.map(() => ['STORE_BEHIND', 'missing_events']),
+  )
+  expect(world.controller.engine.cluster.isStoreBehind).toBe(true)
+  world.submit({ id: 'g', vramMib: 100 })
+  await world.pass(400_000)
+  expect(['a', 'b', 'c', 'd', 'e', 'f'].map((id) => world.runsOn(id).length)).toEqual([1, 1, 1, 1, 1, 1])
+  expect(world.runs.takeDoubles()).toEqual([])
+  expect(world.task('g')?.state).toBe('pending')
+  expect(world.controller.views.explain(world.task('g') as never)?.primary.reason).toBe('STORE_BEHIND')
+  expect(world.eventsOf('task_returned')).toEqual([])
+})
+
+it('An empty store in place of the old one is behind, too: nodes that it does not know are not answered', async () => {
+  const world = await SetBackWorld.of(NAMES)
+  world.submit({ id: 'a' })
+  await world.pass(10_000)
+  await world.setBack(EMPTY_STATE)
+  await world.pass(30_000)
+  expect(world.controller.engine.cluster.isStoreBehind).toBe(true)
+  expect(world.runsOn('a')).toHaveLength(1)
+})
+
+it('A copy of the store that took the same epoch is refused by the nodes, and hears of the other process', async () => {
+  const world = await SetBackWorld.of(NAMES)
+  world.submit({ id: 'a' })
+  await world.pass(10_000)
+  const copy = await world.stored()
+  await world.setBack(copy)
+  await world.pass(30_000)
+  expect(world.controller.engine.epoch).toBe(2)
+  await world.setBack(copy)
+  expect(world.controller.engine.epoch).toBe(2)
+  await world.pass(30_000)
+  expect(world.eventsOf('store_behind').map(({ data }) => data['reason'])).toEqual(NAMES.map(() => 'other_controller'))
+  expect(world.runsOn('a')).toHaveLength(1)
+})
+
+it('A controller that goes on from its whole store is not behind', async () => {
+  const world = await SetBackWorld.of(NAMES)
+  world.submit({ id: 'a' })
+  await world.pass(10_000)
+  await world.setBack(await world.stored())
+  await world.pass(30_000)
+  expect(world.eventsOf('store_behind')).toEqual([])
+  expect(world.task('a')?.state).toBe('running')
+  world.submit({ id: 'b' })
+  await world.pass(1_000)
+  expect(world.task('b')?.state).toBe('running')
+})
+
+it('One lying node of three does not stop the cluster', async () => {
+  const world = await SetBackWorld.of(['n1', 'n2'])
+  const other = await SetBackWorld.of(['n3'])
+  const { engine } = world.controller
+  engine.heardAhead({ nodeId: 'liar', name: 'liar', tasks: [] }, 'higher_epoch', { epoch: 9_999 })
+  world.submit({ id: 'a' })
+  await world.pass(1_000)
+  expect(world.task('a')?.state).toBe('running')
+  expect(engine.cluster.isStoreBehind).toBe(false)
+  expect(other.controller.engine.cluster.aheadCount).toBe(0)
+})
+
+it('A task that runs on a node which is ahead of the store is placed nowhere else', async () => {
+  const world = await SetBackWorld.of(['n1', 'n2', 'n3'])
+  const report = {
+    task_id: 'a',
+    attempt: 1,
+    residency: 'resident',
+    generation: 1,
+    gpus: [0],
+    vram_mib: 10,
+    wants_gpu: true,
+    idle_ms: 0,
+  } as const
+  world.controller.engine.heardAhead({ nodeId: 'x', name: 'x', tasks: [report] }, 'missing_events', { epoch: 1 })
+  world.submit({ id: 'a' })
+  world.submit({ id: 'b' })
+  await world.pass(1_000)
+  expect([world.task('a')?.state, world.task('b')?.state]).toEqual(['pending', 'running'])
+  expect(world.controller.views.explain(world.task('a') as never)?.primary.reason).toBe('STORE_BEHIND')
+})

@@ -1,0 +1,62 @@
+/** What a server says of the users that its tasks run as is kept, also over a restart of the controller, and shown. */
+import { expect, it } from 'vitest'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import { presentNode } from '../../controller/api/present/node.ts'
+import { createController, type Controller } from '../../controller/controller.ts'
+import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
+import type { Hello } from '../../protocol/messages.ts'
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { nodeSubject } from '../../protocol/subjects.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+
+const ID = nodeIdFromName('alpha')
+const HELLO: Hello = {
+  op: 'hello',
+  node_id: ID,
+  name: 'alpha',
+  address: '',
+  gpus: [{ index: 0, model: 'm', physical_mib: 4000, foreign_mib: 0 }],
+  host_swap_mib: 4000,
+  signals_wanted: true,
+  device: 'process',
+  allow_exec: true,
+  tasks: [],
+  finished_unacked: [],
+}
+
+it('from a server that says nothing of it to one that does, and back', async () => {
+  const store = createMemoryStore()
+  const clock = new VirtualClock(1_000_000)
+  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  let seq = 0
+  const start = async (): Promise<Controller> => {
+    const controller = createController({ clock, random: createSeededRandom(1), bus, store }, { areHeartbeatsElided: true })
+    await controller.start()
+    return controller
+  }
+  const shown = ({ views }: Controller): unknown => {
+    const node = views.node(ID)
+    return node === undefined ? 'unknown' : presentNode(node, DEFAULT_CONFIG).task_identity
+  }
+  const says = (more: Partial<Hello>): void => {
+    const envelope = { v: PROTOCOL_VERSION, sent_mono: ++seq, boot: { counter: 1, random: 'x' }, seq, epoch: 1 } as const
+    bus.request(nodeSubject(ID, 'hello'), { ...envelope, id: `h${seq}`, body: { ...HELLO, ...more } }, 1000, () => {})
+    clock.run(clock.now(), () => false)
+  }
+  const first = await start()
+  says({})
+  expect(shown(first)).toBeNull()
+  for (const kind of ['task_user', 'root', 'server_user', 'uid_per_attempt'] as const) {
+    says({ task_identity: kind })
+    expect(shown(first)).toBe(kind)
+  }
+  await first.stop()
+  const second = await start()
+  expect(shown(second)).toBe('uid_per_attempt')
+  says({})
+  expect(shown(second)).toBeNull()
+  await second.stop()
+})
