@@ -11,6 +11,8 @@ const ENDS_WITHIN_MS = 180_000
 
 /** What the servers and the tasks of a real run are. */
 export interface Site {
+  /** Environment variables of the controller, on top of the test cluster's own. */
+  readonly controllerEnv?: Readonly<Record<string, string>>
   /** Resolves once it is up. */
   readonly startServer: (cluster: LiveCluster, node: ScenarioNode) => Promise<unknown>
   /** @param note the file in which the task says where its control socket is, once it runs @param vramMib null: a whole GPU */
@@ -33,7 +35,7 @@ interface TaskItem {
 }
 
 export async function runReally(scenario: Scenario, site: Site = DECLARED_GPUS): Promise<Outcome> {
-  const cluster = await LiveCluster.start()
+  const cluster = await LiveCluster.start(site.controllerEnv)
   try {
     await cluster.send('PUT', '/config', { ...scenario.config, heartbeat_seconds: 1 })
     for (const node of scenario.nodes) await site.startServer(cluster, node)

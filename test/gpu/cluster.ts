@@ -3,7 +3,7 @@
  * measured just before; then PyTorch programs that know nothing of Headroom and need more memory together than they are given.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Mib } from '../../protocol/units.ts'
@@ -29,12 +29,14 @@ const USABLE_MIB: Mib = 20_480
 const CONTEXT_MIB: Mib = 1024
 const PYTORCH_CONTEXT_MIB: Mib = 2048
 const NODE = 'gpu-host'
+/** A trial store refuses real GPUs. */
+const LIVE_STORE = { CONTROLLER_STORE_KIND: 'live' }
 /** Its tasks work for a time, not an amount: several that are busy at once are not slowed down, in thousandths. */
 const UNSLOWED = [1000, 2000, 3000]
 
 /** Decisions must be equal; figures are printed. */
 export async function compareWithSimulation(gpu: Gpu, profile: SwapProfile): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'headroom-gpu-cluster-'))
+  const folder = folderForTasks('headroom-gpu-cluster-')
   try {
     const worker = compile('worker', folder)
     const file = join(folder, 'gpu.scenario.yaml')
@@ -81,6 +83,7 @@ function scenarioOf({ model, physicalMib }: Gpu, { outMibPerS, inMibPerS, outFix
 
 function nvidiaSite(worker: string): Site {
   return {
+    controllerEnv: LIVE_STORE,
     startServer: (cluster) => cluster.startNvidiaServer(NODE),
     command: (note, phases, vramMib) => {
       if (vramMib === null) throw new Error('a task of this scenario says how much it holds')
@@ -92,8 +95,8 @@ function nvidiaSite(worker: string): Site {
 
 /** A server that is killed while a task is swapped out finds it again where it was, and brings it back: it ends only if its bytes are what they were. */
 export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'headroom-gpu-server-'))
-  const cluster = await LiveCluster.start({ CONTROLLER_STORE_KIND: 'live' })
+  const folder = folderForTasks('headroom-gpu-server-')
+  const cluster = await LiveCluster.start(LIVE_STORE)
   try {
     const worker = compile('worker', folder)
     await cluster.send('PUT', '/config', {
@@ -128,6 +131,13 @@ export async function outliveServer({ physicalMib }: Gpu): Promise<void> {
   }
 }
 
+/** Each task has a uid of its own: it runs a program from this folder and writes a file into it. */
+function folderForTasks(prefix: string): string {
+  const folder = mkdtempSync(join(tmpdir(), prefix))
+  chmodSync(folder, 0o777)
+  return folder
+}
+
 const PROGRAMS = 3
 const PROGRAM_MIB: Mib = 9_000
 const BURSTS = 3
@@ -154,7 +164,7 @@ export function whyNoPyTorch(): string | null {
 
 /** All are admitted at once, take turns on their VRAM and end well. What they do is seen from outside; what they want is found out by probes. */
 export async function serveUnawarePrograms({ physicalMib }: Gpu): Promise<void> {
-  const cluster = await LiveCluster.start({ CONTROLLER_STORE_KIND: 'live' })
+  const cluster = await LiveCluster.start(LIVE_STORE)
   try {
     await cluster.send('PUT', '/config', {
       default_vram_overcommit_percent: 100,

@@ -13,6 +13,8 @@ const ROOT = join(import.meta.dirname, '../..')
 const START_WITHIN_MS = 30_000
 const END_WITHIN_MS = 15_000
 const LOOK_EVERY_MS = 20
+/** Characters of a member's output in an error. */
+const OUTPUT_SHOWN = 4_000
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -53,9 +55,12 @@ export class Member {
     }
     child.stdout.on('data', read)
     child.stderr.on('data', read)
-    await until(`${this.name} is up`, async () => {
+    const running = async (): Promise<boolean> => {
       if (!this.isRunning) throw new Error(`${this.name} ended with ${child.exitCode ?? child.signalCode}: ${this.output}`)
       return await isUp()
+    }
+    await until(`${this.name} is up`, running).catch((fault: unknown) => {
+      throw new Error(`${String(fault)}; its output: ${this.output.slice(-OUTPUT_SHOWN)}`)
     })
   }
 
