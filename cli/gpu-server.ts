@@ -39,9 +39,7 @@ export interface GpuServerCommandOptions extends TaskIdentityOptions {
   readonly stopTasks?: boolean
 }
 
-/** Of each stream of a task. */
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-/** Of tasks that have ended and were told. */
+/** Of attempts that have ended and were reported, all together. */
 const ENDED_OUTPUTS = { maxTasks: 1_000, maxBytes: 1024 * 1024 * 1024 }
 /** Together with STOP_WITHIN_MS 315 s: the default of max_stop_grace_seconds, and 15 s. */
 const STOP_TASKS_WITHIN_MS: DurationMs = 307_000
@@ -103,7 +101,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       bus,
       identity,
       environment: environmentOf(env),
-      maxOutputBytes: MAX_OUTPUT_BYTES,
+      maxOutputBytes: (valueOf(env, ENVIRONMENT.outputLimitMib) ?? 0) * MIB,
       idleAfterMs: options.idleAfter,
       onNote: (line) => log.warn(line),
     })

@@ -285,6 +285,13 @@ export const ENVIRONMENT = {
     meaning: 'GPU server: folder of what it must know after a restart, of its guards and of what tasks write; one server each',
     read: aPath,
   },
+  outputLimitMib: {
+    name: 'NODE_OUTPUT_LIMIT_MIB',
+    range: 'an integer from 1 to 1048576',
+    byDefault: '1024',
+    meaning: 'GPU server: how much output of an attempt is kept, stdout and stderr together; the oldest is dropped first',
+    read: (text) => integerIn(text, 1, 1_048_576),
+  },
   defaultOvercommitPercent: {
     name: 'CONTROLLER_DEFAULT_VRAM_OVERCOMMIT_PERCENT',
     range: describeRule(OVERCOMMIT_RULE),

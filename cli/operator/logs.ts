@@ -55,6 +55,7 @@ async function written(client: HeadroomClient, id: string, stream: Stream, from:
   for (let offset = from; ;) {
     const piece = await client.tasks.readLog(id, { stream, offset, max_bytes: PIECE_BYTES })
     if (piece.next_offset <= offset) return
+    sayGap(stream, piece.offset - offset)
     await write(Buffer.from(piece.data, 'base64'))
     offset = piece.next_offset
   }
@@ -65,11 +66,20 @@ type FollowOptions = NonNullable<Parameters<HeadroomClient['tasks']['followLog']
 async function followed(client: HeadroomClient, id: string, options: FollowOptions, write: Write): Promise<void> {
   const onInterrupted = (error: Error): void => void process.stderr.write(`headroom: ${visible(error.message)}; trying again\n`)
   const pieces = client.tasks.followLog(id, { ...options, onInterrupted })
+  let reached = options.offset ?? 0
   for (let next = await pieces.next(); ; next = await pieces.next()) {
-    if (next.done !== true) await write(next.value.bytes)
-    else if (next.value.why === 'superseded') return followed(client, id, { ...options, offset: 0 }, write)
+    if (next.done !== true) {
+      sayGap(options.stream ?? 'stdout', next.value.offset - reached)
+      reached = next.value.offset + next.value.bytes.length
+      await write(next.value.bytes)
+    } else if (next.value.why === 'superseded') return followed(client, id, { ...options, offset: 0 }, write)
     else return
   }
+}
+
+/** The oldest output of a task that wrote more than its server keeps is gone. */
+function sayGap(stream: Stream, missingBytes: number): void {
+  if (missingBytes > 0) process.stderr.write(`headroom: ${missingBytes} bytes of ${stream} are no longer kept\n`)
 }
 
 /** Resolves when the reader has room for more: only the reader waits, never the task. */

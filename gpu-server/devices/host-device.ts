@@ -29,7 +29,7 @@ export interface HostDeviceOptions {
   readonly places: TaskPlaces
   /** What every task finds in its environment, beside what the accelerator and this device put there. */
   readonly environment: Readonly<Record<string, string>>
-  /** Of each stream of a task. */
+  /** Of both streams of an attempt together. */
   readonly maxOutputBytes: number
   /** Without a signal or a sign of use for so long, a task is idle. */
   readonly idleAfterMs: DurationMs

@@ -1,4 +1,5 @@
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { segmentsIn } from './guard-output.ts'
 import { isForgotten, markForgotten, readExit, readTask, removeFolder } from './guard-folder.ts'
 import { removeTree } from './remove-tree.ts'
 
@@ -44,14 +45,32 @@ export class EndedOutputs {
 
   async #trim(): Promise<void> {
     let bytes = this.#kept.reduce((sum, kept) => sum + kept.bytes, 0)
-    while (this.#kept.length > this.#limits.maxTasks || (bytes > this.#limits.maxBytes && this.#kept.length > 0)) {
+    while (this.#kept.length > this.#limits.maxTasks || (bytes > this.#limits.maxBytes && this.#kept.length > 1)) {
       const oldest = this.#kept.shift()!
       bytes -= oldest.bytes
       const place = (await readTask(oldest.folder))?.place
       if (place !== undefined) await removeTree(place.folder)
       await removeFolder(oldest.folder)
     }
+    const [last] = this.#kept
+    if (last !== undefined && bytes > this.#limits.maxBytes)
+      this.#kept = [{ folder: last.folder, bytes: bytes - (await dropOldestOutput(last.folder, bytes - this.#limits.maxBytes)) }]
   }
+}
+
+/**
+ * Removes whole segments, oldest offsets first, until at least `excessBytes` are gone or no output is left.
+ * @returns bytes removed
+ */
+async function dropOldestOutput(folder: string, excessBytes: number): Promise<number> {
+  let removed = 0
+  const segments = [...(await segmentsIn(folder, 'stdout')), ...(await segmentsIn(folder, 'stderr'))]
+  for (const { path } of segments.toSorted((a, b) => a.start - b.start || (a.path < b.path ? -1 : 1))) {
+    if (removed >= excessBytes) break
+    removed += (await stat(path)).size
+    await rm(path)
+  }
+  return removed
 }
 
 /** Both, because a folder is forgotten only when its end is known. */

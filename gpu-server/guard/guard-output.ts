@@ -5,7 +5,8 @@ import { codeOf } from './guard-fault.ts'
 
 const ROTATION_RETRIES = 3
 
-interface Segment {
+/** A file of output; `start`: offset of its first byte in the stream. */
+export interface Segment {
   readonly path: string
   readonly start: number
 }
@@ -43,7 +44,8 @@ async function readOnce(folder: string, stream: string, offset: number, maxBytes
   return { offset: from, data: Buffer.concat(parts), isEnded: isOver && at >= end }
 }
 
-async function segmentsIn(folder: string, stream: string): Promise<Segment[]> {
+/** Oldest first. */
+export async function segmentsIn(folder: string, stream: string): Promise<Segment[]> {
   const names = (await readdir(folder)).filter((name) => name.startsWith(`${stream}.`))
   return names
     .map((name) => ({ path: `${folder}/${name}`, start: Number(name.slice(stream.length + 1)) }))

@@ -18,7 +18,7 @@ struct spec {
   long own_group;       /* a supplementary group of this attempt alone, or -1 */
   bool is_leased;
   bool is_isolated;     /* in a PID namespace of its own, where that is possible */
-  uint64_t max_output;  /* bytes of each stream */
+  uint64_t max_output;  /* bytes, of both streams together */
   char *folder_cgroup;  /* a cgroup v2 folder made for this task, or "" */
   char *working_directory;
   char **argv, **env;
@@ -83,9 +83,9 @@ void describe_failure(char *text, size_t size, const struct failure *failure, co
 
 /* ---- its output: output.c ---- */
 
-/* Starts the thread that writes the two pipes to files in the current folder. `done` (an eventfd) is written at its end. */
+/* Starts the threads that write the two pipes to files in the current folder. `done` (an eventfd) is written at its end. */
 bool output_start(const int pipes[2], uint64_t max_bytes, int done);
-/* Nobody writes any more: take what is in the pipes and end. */
+/* No process writes any more: take what is in the pipes and end. */
 void output_finish(void);
 uint64_t output_dropped(void);
 

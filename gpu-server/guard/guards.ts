@@ -54,7 +54,7 @@ export interface LaunchSpec {
   readonly place?: TaskPlace
   /** The lease may end it: policy fail or requeue, or its start is not acknowledged yet. */
   readonly isLeased: boolean
-  /** Of each of its two streams, the latest bytes that are kept. */
+  /** Bytes kept of both streams together; the oldest are dropped first. */
   readonly maxOutputBytes: number
 }
 

@@ -1,113 +1,245 @@
 /*
- * The task's output: a thread of its own takes it from two pipes to files, so that a disk that hangs stops neither the guard's
- * deadline nor, before the pipe is full, the task. A stream's file is named after the offset of its first byte; the latest four are kept.
+ * The task's output. One thread takes it from two pipes into memory, another one writes it to files, so that a disk that hangs stops
+ * neither the guard's deadline nor the task. A file is named after its stream and the offset of its first byte. Both streams
+ * together keep at most the limit; the oldest file goes first. A gap anywhere else is marked in the stream itself.
  */
 #include "guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define SEGMENTS 4
+#define SEGMENTS 8
 #define LEAST_SEGMENT_BYTES 1024
-#define CHUNK_BYTES 16384
+#define BUFFER_BYTES 262144
+#define MARKER_BYTES 96
 #define STACK_BYTES 65536
+/* A task waits for a slow disk, but no longer than this for one that takes nothing. */
+#define STALL_MS 1000
 
 struct stream {
   const char *name;
-  int pipe, file;
-  uint64_t offset, starts[SEGMENTS];
-  int count;
+  int pipe;
+  /* Between the threads. Bytes ever taken in and written out; the buffer has what is between. */
+  char buffer[BUFFER_BYTES];
+  uint64_t taken, written;
+  uint64_t lost; /* by the reader, not marked yet */
+  /* Of the writer. */
+  int file;
+  uint64_t offset, start; /* of the stream, of its open file */
+  uint64_t refused; /* by the disk, not marked yet */
 };
 
+struct segment { struct stream *stream; uint64_t start; };
+
 static struct stream streams[2] = {{.name = "stdout", .file = -1}, {.name = "stderr", .file = -1}};
+static struct segment segments[SEGMENTS]; /* oldest first */
+static int segment_count;
 static uint64_t segment_bytes;
-static int finish_event, done_event;
+static int finish_event, room_event, done_event;
 static atomic_uint_fast64_t dropped;
+static atomic_bool is_finishing;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t has_data = PTHREAD_COND_INITIALIZER;
+static bool is_read; /* nothing follows */
+static int64_t progress_at; /* when the writer last got something done */
+
+static void tell(int event) {
+  uint64_t one = 1;
+  while (write(event, &one, sizeof one) < 0 && errno == EINTR) {}
+}
+
+static size_t marker(char text[MARKER_BYTES], uint64_t missing) {
+  return (size_t)snprintf(text, MARKER_BYTES, "\n[headroom: %" PRIu64 " bytes of output are missing here]\n", missing);
+}
+
+/* ---- the writer ---- */
+
+/* The oldest file that is not another stream's open one. */
+static void drop_segment(const struct stream *stream) {
+  int i = 0;
+  while (segments[i].stream != stream && segments[i].start == segments[i].stream->start) i++;
+  char name[64];
+  snprintf(name, sizeof name, "%s.%" PRIu64, segments[i].stream->name, segments[i].start);
+  unlink(name);
+  memmove(segments + i, segments + i + 1, (size_t)(--segment_count - i) * sizeof *segments);
+}
 
 static bool open_segment(struct stream *stream) {
   char name[64];
-  if (stream->file >= 0 && stream->offset - stream->starts[stream->count - 1] < segment_bytes) return true;
-  snprintf(name, sizeof name, "%s.%llu", stream->name, (unsigned long long)stream->offset);
+  if (stream->file >= 0 && stream->offset - stream->start < segment_bytes) return true;
+  snprintf(name, sizeof name, "%s.%" PRIu64, stream->name, stream->offset);
   int file = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return false;
   if (stream->file >= 0) close(stream->file);
+  if (segment_count == SEGMENTS) drop_segment(stream);
   stream->file = file;
-  if (stream->count == SEGMENTS) {
-    snprintf(name, sizeof name, "%s.%llu", stream->name, (unsigned long long)stream->starts[0]);
-    unlink(name);
-    for (int i = 1; i < SEGMENTS; i++) stream->starts[i - 1] = stream->starts[i];
-    stream->count--;
-  }
-  stream->starts[stream->count++] = stream->offset;
+  stream->start = stream->offset;
+  segments[segment_count++] = (struct segment){stream, stream->start};
   return true;
+}
+
+/* How much the disk took. */
+static size_t put(struct stream *stream, const char *data, size_t size) {
+  size_t done = 0;
+  while (done < size && open_segment(stream)) {
+    uint64_t room = segment_bytes - (stream->offset - stream->start);
+    ssize_t n = write(stream->file, data + done, size - done < room ? size - done : (size_t)room);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    stream->offset += (uint64_t)n;
+    done += (size_t)n;
+  }
+  return done;
 }
 
 /* What a full or broken disk does not take is dropped and counted; offsets count what was kept. */
 static void keep(struct stream *stream, const char *data, size_t size) {
-  while (size > 0) {
-    if (!open_segment(stream)) break;
-    uint64_t room = segment_bytes - (stream->offset - stream->starts[stream->count - 1]);
-    ssize_t n = write(stream->file, data, size < room ? size : (size_t)room);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    stream->offset += (uint64_t)n;
-    data += n;
-    size -= (size_t)n;
+  char text[MARKER_BYTES];
+  size_t marked = stream->refused == 0 ? 0 : marker(text, stream->refused), done = 0;
+  if (marked == 0 || put(stream, text, marked) == marked) {
+    stream->refused = 0;
+    done = put(stream, data, size);
   }
-  atomic_fetch_add(&dropped, size);
+  stream->refused += size - done;
+  atomic_fetch_add(&dropped, size - done);
 }
 
-/* True while there may be more at once. */
-static bool take(struct stream *stream) {
-  char data[CHUNK_BYTES];
-  ssize_t n = read(stream->pipe, data, sizeof data);
-  if (n > 0) keep(stream, data, (size_t)n);
-  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-    close(stream->pipe);
-    stream->pipe = -1;
+static void *write_all(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    bool is_idle = true;
+    for (int i = 0; i < 2; i++) {
+      struct stream *stream = &streams[i];
+      if (stream->taken == stream->written) continue;
+      is_idle = false;
+      bool was_full = stream->taken - stream->written > BUFFER_BYTES / 2;
+      size_t at = stream->written % BUFFER_BYTES, size = (size_t)(stream->taken - stream->written);
+      if (size > BUFFER_BYTES - at) size = BUFFER_BYTES - at;
+      pthread_mutex_unlock(&lock);
+      keep(stream, stream->buffer + at, size);
+      pthread_mutex_lock(&lock);
+      stream->written += size;
+      progress_at = now_boot();
+      if (was_full) tell(room_event);
+    }
+    if (is_idle && is_read) break;
+    if (is_idle) pthread_cond_wait(&has_data, &lock);
   }
+  pthread_mutex_unlock(&lock);
+  tell(done_event);
+  return NULL;
+}
+
+/* ---- the reader ---- */
+
+static size_t room_of(const struct stream *stream) { return BUFFER_BYTES - (size_t)(stream->taken - stream->written); }
+
+/* Room for a marker is left, always. */
+static bool is_full(const struct stream *stream) { return room_of(stream) <= 2 * MARKER_BYTES; }
+
+static void close_pipe(struct stream *stream) {
+  close(stream->pipe);
+  stream->pipe = -1;
+}
+
+static void mark_loss(struct stream *stream) {
+  char text[MARKER_BYTES];
+  size_t size = marker(text, stream->lost);
+  if (stream->lost == 0 || room_of(stream) < size) return;
+  for (size_t i = 0; i < size; i++) stream->buffer[stream->taken++ % BUFFER_BYTES] = text[i];
+  stream->lost = 0;
+}
+
+static bool is_over(ssize_t n) { return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR); }
+
+/* The disk has taken nothing for too long: the task goes on without its output. */
+static bool lose(struct stream *stream) {
+  static char nowhere[BUFFER_BYTES];
+  ssize_t n = read(stream->pipe, nowhere, sizeof nowhere);
+  if (n > 0) {
+    stream->lost += (uint64_t)n;
+    atomic_fetch_add(&dropped, (uint64_t)n);
+  }
+  if (is_over(n)) close_pipe(stream);
+  return n > 0;
+}
+
+/* True while there may be more at once. The writer only reads what is between `written` and `taken`. */
+static bool take(struct stream *stream) {
+  if (is_full(stream)) return now_boot() - progress_at >= STALL_MS && lose(stream);
+  mark_loss(stream);
+  size_t at = stream->taken % BUFFER_BYTES, size = room_of(stream) - MARKER_BYTES;
+  ssize_t n = read(stream->pipe, stream->buffer + at, size < BUFFER_BYTES - at ? size : BUFFER_BYTES - at);
+  if (n > 0) {
+    if (streams[0].taken == streams[0].written && streams[1].taken == streams[1].written) progress_at = now_boot();
+    stream->taken += (uint64_t)n;
+    pthread_cond_signal(&has_data);
+  }
+  if (is_over(n)) close_pipe(stream);
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
-static void *run(void *unused) {
+static void *read_all(void *unused) {
   (void)unused;
   for (;;) {
-    struct pollfd waits[3] = {{streams[0].pipe, POLLIN, 0}, {streams[1].pipe, POLLIN, 0}, {finish_event, POLLIN, 0}};
-    if (poll(waits, 3, -1) < 0) continue;
-    bool is_more = false;
+    struct pollfd waits[4] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}, {finish_event, POLLIN, 0}, {room_event, POLLIN, 0}};
+    uint64_t count;
+    bool is_waiting = false, is_more = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < 2; i++) {
+      bool waits_for_room = is_full(&streams[i]) && now_boot() - progress_at < STALL_MS;
+      is_waiting |= waits_for_room && streams[i].pipe >= 0;
+      if (!waits_for_room) waits[i].fd = streams[i].pipe;
+    }
+    pthread_mutex_unlock(&lock);
+    if (is_waiting && atomic_load(&is_finishing)) waits[2].fd = -1; /* known, and not yet to be obeyed */
+    if (poll(waits, 4, is_waiting ? STALL_MS : -1) < 0) continue;
+    if (waits[3].revents != 0 && read(room_event, &count, sizeof count) < 0) continue;
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < 2; i++)
-      if (streams[i].pipe >= 0 && waits[i].revents != 0) is_more |= take(&streams[i]);
-    if (waits[2].revents != 0 && !is_more) break;
+      if (waits[i].fd >= 0 && waits[i].revents != 0) is_more |= take(&streams[i]);
+    pthread_mutex_unlock(&lock);
+    if (waits[2].revents != 0 && !is_more && !is_waiting) break;
   }
-  uint64_t one = 1;
-  while (write(done_event, &one, sizeof one) < 0 && errno == EINTR) {}
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 2; i++) mark_loss(&streams[i]);
+  is_read = true;
+  pthread_cond_signal(&has_data);
+  pthread_mutex_unlock(&lock);
   return NULL;
 }
 
 bool output_start(const int pipes[2], uint64_t max_bytes, int done) {
   pthread_attr_t attributes;
-  pthread_t thread;
+  pthread_t reader, writer;
   segment_bytes = max_bytes / SEGMENTS < LEAST_SEGMENT_BYTES ? LEAST_SEGMENT_BYTES : max_bytes / SEGMENTS;
   done_event = done;
+  progress_at = now_boot();
   finish_event = eventfd(0, EFD_CLOEXEC);
+  room_event = eventfd(0, EFD_CLOEXEC);
   for (int i = 0; i < 2; i++) {
     streams[i].pipe = pipes[i];
     fcntl(pipes[i], F_SETFL, O_NONBLOCK);
   }
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  return finish_event >= 0 && pthread_create(&thread, &attributes, run, NULL) == 0;
+  return finish_event >= 0 && room_event >= 0 && pthread_create(&writer, &attributes, write_all, NULL) == 0 &&
+         pthread_create(&reader, &attributes, read_all, NULL) == 0;
 }
 
 void output_finish(void) {
-  uint64_t one = 1;
-  while (write(finish_event, &one, sizeof one) < 0 && errno == EINTR) {}
+  atomic_store(&is_finishing, true);
+  tell(finish_event);
 }
 
 uint64_t output_dropped(void) { return atomic_load(&dropped); }

@@ -4,6 +4,7 @@ import type { LogBody } from '../../../controller/api/schema/log.ts'
 import type { TaskBody } from '../../../controller/api/schema/task.ts'
 import { part } from '../../api/client.ts'
 import { ActionButton } from '../../components/action-button.tsx'
+import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { whyNotOwn } from './task-rights.ts'
 
@@ -30,8 +31,9 @@ export function Output(props: { readonly task: TaskBody }): JSX.Element {
     setProblem(null)
     try {
       const log = await api.get<LogBody>(`/tasks/${part(props.task.id)}/logs`, { stream: stream(), offset })
+      const gap = log.data !== '' && log.offset > offset ? `[${whole(log.offset - offset)} bytes are no longer kept]\n` : ''
       offset = log.next_offset
-      setText(((text() ?? '') + decoder.decode(bytesOf(log.data), { stream: true })).slice(-KEPT_CHARACTERS))
+      setText(((text() ?? '') + gap + decoder.decode(bytesOf(log.data), { stream: true })).slice(-KEPT_CHARACTERS))
       setEnded(log.is_ended && log.data === '')
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error))

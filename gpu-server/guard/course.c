@@ -1,0 +1,127 @@
+/* The course of the task under its guard: suspended, stopped with a grace, ended with its lease. */
+#include "state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLOCK_GAP_MS 1000
+#define FAR_AWAY_S INT64_C(8000000000)
+
+pid_t suspend_task(void) {
+  guard.is_suspended = true;
+  return processes_stop(getpid(), guard.keeper.pid, guard.cgroup);
+}
+
+static void tell_keeper(char kind) {
+  struct link_message message = {kind, 0};
+  if (guard.waits[ON_LINK].fd < 0) return;
+  ssize_t n = send(guard.waits[ON_LINK].fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)n; /* a keeper that is gone needs no word */
+}
+
+void kill_task(void) {
+  guard.is_killed = true;
+  tell_keeper(LINK_KILL);
+  processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGKILL);
+}
+
+static void arm_timer(int timer, int64_t at) {
+  struct itimerspec when = {.it_value = {at / 1000, at % 1000 * 1000000}};
+  timerfd_settime(guard.waits[timer].fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void arm(int64_t at) { arm_timer(ON_LEASE, at); }
+
+void on_link(void) {
+  struct link_message message;
+  ssize_t n = read(guard.waits[ON_LINK].fd, &message, sizeof message);
+  if (n == sizeof message) {
+    guard.status = message.status;
+    guard.is_command_over = true;
+    return;
+  }
+  /* A keeper that ended without hearing the guard's last word: its own last word comes after this error. */
+  if (n < 0 && (errno == ECONNRESET || errno == EINTR)) return;
+  close(guard.waits[ON_LINK].fd);
+  guard.waits[ON_LINK].fd = -1;
+}
+
+/* It has ended by itself: whatever is done from here on is not the cause. */
+static bool is_command_dead(void) {
+  struct pollfd link = {guard.waits[ON_LINK].fd, POLLIN, 0};
+  if (link.fd >= 0 && poll(&link, 1, 0) > 0) on_link();
+  return guard.is_command_over || is_process_dead(guard.keeper.command);
+}
+
+void end_task(void) {
+  if (guard.is_killed) return;
+  if (!is_command_dead()) {
+    guard.end.by_order = true;
+    guard.end.by_lease = guard.by_lease;
+    guard.end.never_ran = guard.is_stopping && !guard.has_run;
+  }
+  kill_task();
+}
+
+void stop_task(int64_t grace) {
+  int64_t at = now_boot() + grace;
+  if (guard.is_killed) return;
+  if (grace == 0) return end_task();
+  if (guard.is_stopping) {
+    if (at < guard.stop_at) arm_timer(ON_STOP, guard.stop_at = at);
+    return;
+  }
+  if (is_command_dead()) return;
+  guard.is_stopping = guard.end.by_order = true;
+  guard.has_run = !guard.is_suspended;
+  arm_timer(ON_STOP, guard.stop_at = at);
+  tell_keeper(LINK_STOPPING);
+  processes_signal(getpid(), guard.keeper.pid, guard.cgroup, SIGTERM);
+}
+
+/* Called at the deadline, and whenever the deadline starts to count. */
+void check_lease(void) {
+  struct lease lease = lease_read();
+  int64_t now = now_boot();
+  bool is_rest_dying = guard.is_command_over && !guard.is_stopping;
+  if (!guard.is_leased || is_rest_dying || guard.is_killed) return arm(0);
+  if (now < lease.until) return arm(lease.until);
+  if (now >= lease.until + lease.length) {
+    guard.by_lease = true;
+    if (!is_command_dead()) guard.end.by_lease = true;
+    kill_task();
+    return say_status("event", -1);
+  }
+  arm(lease.until + lease.length);
+  if (guard.is_suspended) return;
+  guard.by_lease = true;
+  suspend_task();
+  say_status("event", -1);
+}
+
+void watch_clock(void) {
+  struct itimerspec never = {.it_value = {FAR_AWAY_S, 0}};
+  uint64_t count;
+  while (read(guard.waits[ON_CLOCK].fd, &count, sizeof count) > 0) {}
+  timerfd_settime(guard.waits[ON_CLOCK].fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+  int64_t gap = suspended_for();
+  if (gap - guard.clock_gap >= CLOCK_GAP_MS) {
+    guard.clock_gap = gap;
+    guard.gap_ended = now_boot();
+  }
+  check_lease();
+}
+
+const char *why_not_resume(void) {
+  struct lease lease = lease_read();
+  watch_clock();
+  if (guard.is_killed) return "it is being killed";
+  if (!guard.is_leased) return NULL;
+  if (now_boot() >= lease.until) return "the run lease is over";
+  if (lease.until - lease.length < guard.gap_ended) return "no run lease since the host was suspended";
+  return NULL;
+}

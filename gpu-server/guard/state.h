@@ -1,0 +1,55 @@
+/* What the parts of one guard share: its task's state, and what it waits for. */
+#ifndef HEADROOM_GUARD_STATE_H
+#define HEADROOM_GUARD_STATE_H
+
+#include "guard.h"
+
+#include <poll.h>
+
+#define CLIENTS 8
+#define LINE_BYTES 64
+#define REPLY_BYTES 256
+
+enum { ON_CHILD, ON_LEASE, ON_CLOCK, ON_STOP, ON_LINK, ON_OUTPUT, ON_FOLDER, ON_LISTEN, ON_CLIENT, WAITS = ON_CLIENT + CLIENTS };
+
+struct guard {
+  struct keeper keeper;
+  char *cgroup;
+  struct pollfd waits[WAITS];
+  struct { char line[LINE_BYTES]; size_t size; } clients[CLIENTS];
+  int64_t clock_gap, gap_ended; /* ms suspended so far; when the latest gap was noticed */
+  bool is_leased, is_suspended, by_lease, is_killed, is_command_over, is_all_gone, is_output_done;
+  bool is_stopping, has_run; /* SIGTERM was sent; the task could run since then */
+  int64_t drain_until, stop_at;
+  struct end end;
+  int status;
+};
+
+extern struct guard guard;
+
+/* ---- what happens to the task: course.c ---- */
+
+/* 0, or the pid of a process that does not stop. */
+pid_t suspend_task(void);
+void kill_task(void);
+/* The grace is over, or there is none. */
+void end_task(void);
+/* SIGTERM to every process, SIGKILL to what is left after `grace` ms. A later call can only bring the end nearer. */
+void stop_task(int64_t grace);
+/* Reads one message of the keeper. */
+void on_link(void);
+/* Suspends the task at the end of its lease and kills it after another length. */
+void check_lease(void);
+void watch_clock(void);
+/* Why the task may not go on, or NULL. */
+const char *why_not_resume(void);
+
+/* ---- the control socket: control.c ---- */
+
+/* `i`: a client, or -1 for all of them. */
+void say_status(const char *prefix, int i);
+void say_to_all(const char *text);
+void hear(int i);
+void accept_client(void);
+
+#endif
