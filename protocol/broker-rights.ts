@@ -2,6 +2,7 @@
  * What each identity at the broker may say and hear: the controller, one GPU server, one client. The broker refuses all else, so that a
  * server that is taken over speaks for no other, hears no other's commands, and reads no other's answers.
  */
+import { clientInbox } from './inbox.ts'
 import { clientSubject, leaderSubject, nodeSubject } from './subjects.ts'
 
 export type Identity =
@@ -20,7 +21,7 @@ export interface BrokerRights {
 
 const LEADER_SUBJECT = leaderSubject()
 
-/** `inbox`: where its answers come in; nobody else may hear there. */
+/** `inbox`: where its answers come in, and only its own; a client's follows from its name (protocol/inbox.ts). */
 export function brokerRights(identity: Identity, inbox: string): BrokerRights {
   const answers = `${inbox}.>`
   switch (identity.kind) {
@@ -35,8 +36,12 @@ export function brokerRights(identity: Identity, inbox: string): BrokerRights {
     case 'fleet':
       return nodeRights('*', answers)
     case 'client':
-      return { publish: [clientSubject(identity.clientId, '*')], subscribe: [LEADER_SUBJECT, answers], mayAnswer: false }
+      return clientRights(identity.clientId)
   }
+}
+
+function clientRights(clientId: string): BrokerRights {
+  return { publish: [clientSubject(clientId, '*')], subscribe: [LEADER_SUBJECT, `${clientInbox(clientId)}.>`], mayAnswer: false }
 }
 
 function nodeRights(nodeId: string, answers: string): BrokerRights {

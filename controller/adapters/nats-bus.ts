@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { PermissionViolationError } from '@nats-io/transport-node'
 import type { Msg, NatsConnectionImpl, Subscription } from '@nats-io/transport-node'
 import { decode, encode } from '../../protocol/codec.ts'
+import { INBOX, whyNoAnswerTo } from '../../protocol/inbox.ts'
 import type { MalformedReason } from '../../protocol/codec.ts'
 import type { Envelope } from '../../protocol/messages.ts'
 import type { DurationMs } from '../../protocol/units.ts'
@@ -28,7 +29,7 @@ export interface NatsBusOptions {
   readonly urls: readonly string[]
   /** As the broker shows this connection to its operator. */
   readonly name: string
-  /** Where answers come in; begins with `_INBOX`; our broker configuration gives each user a place of its own, `_INBOX_<user>`. */
+  /** Where answers come in; begins with `_INBOX`; our broker configuration gives each user one of its own (protocol/inbox.ts). */
   readonly inboxPrefix?: string
   readonly auth: NatsAuth
   /** Null: as the broker wants it. Otherwise a broker without TLS is none. */
@@ -62,7 +63,6 @@ const MAX_PINGS_OUT = 2
 /** What is under way when the bus is drained may take so long. */
 const DRAIN_WITHIN_MS: DurationMs = 2_000
 const NO_RESPONDERS = 503
-const INBOX = '_INBOX'
 
 interface Listening {
   readonly pattern: string
@@ -263,7 +263,8 @@ class TransportBus implements NatsBus {
 
   #handle(connection: NatsConnectionImpl, listening: Listening, message: Msg): void {
     if (this.#arrivals.count === 0) listening.isOverrun = false
-    if (!mayAnswerTo(message.reply)) return this.#refuse(message.subject, 'bad_field', `reply: must begin with ${INBOX}`)
+    const why = message.reply ? whyNoAnswerTo(message.subject, message.reply) : null
+    if (why !== null) return this.#refuse(message.subject, 'bad_field', `reply: ${why}`)
     const envelope = this.#read(message, message.subject)
     if (envelope === null || !this.#listening.has(listening)) return
     this.counts.handled += 1
@@ -310,11 +311,6 @@ class TransportBus implements NatsBus {
     this.counts.malformed[reason] += 1
     call(() => this.#o.onBadMessage(subject, why, reason))
   }
-}
-
-/** Whoever asks must not choose a subject on which only we may speak: the broker lets an answer pass, wherever it goes. */
-function mayAnswerTo(reply: string | undefined): boolean {
-  return reply === undefined || reply === '' || reply.startsWith(INBOX)
 }
 
 function within(ms: DurationMs, work: Promise<void>): Promise<void> {

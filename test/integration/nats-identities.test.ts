@@ -1,6 +1,8 @@
 /** The broker configuration that we ship: each identity does its own part, and the broker refuses it everybody else's. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { connect as connectRaw, nkeyAuthenticator } from '@nats-io/transport-node'
+import type { NatsConnection } from '@nats-io/transport-node'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { natsSettings } from '../../cli/environment/nats-settings.ts'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
@@ -8,6 +10,8 @@ import { createSystemClock } from '../../controller/adapters/system-clock.ts'
 import { createSystemRandom } from '../../controller/adapters/system-random.ts'
 import { createController } from '../../controller/controller.ts'
 import type { RequestOutcome } from '../../controller/ports/bus.ts'
+import { encode } from '../../protocol/codec.ts'
+import { clientInbox } from '../../protocol/inbox.ts'
 import type { Body } from '../../protocol/messages.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { clientSubject, nodeSubject } from '../../protocol/subjects.ts'
@@ -49,12 +53,19 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
   })
 
   const connect = async (name: string): Promise<WatchedBus> => {
-    const env = { CONTROLLER_NATS_URL: url, CONTROLLER_NATS_NKEY_FILE: join(folder, 'keys', `${name}.nk`) }
+    const [, clientId] = /^client-(.*)$/.exec(name) ?? []
+    const inbox = clientId === undefined ? {} : { CONTROLLER_NATS_INBOX_PREFIX: clientInbox(clientId) }
+    const env = { CONTROLLER_NATS_URL: url, CONTROLLER_NATS_NKEY_FILE: join(folder, 'keys', `${name}.nk`), ...inbox }
     const settings = natsSettings(env)
     if (settings === null) throw new Error('no settings')
     const bus = natsBus('', settings)
     await until(`${name} is connected`, () => bus.isConnected)
     return bus
+  }
+  /** May choose any reply subject. */
+  const rawClient = (clientId: string): Promise<NatsConnection> => {
+    const seed = readFileSync(join(folder, 'keys', `client-${clientId}.nk`), 'utf8').trim()
+    return connectRaw({ servers: url, authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) })
   }
   const ask = (bus: WatchedBus, subject: string, body: Body = aHello(A)): Promise<RequestOutcome> =>
     new Promise((resolve) => bus.request(subject, envelopeOf(body), 10_000, resolve))
@@ -188,6 +199,30 @@ describe.skipIf(whyNoNatsServer() !== null)('the broker configuration that we sh
     const cancelled = await ask(lab, clientSubject('lab', 'cancel'), { op: 'cancel', task_id })
     expect(cancelled).toMatchObject({ answered: true, answer: { body: { op: 'task', state: 'cancelled' } } })
     await controller.stop()
+    clock.stop()
+  })
+
+  test('A client cannot make the controller publish into the inbox of another client', async () => {
+    const clock = createSystemClock()
+    const bus = await connect('controller')
+    const controller = createController({ clock, random: createSystemRandom(), bus, store: createMemoryStore() })
+    await controller.start()
+    await settled(bus)
+    const [lab, victim] = [await rawClient('lab'), await rawClient('other')]
+    const heard: string[] = []
+    victim.subscribe(`${clientInbox('other')}.>`, { callback: (_error, { subject }) => void heard.push(`other: ${subject}`) })
+    lab.subscribe(`${clientInbox('lab')}.>`, { callback: (_error, { subject }) => void heard.push(`lab: ${subject}`) })
+    await Promise.all([victim.flush(), lab.flush()])
+    const request = encode(envelopeOf({ op: 'get', task_id: OUTSIDE }))
+    for (const reply of [`${clientInbox('other')}.1`, `${clientInbox('laboratory')}.1`, clientInbox('lab'), '_INBOX_UABC.1'])
+      lab.publish(clientSubject('lab', 'get'), request, { reply })
+    await until('all are refused', () => bus.bad.length === 4)
+    lab.publish(clientSubject('lab', 'get'), request, { reply: `${clientInbox('lab')}.2` })
+    await until('its own inbox is answered', () => heard.length > 0)
+    await Promise.all([victim.flush(), lab.flush()])
+    expect(heard).toEqual([`lab: ${clientInbox('lab')}.2`])
+    expect(new Set(bus.bad.map(({ why }) => why))).toEqual(new Set(['reply: must begin with _INBOX_CLIENT.lab.']))
+    await Promise.all([lab.close(), victim.close(), controller.stop()])
     clock.stop()
   })
 
