@@ -10,7 +10,7 @@ import { commitRoomMib, isClosedTo, isRefusedBy, largestAfterSwapMib, largestBut
 import type { Queued } from './queue.ts'
 import { byQueueOrder } from './queue.ts'
 import type { When } from './score.ts'
-import { byGpuId, byNodeId, nodeScoreOf, scoreOf } from './score.ts'
+import { byNodeId, byScore, nodeScoreOf } from './score.ts'
 import type { RequestKind, Shape } from './shape.ts'
 import { kindOf, searchDemandMib } from './shape.ts'
 
@@ -167,7 +167,7 @@ function oneGpu(queued: Queued, queue: ShapeQueue, when: When, policy: Policy): 
   let best = queue.pool.firstGpuFor(queue.shape, when, demand, queued.task)
   for (const gpu of queue.pool.heldGpusFor(queue.shape, when, queued, demand)) {
     if (isRefusedBy(queued.task, gpu.node)) continue
-    if (best === null || byScore(gpu, best, when, policy.strategy) < 0) best = gpu
+    if (best === null || byScore(gpu, best, when, policy.strategy, demand) < 0) best = gpu
   }
   return best === null ? null : { node: best.node, gpus: [best] }
 }
@@ -201,9 +201,9 @@ function* nodesInOrder(queued: Queued, queue: ShapeQueue, when: When, strategy: 
 export function gpusOnNode(node: Node, queued: Queued, shape: Shape, when: When, policy: Policy): readonly Gpu[] | null {
   const demand = searchDemandMib(queued.task.spec)
   const fitting = (w: When) => node.gpus.filter((gpu) => admissibleMib(gpu, queued, shape, w, policy) >= demand)
-  const now = fitting('now').sort((a, b) => byScore(a, b, 'now', policy.strategy))
+  const now = fitting('now').sort((a, b) => byScore(a, b, 'now', policy.strategy, demand))
   const later = when === 'now' ? [] : fitting('after_swap').filter((gpu) => !now.includes(gpu))
-  const chosen = [...now, ...later.sort((a, b) => byScore(a, b, when, policy.strategy))].slice(0, shape.gpuCount)
+  const chosen = [...now, ...later.sort((a, b) => byScore(a, b, when, policy.strategy, demand))].slice(0, shape.gpuCount)
   return chosen.length === shape.gpuCount && hasHostRoom(chosen, demand, shape.kind) ? chosen : null
 }
 
@@ -255,12 +255,6 @@ export function keepsCommitRoom({ by, task }: Hold): boolean {
 export function leftBesideHoldsMib(gpu: Gpu, kind: RequestKind, largestMib: Mib, keptMib: Mib, keptRoomMib: Mib): Mib {
   const leftMib = largestMib - keptMib
   return kind === 'noswap' && keptRoomMib > 0 ? Math.min(leftMib, commitRoomMib(gpu) - keptRoomMib) : leftMib
-}
-
-function byScore(a: Gpu, b: Gpu, when: When, strategy: PlacementStrategy): number {
-  const left = scoreOf(a, when, strategy)
-  const right = scoreOf(b, when, strategy)
-  return left.key1 - right.key1 || left.key2 - right.key2 || byGpuId(a, b)
 }
 
 function byNodeScore(a: Node, b: Node, when: When, strategy: PlacementStrategy): number {

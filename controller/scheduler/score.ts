@@ -1,6 +1,7 @@
 /** Which of several GPUs that admit a task is taken (semantics 1, "Admission"). */
 import type { PlacementStrategy } from '../domain/config.ts'
 import type { Gpu, Node } from '../domain/node.ts'
+import type { Mib } from '../../protocol/units.ts'
 import { afterMovesMib, commitRoomMib } from './feasible.ts'
 
 /** Fits now, or fits after a swap. The first is always preferred. */
@@ -16,10 +17,24 @@ export interface Score {
  * Order of GPUs where a task fits now.
  * best_fit and fifo: 1. least physical free left; 2. least commit room left; 3. node id; 4. GPU index.
  * spread: the opposite of the first two.
- * Order where it fits after a swap: 1. least to be swapped out; 2. and on as above.
+ * Order where it fits after a swap: 1. least to be swapped out; 2. and on as above. Where enough is already on its way out, nothing more has
+ * to be: a surplus there is no advantage (docs/decisions/0097).
  */
-export function scoreOf(gpu: Gpu, when: When, strategy: PlacementStrategy): Score {
-  return { key1: key1Of(gpu, when, strategy), key2: key2Of(gpu, strategy) }
+export function scoreOf(gpu: Gpu, when: When, strategy: PlacementStrategy, demandMib: Mib): Score {
+  const key1 = key1Of(gpu, when, strategy)
+  return { key1: when === 'after_swap' ? Math.max(key1, -demandMib) : key1, key2: key2Of(gpu, strategy) }
+}
+
+/** The order of `scoreOf`. */
+export function byScore(a: Gpu, b: Gpu, when: When, strategy: PlacementStrategy, demandMib: Mib): number {
+  const left = scoreOf(a, when, strategy, demandMib)
+  const right = scoreOf(b, when, strategy, demandMib)
+  return left.key1 - right.key1 || left.key2 - right.key2 || byGpuId(a, b)
+}
+
+/** Returns true when no more than what moves out already has to leave for a task that fits after a swap. */
+export function isEnoughLeaving(gpu: Gpu, demandMib: Mib): boolean {
+  return afterMovesMib(gpu) >= demandMib
 }
 
 export function key1Of(gpu: Gpu, when: When, strategy: PlacementStrategy): number {
@@ -32,14 +47,13 @@ export function key2Of(gpu: Gpu, strategy: PlacementStrategy): number {
   return strategy === 'spread' ? -room : room
 }
 
-/** A node's score for a task on several of its GPUs: the sums over all its GPUs. */
+/** A node's score for a task on several of its GPUs: the sums over all its GPUs, a surplus counted in. */
 export function nodeScoreOf(node: Node, when: When, strategy: PlacementStrategy): Score {
   let key1 = 0
   let key2 = 0
   for (const gpu of node.gpus) {
-    const score = scoreOf(gpu, when, strategy)
-    key1 += score.key1
-    key2 += score.key2
+    key1 += key1Of(gpu, when, strategy)
+    key2 += key2Of(gpu, strategy)
   }
   return { key1, key2 }
 }

@@ -10,7 +10,8 @@ const GpuConsideredSchema = Type.Object({
   node_name: Type.String(),
   gpu: count('Its index'),
   key1: Type.Integer({
-    description: 'MiB; the least comes first. Fits now: what is free there. After a swap: minus what is free once all that moves has left',
+    description:
+      'MiB; the least comes first. Fits now: what is free there. After a swap: minus what is free for it once all that moves has left',
   }),
   key2: Type.Integer({ description: 'MiB; the least comes first where key1 is equal: commit room left (spread: both negative)' }),
   chosen: Type.Boolean(),

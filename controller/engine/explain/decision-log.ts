@@ -50,7 +50,7 @@ export function consideredFor(c: Cluster, plan: Plan): Considered | null {
     nodeId: gpu.node.id,
     nodeName: gpu.node.name,
     gpu: gpu.index,
-    ...scoreOf(gpu, when, strategy),
+    ...scoreOf(gpu, when, strategy, searchDemandMib(task.spec)),
     isChosen: gpus.includes(gpu),
   })
   return { strategy, gpus: seen.map(ofGpu), hasMore }

@@ -9,6 +9,7 @@ import { commitRoomMib, reachMib } from '../../scheduler/feasible.ts'
 import { admissibleMib } from '../../scheduler/schedule.ts'
 import type { Score } from '../../scheduler/score.ts'
 import { byGpuId, scoreOf } from '../../scheduler/score.ts'
+import { searchDemandMib } from '../../scheduler/shape.ts'
 import type { LiveGpu, LiveNode } from '../live.ts'
 import { nodeOtherwise, whenPlacedOn } from '../what-if/what-if.ts'
 
@@ -83,7 +84,8 @@ function reasonWhereItPasses(node: LiveNode, facts: PendingFacts): WaitReason | 
 
 function verdictOf({ node, reason, haveMib, needMib }: Ranked, { queued, shape, policy }: PendingFacts): NodeVerdict {
   const admits = (gpu: LiveGpu, when: 'now' | 'after_swap') => Math.max(0, admissibleMib(gpu, queued, shape, when, policy))
-  const gpus = node.gpus.map((gpu) => ({ gpu, score: scoreOf(gpu, 'now', policy.strategy) })).sort(byScore)
+  const demandMib = searchDemandMib(queued.task.spec)
+  const gpus = node.gpus.map((gpu) => ({ gpu, score: scoreOf(gpu, 'now', policy.strategy, demandMib) })).sort(byScore)
   return {
     nodeId: node.id,
     name: node.name,

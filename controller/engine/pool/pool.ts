@@ -5,6 +5,7 @@ import type { Task, TaskSpec } from '../../domain/task.ts'
 import { isRefusedBy, largestEverMib, NOTHING } from '../../scheduler/feasible.ts'
 import type { PoolView } from '../../scheduler/schedule.ts'
 import type { When } from '../../scheduler/score.ts'
+import { byScore, isEnoughLeaving } from '../../scheduler/score.ts'
 import type { RequestKind, Shape } from '../../scheduler/shape.ts'
 import { kindOf, searchDemandMib } from '../../scheduler/shape.ts'
 import type { Queued } from '../../scheduler/queue.ts'
@@ -164,17 +165,32 @@ export class Pool implements PoolView {
   }
 
   firstGpuFor(shape: Shape, when: When, demandMib: Mib, task: Task): LiveGpu | null {
-    if (isNever(shape, when)) return null
-    const facet = this.#facetFor(shape, when)
-    const lane = laneFor(shape, when)
-    for (let unit = facet.unitFor(lane, demandMib, null); unit !== null; unit = facet.unitFor(lane, demandMib, unit)) {
-      const { gpu } = unit.seats[0] as Seat
-      if (!isRefusedBy(task, gpu.node)) return gpu
-    }
+    for (const gpu of this.gpusFor(shape, when, demandMib)) if (!isRefusedBy(task, gpu.node)) return gpu
     return null
   }
 
+  /** The index orders GPUs by what is free once all that moves has left: those where that is enough come first there, the largest surplus first. */
   *gpusFor(shape: Shape, when: When, demandMib: Mib): Generator<LiveGpu> {
+    if (when === 'now') return yield* this.#gpusInIndex(shape, when, demandMib)
+    let enoughLeaving: LiveGpu[] | null = []
+    for (const gpu of this.#gpusInIndex(shape, when, demandMib)) {
+      if (enoughLeaving !== null && isEnoughLeaving(gpu, demandMib)) {
+        enoughLeaving.push(gpu)
+        continue
+      }
+      if (enoughLeaving !== null) yield* this.#inOrder(enoughLeaving, demandMib)
+      enoughLeaving = null
+      yield gpu
+    }
+    if (enoughLeaving !== null) yield* this.#inOrder(enoughLeaving, demandMib)
+  }
+
+  #inOrder(gpus: LiveGpu[], demandMib: Mib): LiveGpu[] {
+    const { strategy } = this.#policy
+    return gpus.sort((a, b) => byScore(a, b, 'after_swap', strategy, demandMib))
+  }
+
+  *#gpusInIndex(shape: Shape, when: When, demandMib: Mib): Generator<LiveGpu> {
     if (isNever(shape, when)) return
     const facet = this.#facetFor(shape, when)
     const lane = laneFor(shape, when)
@@ -184,7 +200,7 @@ export class Pool implements PoolView {
   }
 
   *nodesFor(shape: Shape, when: When, demandMib: Mib): Generator<LiveNode> {
-    for (const gpu of this.gpusFor(shape, when, demandMib)) yield gpu.node
+    for (const gpu of this.#gpusInIndex(shape, when, demandMib)) yield gpu.node
   }
 
   /** Nodes that could ever take the task, nearest first: by what its worst GPU there misses (`nearnessMib`). */
