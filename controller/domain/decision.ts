@@ -16,7 +16,7 @@ export const DECISION_EVENTS: readonly EventKind[] = ['task_placed', 'swap_decid
 /**
  * What decided. Placement: it fitted now, or its victims had left. Swap-out: victims cover what is missing; they leave for the node's
  * collector although they do not yet; an operator asked; a growth waited too long and its task returns with it. Return and growth: the
- * bytes are free. Refused growth: it waited too long.
+ * bytes are free. Refused growth: it waited too long, or is larger than its GPU.
  */
 export const DECISION_RULES = [
   'fits_now',
@@ -27,6 +27,7 @@ export const DECISION_RULES = [
   'return_grown',
   'bytes_free',
   'waited_too_long',
+  'larger_than_gpu',
 ] as const
 export type DecisionRule = (typeof DECISION_RULES)[number]
 
@@ -41,7 +42,7 @@ export interface ConsideredGpu {
   readonly nodeId: string
   readonly nodeName: string
   readonly gpu: number
-  /** Now: what is physically free (spread: negative). After a swap: minus what is free once all that moves has left. */
+  /** Now: what is physically free (spread: negative). After a swap: minus what is free for it once all that moves has left. */
   readonly key1: number
   /** Commit room left (spread: negative). */
   readonly key2: number

@@ -56,6 +56,7 @@ const USUAL: readonly string[] = [
   'growth_granted',
   'growth refused WAITING_PHYSICAL_VRAM',
   'growth refused RESIDENCY_IMPOSSIBLE',
+  'growth refused NEVER_FITS',
   'growth refused SWAP_SPACE_EXHAUSTED',
   'grant accepted',
   'refuse_growth accepted',

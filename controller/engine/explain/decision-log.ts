@@ -16,6 +16,7 @@ import type { Cluster } from '../cluster.ts'
 import {
   growthRefusedInWords,
   growthInWords,
+  growthTooLargeInWords,
   operatorSwapInWords,
   placementInWords,
   returnGrownInWords,
@@ -168,6 +169,13 @@ export function noteGrowthRefused(c: Cluster, entry: LiveEntry, reason: string, 
     waitedMs: now - entry.askedAt,
     ...othersWaiting(c, entry, now),
   })
+}
+
+/** The same, for one that no GPU of the task can ever hold. */
+export function noteGrowthTooLarge(c: Cluster, placement: LivePlacement, mib: Mib, now: Instant): void {
+  if (!c.recorder.keepsDecisions) return
+  const sentence = growthTooLargeInWords(placement, mib)
+  note(c, placement.task, placement.gpus, now, { kind: 'growth_refused', rule: 'larger_than_gpu', sentence })
 }
 
 type Facts = Pick<Decision, 'kind' | 'rule' | 'sentence'> & Partial<Decision>

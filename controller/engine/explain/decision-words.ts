@@ -2,6 +2,7 @@
 import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { PlacementStrategy } from '../../domain/config.ts'
 import type { ConsideredVictim } from '../../domain/decision.ts'
+import { largestEverMib } from '../../scheduler/feasible.ts'
 import { gpusInWords, inMib } from '../../scheduler/explain-sentence.ts'
 import type { Shortage } from '../../swap/victims.ts'
 import type { LiveEntry, LivePlacement, LiveTask } from '../live.ts'
@@ -56,6 +57,12 @@ export function growthInWords(placement: LivePlacement, byMib: Mib, isForReturn:
 
 export function growthRefusedInWords(entry: LiveEntry, reason: string, now: Instant): string {
   return `${nameOf(entry.task)} does not get ${inMib(entry.needMib)} more on ${gpusInWords(entry.gpus)}: it waited ${secondsSince(entry.askedAt, now)} (${reason}).`
+}
+
+export function growthTooLargeInWords(placement: LivePlacement, mib: Mib): string {
+  const limitMib = Math.min(...placement.gpus.map(largestEverMib))
+  const where = gpusInWords(placement.gpus)
+  return `${nameOf(placement.task)} does not get ${inMib(mib)} on ${where}: at most ${inMib(limitMib)} fit there beside the reserve (NEVER_FITS).`
 }
 
 function whyThey(entry: LiveEntry, victims: readonly LiveTask[], candidates: readonly ConsideredVictim[]): string {

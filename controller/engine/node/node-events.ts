@@ -12,6 +12,7 @@ import { pauseOf } from './placement-pause.ts'
 import { noteUnknownEnd } from './quarantine.ts'
 import { requeueLost } from './requeue-limit.ts'
 import { refuseStart } from './start-refusals.ts'
+import { isLargerThanGpu, refuseTooLarge } from './too-large.ts'
 import { changeWants, finish, returnToPending, setNoswap, setResidency, started } from '../transitions.ts'
 
 /** A failed swap makes its task no victim, and no candidate to return, for this long. */
@@ -46,8 +47,9 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
     case 'gpu_used':
       return applyNodeWants(c, placement, false, event.idle_ms, now)
     case 'allocation_wanted':
-      if (event.mib > placement.demandMib) askForGrowth(c, placement, event.mib, now)
-      else grantAgain(c, placement)
+      if (event.mib <= placement.demandMib) grantAgain(c, placement)
+      else if (isLargerThanGpu(placement, event.mib)) refuseTooLarge(c, placement, event.mib, now)
+      else askForGrowth(c, placement, event.mib, now)
       return
     case 'reserve_breached':
       c.recorder.emit(now, 'reserve_breached', event.task_id, nodeId, null, { gpu: event.gpu, free_mib: event.free_mib })

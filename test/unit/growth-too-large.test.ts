@@ -1,0 +1,55 @@
+/** An allocation that can never be granted is answered at once instead of after `reservation_after_seconds` (semantics 1, "growth"). */
+import { describe, expect, it } from 'vitest'
+import { ClusterBuilder, placementOf } from '../support/cluster-builder.ts'
+
+/** A task of 40 MiB on each of these GPUs, beside a reserve of 10. */
+function running(gpus: readonly number[], gpuCount: number) {
+  const b = new ClusterBuilder({ default_vram_overcommit_percent: 300 })
+  b.cluster.recorder.keepsDecisions = true
+  b.addNode({ id: 'n1', gpus })
+  const task = b.submit({ vramMib: 40, gpuCount, name: 'grower' })
+  b.settle()
+  return { b, task }
+}
+
+describe('a growth beyond what a GPU can hold beside the reserve', () => {
+  it('is refused in the same cycle, and the task keeps what it has', () => {
+    const { b, task } = running([110], 1)
+    b.wantsToGrow(task, 101)
+    b.cycle()
+    expect(b.effects.at(-1)).toMatchObject({ kind: 'refuse_growth', mib: 40, reason: 'NEVER_FITS' })
+    expect(b.events.at(-1)).toMatchObject({ kind: 'growth_refused', data: { attempt: 1, reason: 'NEVER_FITS' } })
+    expect(placementOf(task)).toMatchObject({ demandMib: 40, heldGrowth: null, entry: null })
+    expect(b.decisions.at(-1)).toMatchObject({ kind: 'growth_refused', rule: 'larger_than_gpu' })
+    expect(b.decisions.at(-1)?.sentence).toBe(
+      'grower does not get 101 MiB on GPU 0 of n1: at most 100 MiB fit there beside the reserve (NEVER_FITS).',
+    )
+  })
+
+  it('is refused when the smallest of its GPUs cannot hold it', () => {
+    const { b, task } = running([110, 90], 2)
+    b.wantsToGrow(task, 81)
+    b.cycle()
+    expect(b.effects.at(-1)).toMatchObject({ kind: 'refuse_growth', reason: 'NEVER_FITS' })
+  })
+
+  it('takes an earlier request that still waits with it', () => {
+    const { b, task } = running([110], 1)
+    const other = b.submit({ vramMib: 60 })
+    b.settle()
+    b.wants(other, true)
+    b.wantsToGrow(task, 90)
+    b.cycle()
+    expect(placementOf(task).entry?.kind).toBe('growth')
+    b.wantsToGrow(task, 101)
+    b.cycle()
+    expect(placementOf(task)).toMatchObject({ heldGrowth: null, entry: null })
+  })
+
+  it('that the GPU can just hold is granted', () => {
+    const { b, task } = running([110], 1)
+    b.wantsToGrow(task, 100)
+    b.cycle()
+    expect(placementOf(task).demandMib).toBe(100)
+  })
+})
