@@ -138,6 +138,7 @@ test-loss: install ## start on data folders with flipped bits, without their log
 # Real processes: broker, controller, three servers and their tasks. A run that was cut off goes on with SET_BACK_FROM.
 test-set-back: export SET_BACK_WITHIN ?= 10
 test-set-back: export SET_BACK_ACROSS ?= 10
+test-set-back: export SET_BACK_ALARM_WITHIN_MS ?= 2000
 test-set-back: install broker ## set the data folder of a running cluster back: STORE_BEHIND, nothing is killed, nothing runs twice, and the ways out (SET_BACK_WITHIN=10 SET_BACK_ACROSS=10 SET_BACK_SEED=1)
 	vitest run test/durability/set-back.test.ts --disable-console-intercept=true
 

@@ -3,15 +3,16 @@ import { expect, it } from 'vitest'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import { controllerOn, figure, fillStore, newFolder } from './controller-on.ts'
 
-/** Three seconds are promised; beside all other tests, with coverage, a machine may need longer. */
-const READY_WITHIN_MS = figure('DURABILITY_READY_WITHIN_MS', 20_000)
+/** Three seconds are promised, and `make test-durability` holds the controller to them; `make test` only prints the time. */
+const READY_WITHIN_MS = figure('DURABILITY_READY_WITHIN_MS', Infinity)
 const STARTS = figure('DURABILITY_STARTS', 1)
 const FINISHED = figure('DURABILITY_FINISHED', 0)
 const NODES = 200
 const OPEN_TASKS = 10_000
+const LIMIT = READY_WITHIN_MS === Infinity ? '' : `, within ${READY_WITHIN_MS} ms`
 
 it.skipIf(whyNoNatsServer() !== null)(
-  `with ${OPEN_TASKS} tasks and ${NODES} nodes it is ready again within ${READY_WITHIN_MS} ms`,
+  `With ${OPEN_TASKS} tasks and ${NODES} nodes the controller is ready again after kill -9${LIMIT}`,
   async () => {
     const broker = await startNatsServer()
     const data = newFolder()

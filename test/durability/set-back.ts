@@ -70,8 +70,6 @@ interface Attempt {
 
 const SERVERS = 3
 const HEARTBEAT_SECONDS = 1
-/** Two heartbeats. */
-export const ALARM_WITHIN_MS = 2_000 * HEARTBEAT_SECONDS
 const INVENTORY = JSON.stringify({ gpus: [{ model: 'declared', vram_mib: 8_192, swap: 'pinned-gen4' }] })
 /** The lease outlives a case. */
 const CONFIG = { run_lease_seconds: 120, heartbeat_seconds: HEARTBEAT_SECONDS, safety_reserve_mib: 0 }

@@ -241,13 +241,11 @@ describe('a session of a snapshot', () => {
 })
 
 describe('how many sessions there are', () => {
-  it('four at a time; the next is asked to wait; one that is deleted ends within 2 s', async () => {
+  it('Four sessions run at a time, the next is refused with a time to wait, and a deleted one makes room', async () => {
     const sessions = [await open(), await open(), await open(), await open()]
     const more = await root('POST', '/simulations', { scenario_text: busyScenario(), mode: 'session' })
     expect([more.status, more.body.code, more.headers['retry-after']]).toEqual([429, 'too_many_simulations', '60'])
-    const before = performance.now()
     for (const session of sessions) expect((await root('DELETE', session)).body.state).toBe('cancelled')
-    expect(performance.now() - before).toBeLessThan(4 * 2_000)
     await ok('DELETE', await open())
   })
 })

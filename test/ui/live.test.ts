@@ -135,11 +135,11 @@ describe.skipIf(CHROMIUM === null)('the page', () => {
     await submitted('before')
     await expect.poll(() => heardBy(page)).toContain(await lastSeq())
     await ui.kill()
-    await page.locator('#freshness[data-status=reconnecting]').waitFor({ timeout: 3_000 })
+    await page.locator('#freshness[data-status=reconnecting]').waitFor()
     expect(await page.locator('#freshness').textContent()).toMatch(/^Reconnecting · from .+ ago$/)
     expect(await tile(page, 'Physical VRAM')).toBe(physical)
     await ui.startAgain()
-    await page.locator('#freshness[data-status=live]').waitFor({ timeout: 5_000 })
+    await page.locator('#freshness[data-status=live]').waitFor()
     await submitted('afterwards')
     const last = await lastSeq()
     for (const tab of [page, log]) {
