@@ -44,7 +44,7 @@ function tokenIn(path: string): string {
 export async function nodeNamed(client: HeadroomClient, text: string): Promise<Node> {
   const named: Node[] = []
   for await (const node of client.nodes.each({ limit: 1000 })) {
-    if (node.node_id === text) return node
+    if (node.node_id === text.toLowerCase()) return node
     if (node.name === text) named.push(node)
   }
   const [only, second] = named

@@ -1,15 +1,17 @@
 /** Query parameters about events, as the store and streams take them. */
 import { EVENT_KINDS, type EventKind } from '../domain/event.ts'
+import type { Views } from '../engine/views.ts'
 import type { EventQuery } from '../ports/store.ts'
 import { invalidField } from './errors.ts'
 import { momentOf } from './moment.ts'
+import { nodeIdOf, taskIdOf } from './names.ts'
 import type { EventQueryBody } from './schema/event.ts'
 
 const DEFAULT_LIMIT = 50
 
-/** @throws ApiProblem when a kind or a time is none. */
-export function eventQueryOf(query: EventQueryBody): EventQuery {
-  const { after = 0, before = null, order = 'oldest', since, until, kind, task = null, node = null, limit = DEFAULT_LIMIT } = query
+/** @throws ApiProblem when a kind or a time is none, or a task or a node has no such name. */
+export async function eventQueryOf(query: EventQueryBody, views: Views): Promise<EventQuery> {
+  const { after = 0, before = null, order = 'oldest', since, until, kind, limit = DEFAULT_LIMIT } = query
   return {
     afterSeq: after,
     beforeSeq: before,
@@ -17,10 +19,18 @@ export function eventQueryOf(query: EventQueryBody): EventQuery {
     fromAt: momentOf('since', since),
     untilAt: momentOf('until', until),
     kinds: kindsOf(kind),
-    taskId: task,
-    nodeId: node,
+    ...(await subjectsOf(query, views)),
     limit,
   }
+}
+
+/** The ids of the task and the node that a query names, by id or name. */
+export async function subjectsOf(
+  { task, node }: { readonly task?: string; readonly node?: string },
+  views: Views,
+): Promise<{ readonly taskId: string | null; readonly nodeId: string | null }> {
+  const nodeId = node === undefined ? null : nodeIdOf(views, 'node', node)
+  return { taskId: task === undefined ? null : await taskIdOf(views, 'task', task), nodeId }
 }
 
 /** In the order of their names, each once; null: all. */

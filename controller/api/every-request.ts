@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import { invalidField } from './errors.ts'
 import { requireBody, requireNoBody } from './json-body.ts'
+import { canonicalId } from './names.ts'
 import { isConditional, isForwarded } from './operation.ts'
 import { refuseConditions } from './preconditions.ts'
 import { mayBeLeftOut } from './optional-body.ts'
@@ -43,8 +44,8 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
     else isOwn.then(() => done(), done)
   })
   app.addHook('onRoute', (route) => {
-    const check = shapeCheck(route)
-    if (check !== null) route.preValidation = [check, ...[route.preValidation ?? []].flat()]
+    const checks = [...(route.url.includes('/:node_id') ? [readNodeId] : []), shapeCheck(route)].filter((check) => check !== null)
+    if (checks.length > 0) route.preValidation = [...checks, ...[route.preValidation ?? []].flat()]
   })
   if (recorder !== null || answering !== null) {
     app.addHook('onSend', (request, reply, payload, done) => {
@@ -58,6 +59,13 @@ export function handleEveryRequest(app: FastifyInstance, every: EveryRequest): v
     recorder?.answered(request, reply)
     done()
   })
+}
+
+/** A node's id is case-insensitive in a path. */
+const readNodeId: preValidationHookHandler = (request, _reply, done) => {
+  const params = request.params as { node_id: string }
+  params.node_id = canonicalId(params.node_id)
+  done()
 }
 
 /** Query parameters that were read, and a body and conditions where they are taken and nowhere else; null: the route has nothing to look at. */

@@ -6,6 +6,7 @@ import { CLUSTER, type ScopeRef, type SeriesQuery } from '../series/query.ts'
 import { gpuKey } from '../series/node-sampler.ts'
 import { invalidField } from './errors.ts'
 import { instantIn } from './moment.ts'
+import { nodeIdOf } from './names.ts'
 import type { SeriesQueryParameters } from './schema/series.ts'
 
 const DEFAULTS = { names: 'utilization_percent,starvation_percent', scope: 'cluster', from: '-1h', to: 'now', max_points: 500 } as const
@@ -54,14 +55,14 @@ function scopesIn(text: string, views: Views): readonly ScopeRef[] {
   if (kind === 'gpu') return gpusIn(text, id, views)
   if (kind !== 'group' && kind !== 'node') throw badScope(text, 'must be cluster, group:<id>, node:<node_id> or gpu:<node_id>/<index>')
   if (id === '*') return [...(kind === 'group' ? views.groups() : views.nodes())].map((one) => ({ kind, key: one.id }))
-  const found = kind === 'group' ? views.group(id) : views.node(id)
+  const found = kind === 'group' ? views.group(id) : views.node(nodeIdOf(views, 'scope', id))
   if (found === undefined) throw badScope(text, `must name a ${kind} that is known`)
-  return [{ kind, key: id }]
+  return [{ kind, key: found.id }]
 }
 
 function gpusIn(text: string, id: string, views: Views): readonly ScopeRef[] {
   const slash = id.lastIndexOf('/')
-  const node = views.node(id.slice(0, Math.max(0, slash)))
+  const node = slash < 1 ? undefined : views.node(nodeIdOf(views, 'scope', id.slice(0, slash)))
   if (node === undefined) throw badScope(text, 'must name a node that is known, as gpu:<node_id>/<index>')
   const wanted = id.slice(slash + 1)
   const gpus = node.gpus.filter(({ index }) => wanted === '*' || wanted === String(index))

@@ -72,6 +72,7 @@ describe('nodes', () => {
     api = await apiClient(world)
     for (const id of ['a', 'b', 'c']) await world.addNode({ id, gpus: 1, physicalMib: 1000 })
     const [, b, c] = [...world.nodes.values()]
+    world.groups.set('g', { id: 'g', description: '', nodeIds: ['b'] })
     Object.assign(b ?? {}, { status: 'suspect', groups: ['g'] })
     Object.assign(c ?? {}, { isCordoned: true, drain: { since: 0, movesAt: null, by: 'bob' } })
   })

@@ -11,6 +11,7 @@ import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { ApiProblem, notFound } from '../errors.ts'
+import { canonicalId } from '../names.ts'
 import { operation } from '../operation.ts'
 import { presentInstant } from '../present/instant.ts'
 import { presentTask } from '../present/task.ts'
@@ -143,7 +144,7 @@ function choose(
   nodeId: string | undefined,
 ): Chosen {
   const found = [...everyAttempt(views)].filter(({ node, quarantined }) => {
-    return isAttempt(quarantined, task_id, Number(attempt)) && (nodeId === undefined || node.id === nodeId)
+    return isAttempt(quarantined, task_id, Number(attempt)) && (nodeId === undefined || node.id === canonicalId(nodeId))
   })
   const [only, second] = found
   if (only === undefined) throw notFound('attempt', `${task_id}/${attempt}`)

@@ -3,7 +3,7 @@ import type { Views } from '../../engine/views.ts'
 import type { EventQuery } from '../../ports/store.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { notFound } from '../errors.ts'
-import { eventQueryOf, kindsOf } from '../event-query.ts'
+import { eventQueryOf, kindsOf, subjectsOf } from '../event-query.ts'
 import { operation } from '../operation.ts'
 import { presentEvent } from '../present/event.ts'
 import {
@@ -61,10 +61,10 @@ const streamEvents = operation(
 
 /** GET /events, /events/stream and /tasks/{task_id}/events. */
 export function eventRoutes(app: ApiApp, { views, feed, streams }: ApiContext): void {
-  app.get('/events', { schema: listEvents }, ({ query }) => pageOf(views, eventQueryOf(query)))
+  app.get('/events', { schema: listEvents }, async ({ query }) => pageOf(views, await eventQueryOf(query, views)))
 
   app.get('/tasks/:task_id/events', { schema: listTaskEvents }, async ({ params, query }) => {
-    const page = await pageOf(views, eventQueryOf({ ...query, task: params.task_id }))
+    const page = await pageOf(views, { ...(await eventQueryOf(query, views)), taskId: params.task_id })
     if (page.items.length === 0 && !(await isKnown(views, params.task_id))) throw notFound('task', params.task_id)
     return page
   })
@@ -72,8 +72,8 @@ export function eventRoutes(app: ApiApp, { views, feed, streams }: ApiContext): 
   // Fastify would read a stream to its end for HEAD, and this one has none.
   app.get('/events/stream', { schema: streamEvents, exposeHeadRoute: false }, async (request, reply) => {
     const { query, headers } = request
-    const { after = null, kind, task: taskId = null, node: nodeId = null, summary: wantsSummary = false } = query
-    const filter = { kinds: kindsOf(kind), taskId, nodeId }
+    const { after = null, kind, summary: wantsSummary = false } = query
+    const filter = { kinds: kindsOf(kind), ...(await subjectsOf(query, views)) }
     const from = lastEventId(headers['last-event-id']) ?? after
     streams.take(request, reply)
     const body = await feed.open(from, { filter, wantsSummary })

@@ -5,6 +5,7 @@ import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { invalidFields, notFound } from '../errors.ts'
+import { canonicalId } from '../names.ts'
 import { operation } from '../operation.ts'
 import type { Views } from '../../engine/views.ts'
 import { requirePresence } from '../preconditions.ts'
@@ -145,7 +146,7 @@ export function tried(views: Views, group: Group) {
 function requireKnownNodes(views: Views, nodeIds: readonly string[], group: Group | undefined): void {
   const members = new Set(group?.nodeIds)
   const faults = nodeIds.flatMap((id, i) =>
-    views.node(id) !== undefined || members.has(id)
+    views.node(canonicalId(id)) !== undefined || members.has(canonicalId(id))
       ? []
       : [{ pointer: `/node_ids/${i}`, detail: `node_ids[${i}] must be the id of a node, got ${JSON.stringify(id)}` }],
   )
@@ -154,5 +155,5 @@ function requireKnownNodes(views: Views, nodeIds: readonly string[], group: Grou
 
 /** Node ids in code-unit order, as the domain keeps them. */
 function groupOf(id: string, description: string | undefined, nodeIds: readonly string[] | undefined): Group {
-  return { id, description: description ?? '', nodeIds: [...(nodeIds ?? [])].sort(byCodeUnits) }
+  return { id, description: description ?? '', nodeIds: [...new Set((nodeIds ?? []).map(canonicalId))].sort(byCodeUnits) }
 }

@@ -7,6 +7,7 @@ import { readCursor, writeCursor } from '../cursor.ts'
 import { invalidField, notFound, problemOfRefusal } from '../errors.ts'
 import { nodeConfigEtag } from '../etag.ts'
 import { changePart } from '../forecasts.ts'
+import { canonicalId, requireGroup } from '../names.ts'
 import { operation } from '../operation.ts'
 import { requireTag } from '../preconditions.ts'
 import { pageOf } from '../page-bytes.ts'
@@ -120,6 +121,7 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
 
   app.get('/nodes', { schema: listNodes }, ({ query: { cursor, limit = DEFAULT_LIMIT, ...filter } }) => {
     const after = cursor === undefined ? -Infinity : readCursor(cursor)
+    if (filter.group !== undefined) requireGroup(views, 'group', filter.group)
     const all = [...views.nodes()].filter((node) => matches(node, filter)).sort((a, b) => a.ordinal - b.ordinal)
     const rest = all.filter((node) => node.ordinal > after)
     const items = pageOf(rest.slice(0, limit), present)
@@ -174,7 +176,7 @@ function matches(node: Node, { status, group, q }: Pick<NodeQuery, 'status' | 'g
   return (
     (status === undefined || hasStatus(node, status)) &&
     (group === undefined || node.groups.includes(group)) &&
-    (q === undefined || node.name.includes(q) || node.id === q)
+    (q === undefined || node.name.includes(q) || node.id === canonicalId(q))
   )
 }
 

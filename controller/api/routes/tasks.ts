@@ -8,6 +8,7 @@ import { ask } from '../ask.ts'
 import { callerOf, signatureOf, type Caller } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
 import { invalidField, notFound, problemOfRefusal, ApiProblem } from '../errors.ts'
+import { nodeIdOf, requireGroup } from '../names.ts'
 import { openTask } from '../open-task.ts'
 import { operation } from '../operation.ts'
 import { presentPrediction } from '../present/preview.ts'
@@ -155,7 +156,11 @@ export function taskRoutes(app: ApiApp, { commands, views, waits, ownerLimits }:
     const states = statesOf(state)
     if (sort !== 'newest' && sort !== 'oldest' && states.some(isFinal)) throw unsortable(sort)
     const after = cursor === undefined ? null : readTaskCursor(sort, cursor)
-    const page = await pageOfTasks(views, { ...filter, states }, { sort, after, limit })
+    const { node, group, ...rest } = filter
+    const place = { ...(node === undefined ? {} : { node: nodeIdOf(views, 'node', node) }), ...(group === undefined ? {} : { group }) }
+    const page = await pageOfTasks(views, { ...rest, ...place, states }, { sort, after, limit })
+    // Tasks may name a group that was deleted, or that is not there yet.
+    if (group !== undefined && cursor === undefined && page.items.length === 0 && page.next === null) requireGroup(views, 'group', group)
     const next_cursor = page.next === null ? null : writeTaskCursor(sort, page.next)
     return { items: page.items, next_cursor, total: page.total }
   })

@@ -75,8 +75,8 @@ export const DecisionPageSchema = Type.Object({
 export type DecisionPage = Static<typeof DecisionPageSchema>
 
 export const DecisionQuerySchema = closed({
-  task: Type.Optional(pathId('About this task, or it leaves by it')),
-  node: Type.Optional(pathId('On this node')),
+  task: Type.Optional(pathId('About this task, by id or name, or it leaves by it')),
+  node: Type.Optional(pathId('On this node, by id or name')),
   kind: Type.Optional(oneOf(DECISION_KINDS)),
   after: Type.Optional(integer(0, Number.MAX_SAFE_INTEGER, { description: 'Only higher numbers, oldest first' })),
   before: Type.Optional(integer(1, Number.MAX_SAFE_INTEGER, { description: 'Only lower numbers, newest first' })),

@@ -41,8 +41,8 @@ const kind = Type.String({
   maxLength: 1000,
   description: `Only of this kind, or of these, separated by commas: ${EVENT_KINDS.join(', ')}`,
 })
-const ofTask = pathId('Only of this task')
-const ofNode = pathId('Only of this node')
+const ofTask = pathId('Only of this task, by id or name; 400 when several have that name')
+const ofNode = pathId('Only of this node, by id or name; 400 when several have that name')
 const moment = (description: string) =>
   Type.String({
     pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$',

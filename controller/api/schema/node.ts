@@ -139,14 +139,14 @@ export type ChangedNodeBody = Static<typeof ChangedNodeSchema>
 
 export const NodePageSchema = page(NodeRef)
 export type NodePage = Static<typeof NodePageSchema>
-export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node') })
+export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node, in upper or lower case') })
 export const NodeQuerySchema = closed({
   status: Type.Optional(
     oneOf(['up', 'suspect', 'unreachable', 'cordoned', 'auto_cordoned', 'draining'], {
       description: 'Only nodes of this status, or that are cordoned, closed by the controller itself, or being drained',
     }),
   ),
-  group: Type.Optional(pathId('Only nodes of this group')),
+  group: Type.Optional(pathId('Only nodes of this group; 400 when there is none of that name')),
   q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' })),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),
   cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before' })),

@@ -263,8 +263,8 @@ export const TaskQuerySchema = closed({
     oneOf(TASK_STATE_FILTERS, { default: 'all', description: 'A list (running, pending, completed, all) or an exact state' }),
   ),
   priority: Type.Optional(priority),
-  node: Type.Optional(pathId('Placed on this node; of a final task: in its last attempt')),
-  group: Type.Optional(pathId('May run in this group')),
+  node: Type.Optional(pathId('Placed on this node, by id or name; of a final task: in its last attempt')),
+  group: Type.Optional(pathId('May run in this group; 400 when there is no such group and no task names it')),
   owner: Type.Optional(pathId('Submitted by')),
   label: Type.Optional(
     Type.String({ minLength: 1, maxLength: 321, description: 'A label, by its name (team) or with its value (team=vision)' }),
