@@ -32,6 +32,7 @@ export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...
       'tasks',
       `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} failed, ${states.lost} lost)`,
     ],
+    ...(tasks.stopping === 0 ? [] : ([['stopping', `${tasks.stopping} of the running ones: told to end, and not over yet`]] as const)),
     ['pending', pendingLines(summary.pending_by_reason)],
     ['VRAM', `${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.swapped_mib)} swapped out`],
     ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],

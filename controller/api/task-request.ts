@@ -40,6 +40,7 @@ export function taskChange(task: Task, patch: TaskPatchBody): TaskChange {
     ...(patch.priority === undefined ? {} : { priority: patch.priority }),
     ...(patch.vram_mib === undefined ? {} : { vramMib: patch.vram_mib }),
     ...(patch.on_node_loss === undefined ? {} : { onNodeLoss: patch.on_node_loss }),
+    ...(patch.stop_grace_seconds === undefined ? {} : { stopGraceSeconds: patch.stop_grace_seconds }),
     ...(patch.groups === undefined ? {} : { groups: patch.groups ?? [] }),
     ...(patch.labels === undefined ? {} : { labels: mergeLabels(task.spec.labels, patch.labels) }),
   }

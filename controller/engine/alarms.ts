@@ -4,6 +4,7 @@ import type { Cluster } from './cluster.ts'
 import { aheadNodes } from './node/contacts.ts'
 import { REFUSALS_WITHIN_MS } from './node/auto-cordon.ts'
 import { suspectAfterMs } from './node/node-word.ts'
+import { stopsOf } from './node/stops.ts'
 
 /** The order in which they are shown: first what keeps the controller from deciding. */
 export const ALARM_CODES = [
@@ -15,6 +16,7 @@ export const ALARM_CODES = [
   'AUTO_CORDONED',
   'AUTO_CORDON_LIMIT',
   'START_REFUSED',
+  'STOP_OVERDUE',
 ] as const
 export type AlarmCode = (typeof ALARM_CODES)[number]
 
@@ -39,6 +41,7 @@ export function alarmsOf(c: Cluster, now: Instant): readonly Alarm[] {
     ...autoCordoned(c),
     ...autoCordonLimit(c, now),
     ...startsRefused(c),
+    ...stopsOverdue(c, now),
   ]
 }
 
@@ -115,4 +118,14 @@ function startsRefused({ startTimers }: Cluster): readonly Alarm[] {
   const since = Math.min(...paused.map(({ trouble }) => trouble.pause?.since ?? Infinity))
   const detail = `${paused.length} tasks could not be started by any node that suits them. \`headroom why-pending\` names the reasons.`
   return [{ code: 'START_REFUSED', since, nodeIds: [], detail }]
+}
+
+function stopsOverdue(c: Cluster, now: Instant): readonly Alarm[] {
+  const { overdue } = stopsOf(c, now)
+  if (overdue.length === 0) return []
+  const since = Math.min(...overdue.map(({ stopping }) => stopping?.since ?? Infinity))
+  const detail =
+    `${overdue.length} tasks are still being stopped a minute after their stop grace. ` +
+    'Look on the node for processes that do not end (state D, a hung file system or driver).'
+  return [{ code: 'STOP_OVERDUE', since, nodeIds: [...new Set(overdue.map(({ node }) => node.id))], detail }]
 }

@@ -9,6 +9,7 @@ import type { Instant } from '../../protocol/units.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { StoreReads } from '../ports/store.ts'
 import { alarmsOf } from './alarms.ts'
+import { stopsOf } from './node/stops.ts'
 import { aheadNodes } from './node/contacts.ts'
 import { absentFrom } from './node/node-registry.ts'
 import { pauseOf } from './node/placement-pause.ts'
@@ -37,6 +38,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads): V
     placedTasks: () => placedTasks(c),
     openTask: (id) => c.tasks.get(id),
     counts: () => countsOf(c),
+    stoppingCount: () => stopsOf(c, clock.now()).count,
     totals: () => totalsOf(c),
     swapJain: () => c.fairness.jain(),
     lastEventSeq: () => c.recorder.nextEventSeq - 1,

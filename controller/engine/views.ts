@@ -89,6 +89,8 @@ export interface Views {
   placedTasks(): Iterable<Task>
   openTask(id: string): Task | undefined
   counts(): TaskCounts
+  /** How many tasks are being stopped now. */
+  stoppingCount(): number
   totals(): ClusterTotals
   /** Jain's index of the swap-outs decided since the controller started; null before the first (semantics 7). */
   swapJain(): number | null

@@ -15,16 +15,20 @@ export interface SwapGpu extends Gpu {
 /**
  * From when a placement may be a victim if nothing changes; null while it may not at all.
  * Idle for the idle period (inclusive), or, with max_residency, resident that long although active (never a P0 task). Not before a back-off ends, and
- * never once its server has ended it.
+ * never once its server has ended it or was told to stop it: its VRAM comes free anyway, and the server refuses to move it.
  */
 export function ripeAt(placement: Placement, policy: Policy): Instant | null {
   if (placement.noswap === 1 || placement.residency !== 'resident') return null
-  if (placement.isOver) return null
+  if (placement.isOver || isStopping(placement)) return null
   const byIdleness = placement.wantsGpu ? Infinity : placement.idleSince + policy.idlePeriodMs
   const isBounded = policy.maxResidencyMs !== null && placement.task.spec.priority !== 0
   const byResidency = isBounded ? placement.residentSince + (policy.maxResidencyMs ?? 0) : Infinity
   const at = Math.max(Math.min(byIdleness, byResidency), placement.backOffUntil)
   return at === Infinity ? null : at
+}
+
+function isStopping({ stopping = null }: Placement): boolean {
+  return stopping !== null
 }
 
 /** A P0 task is a candidate only for a P0 requester; nobody is a candidate for itself. */

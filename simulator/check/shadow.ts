@@ -18,6 +18,8 @@ export interface ShadowPlacement {
   residency: ShadowResidency
   /** Since its start or its last swap-in. */
   residentSince: Instant | null
+  /** Its server was told to end it. */
+  isStopping: boolean
 }
 
 export interface ShadowTask {
@@ -95,6 +97,7 @@ export class Shadow {
     if (task.placement !== null) {
       task.placement.residency = placement.residency
       task.placement.residentSince = placement.residentSince
+      task.placement.isStopping = placement.stopping !== null
     }
   }
 
@@ -192,6 +195,7 @@ export class Shadow {
     switch (kind) {
       case 'task_updated':
         task.request = this.#observed.requestOf(task.id) ?? task.request
+        if (task.placement !== null && data['stopping'] === true) task.placement.isStopping = true
         return
       case 'task_placed':
         return this.#place(task, nodeId, data)
@@ -259,6 +263,7 @@ export class Shadow {
       demandMib: data['demand_mib'] as Mib,
       residency: 'none',
       residentSince: null,
+      isStopping: false,
     }
     for (const gpu of gpus) node.tasks[gpu]?.add(task)
   }

@@ -49,6 +49,7 @@ export function ineligibility(task: ShadowTask, { at, node, requester }: SwapDec
   if (placement === null || placement.nodeId !== node.id) return 'it is not on that node'
   if (request.noswap === 1) return 'it is noswap'
   if (placement.residency !== 'resident' || placement.residentSince === null) return `it is ${placement.residency}, not resident`
+  if (placement.isStopping) return 'it is being stopped'
   if (at < task.backOffUntil) return 'its last swap failed a moment ago'
   if (placement.demandMib * placement.gpus.length > shadow.hostFreeMib(node)) return 'host memory is not there for it'
   const attempt = observed.attemptsOn(node.id).get(task.id)

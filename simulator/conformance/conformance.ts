@@ -8,6 +8,7 @@ import { COMMAND_RULES } from './rules-of-commands.ts'
 import { FAULT_RULES } from './rules-under-faults.ts'
 import { LIFE_RULES } from './rules-of-life.ts'
 import { PRESENCE_RULES } from './rules-of-presence.ts'
+import { STOP_RULES } from './rules-of-stops.ts'
 
 /** Null: kept. Otherwise what was seen instead. `not_tested`: this server gives no occasion. */
 export type Finding = null | string | { readonly notTested: string }
@@ -27,7 +28,7 @@ export interface RuleReport {
 }
 
 /** In this order: each rule leaves the server empty and with a lease. */
-export const RULES: readonly Rule[] = [...PRESENCE_RULES, ...COMMAND_RULES, ...LIFE_RULES, ...FAULT_RULES]
+export const RULES: readonly Rule[] = [...PRESENCE_RULES, ...COMMAND_RULES, ...STOP_RULES, ...LIFE_RULES, ...FAULT_RULES]
 
 /** How long a server that runs may take to be heard. */
 const HEARD_WITHIN_MS: DurationMs = 90_000

@@ -40,6 +40,11 @@ export function stop(e: Examiner, taskId: string, attempt: number, forged: Forge
   return e.order({ op: 'stop', task_id: taskId, attempt, reason: 'conformance' }, forged)
 }
 
+/** With a grace between SIGTERM and SIGKILL. */
+export function stopWithin(e: Examiner, taskId: string, graceMs: DurationMs): Promise<CommandResult | null> {
+  return e.order({ op: 'stop', task_id: taskId, attempt: 1, reason: 'conformance', grace_ms: graceMs })
+}
+
 export function swap(
   e: Examiner,
   op: 'swap_out' | 'swap_in',

@@ -7,6 +7,7 @@ import { drawFaults } from './draw-faults.ts'
 import { drawConfig, drawFleet } from './draw-fleet.ts'
 import { drawOperator } from './draw-operator.ts'
 import { drawSignals } from './draw-signals.ts'
+import { drawStops } from './draw-stops.ts'
 import { drawWorkload } from './draw-workload.ts'
 import { drawFeatures, type Features } from './features.ts'
 
@@ -27,7 +28,8 @@ const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_boun
 
 /** What this seed draws, before anything is drawn. */
 export function featuresOf(seed: number): Features {
-  return drawFeatures(new Dice(seededStream(seed, 'fuzz/features')), new Dice(seededStream(seed, 'fuzz/signals')))
+  const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
+  return drawFeatures(dice('features'), dice('signals'), dice('stops'))
 }
 
 export function drawDocument(seed: number): FuzzDocument {
@@ -35,9 +37,10 @@ export function drawDocument(seed: number): FuzzDocument {
   const times = features.faults.length === 0 ? CALM : FAULTY
   const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
   const nodes = drawFleet(dice('fleet'), features)
-  const config = drawConfig(dice('config'), features)
-  const idlePeriodMs = Number(config['idle_swap_out_seconds']) * 1000
-  const workload = drawWorkload(dice('workload'), nodes, features, { arrivalsMs: times.arrivalsMs, idlePeriodMs })
+  const drawnConfig = drawConfig(dice('config'), features)
+  const idlePeriodMs = Number(drawnConfig['idle_swap_out_seconds']) * 1000
+  const drawnTasks = drawWorkload(dice('workload'), nodes, features, { arrivalsMs: times.arrivalsMs, idlePeriodMs })
+  const { config, workload } = drawStops(dice('stops/tasks'), { config: drawnConfig, workload: drawnTasks }, features, times.arrivalsMs)
   const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
   return {
     scenario: `fuzz-${seed}`,

@@ -12,6 +12,7 @@ import { ProbeWatch } from './probe-watch.ts'
 import { checkQueueOrder } from './queue-order.ts'
 import { WireRules } from './wire-rules.ts'
 import { checkCollector, ReturnOrder } from './return-order.ts'
+import { StopRules } from './stop-rules.ts'
 
 /** A run that is not over by then never is. */
 export interface Bounds {
@@ -36,6 +37,7 @@ export class Soundness {
   readonly #wire: WireRules
   readonly #returns: ReturnOrder
   readonly #probes: ProbeWatch
+  readonly #stops: StopRules
   readonly #nodeIds = new Set<string>()
   #isNews = false
 
@@ -46,12 +48,14 @@ export class Soundness {
     this.#wire = new WireRules(world, this.#reportAs('wire'))
     this.#returns = new ReturnOrder(world, this.#reportAs('return_order'))
     this.#probes = new ProbeWatch(world, this.#reportAs('probe'))
+    this.#stops = new StopRules(world, this.#reportAs('stop'), isCalm)
     world.listen((events) => this.#heard(events))
   }
 
   /** An answer that was given. */
   answered(asked: Envelope, answer: Envelope): void {
     this.#wire.answered(asked, answer)
+    this.#stops.answered(asked)
   }
 
   /** Throws Overrun. */
@@ -62,6 +66,7 @@ export class Soundness {
     this.#checkInFlight()
     if ((clock.nextAt() ?? Infinity) <= clock.now()) return
     this.#probes.afterInstant()
+    this.#stops.afterInstant()
     if (!this.#isNews) return
     this.#isNews = false
     checkBooks(this.#world, this.#nodeIds, this.#reportAs('books'))
@@ -88,6 +93,7 @@ export class Soundness {
     this.#isNews = true
     for (const { nodeId } of events) if (nodeId !== null) this.#nodeIds.add(nodeId)
     this.#probes.heard(events)
+    this.#stops.heard(events)
     if (!this.#isCalm) return
     checkQueueOrder(this.#world, events, this.#reportAs('queue_order'))
     this.#returns.heard(events)

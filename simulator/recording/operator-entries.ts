@@ -55,7 +55,11 @@ function post(path: string | null): object | null {
   return path === null ? null : { post: path }
 }
 
-const PATCH_FIELDS: Readonly<Record<string, string>> = { vramMib: 'vram_mib', onNodeLoss: 'on_node_loss' }
+const PATCH_FIELDS: Readonly<Record<string, string>> = {
+  vramMib: 'vram_mib',
+  onNodeLoss: 'on_node_loss',
+  stopGraceSeconds: 'stop_grace_seconds',
+}
 
 function taskPatch(id: string, change: Readonly<Record<string, unknown>>): object {
   return {

@@ -1,4 +1,4 @@
-/** What the fault tests share: a cluster with four servers of real processes, tasks that write down when they ran, and counts from the environment. */
+/** What the fault tests share: a cluster with servers of real processes, four unless a test asks for fewer, tasks that write down when they ran, and counts from the environment. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
 import { LiveCluster, type Member } from '../support/live-cluster.ts'
@@ -24,12 +24,12 @@ afterAll(async () => {
   for (const cluster of open) await cluster.end()
 }, OPEN_TIMEOUT_MS)
 
-/** Broker, controller and four servers; the configuration is the default but for these fields. */
-export async function startFaultCluster(config: Readonly<Record<string, unknown>>): Promise<FaultCluster> {
+/** Broker, controller and servers; the configuration is the default but for these fields. */
+export async function startFaultCluster(config: Readonly<Record<string, unknown>>, serverCount = SERVERS): Promise<FaultCluster> {
   const cluster = await LiveCluster.start()
   open.add(cluster)
   await cluster.send('PUT', '/config', { ...config })
-  const names = Array.from({ length: SERVERS }, (_, i) => `server-${i}`)
+  const names = Array.from({ length: serverCount }, (_, i) => `server-${i}`)
   const servers = await Promise.all(names.map((name) => cluster.startServer(name, INVENTORY)))
   return { cluster, servers }
 }

@@ -22,7 +22,13 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-ended-is-a-victim',
     rule: 'swap',
     says: 'a task that its server has ended is eligible until the event arrives',
-    edits: [edit(`${SWAP}/eligible.ts`, '  if (placement.isOver) return null\n', '')],
+    edits: [
+      edit(
+        `${SWAP}/eligible.ts`,
+        '  if (placement.isOver || isStopping(placement)) return null\n',
+        '  if (isStopping(placement)) return null\n',
+      ),
+    ],
     likes: ['crash', 'bounce'],
     directed: { test: 'test/unit/explain-victim.test.ts' },
   },

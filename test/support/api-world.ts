@@ -195,6 +195,7 @@ export class FakeController implements ApiWorld {
 
   readonly views: Views = {
     alarms: () => [],
+    stoppingCount: () => 0,
     recovery: () => ({ pause: null, recovery: null, awaitedSinceStart: [], aheadNodes: [], contacts: 0, resultUnknown: [] }),
     activityRuns: () => ({ wantingMs: [], idleMs: [] }),
     image: () => ({ at: this.now, config: this.config.fields, nodes: [], groups: [...this.groups.values()], tasks: [] }),

@@ -45,7 +45,8 @@ function tampered(bus: Bus, { heard = same, said = same, answered = same, told =
 const same = (message: Envelope): Envelope => message
 const change = (message: Envelope, fields: Partial<Body>): Envelope => ({ ...message, body: { ...message.body, ...fields } as Body })
 
-async function examined(tampering: Tampering = {}): Promise<readonly RuleReport[]> {
+/** @param stopTakesMs how long a task handles SIGTERM: for good, or not at all as a lease */
+async function examined(tampering: Tampering = {}, stopTakesMs = 1000 * HOUR): Promise<readonly RuleReport[]> {
   const clock = new VirtualClock(1_000_000)
   const random = createSeededRandom('conformance')
   const bus = new SimBus({ clock, mode: 'wire', delayMs: 5 })
@@ -60,7 +61,11 @@ async function examined(tampering: Tampering = {}): Promise<readonly RuleReport[
     clock,
     random: random.stream('server'),
     bus: tampered(bus, tampering),
-    device: new SimulatedDevice(clock, node({ name: 'examined' }), new CommandWorkload(idleFor(1000 * HOUR))),
+    device: new SimulatedDevice(
+      clock,
+      node({ name: 'examined' }),
+      Object.assign(new CommandWorkload(idleFor(1000 * HOUR)), { stopTakesMs: () => stopTakesMs }),
+    ),
     storage: createMemoryStorage(),
     areHeartbeatsElided: false,
   })
@@ -126,6 +131,25 @@ describe('a server is found out that', () => {
       /two leases have passed/,
     ],
     'ignores stop lists': [{ told: (a) => ('stop' in bodyOf(a) ? change(a, { stop: [] } as Partial<Body>) : a) }, /stop list/],
+    'never ends a stop with a grace': [
+      { heard: (m) => ('grace_ms' in bodyOf(m) ? change(m, { grace_ms: HOUR }) : m) },
+      /ends with its grace/,
+    ],
+    'lets a grace run out whatever comes': [
+      { heard: (m) => (bodyOf(m).op === 'stop' && !('grace_ms' in bodyOf(m)) ? change(m, { grace_ms: HOUR } as Partial<Body>) : m) },
+      /in the middle of one/,
+    ],
+    'reports what it stopped as failed': [
+      {
+        said: (m) => {
+          const body = bodyOf(m)
+          if (body.op !== 'events') return m
+          const entries = body.entries.map((each) => (each.kind === 'finished' ? { ...each, outcome: 'failed' as const } : each))
+          return change(m, { entries } as Partial<Body>)
+        },
+      },
+      /reported as stopped/,
+    ],
     'says hello to nobody twice': [
       { told: (a) => (bodyOf(a).op === 'refused' ? change(a, { op: 'lease', settings: SETTINGS, stop: [] } as Partial<Body>) : a) },
       /says hello again/,

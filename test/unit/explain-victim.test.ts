@@ -99,3 +99,20 @@ it('a return is not asked for any more once its task has ended', () => {
   b.cycle()
   expect([placementOf(task).entry, b.node('n').queue]).toEqual([null, []])
 })
+
+it('A task that is being stopped is no victim: the task that needs its VRAM waits for the end and starts then', () => {
+  const world = placed({ command: ['train'] }, 200)
+  const { b, task } = world
+  b.started(task)
+  b.advance(IDLE_MS)
+  b.cancel(task)
+  expect(standing(world)).toMatchObject({ standing: 'STOPPING', eligibleAt: null })
+  const waits = b.submit({ vramMib: 80 })
+  b.cycle()
+  b.advance(IDLE_MS)
+  b.cycle()
+  expect([placementOf(task).residency, waits.placement]).toEqual(['resident', null])
+  b.stopped(task)
+  b.cycle()
+  expect(placementOf(waits).residency).toBe('none')
+})

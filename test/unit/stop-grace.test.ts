@@ -89,6 +89,33 @@ describe('a task that is cancelled', () => {
     expect(w.isFinal('t')).toBe(true)
   })
 
+  it('has the grace that it was given last, while a stop in progress keeps its own', async () => {
+    const w = await world(HOUR, { stop_grace_seconds: 5 })
+    const change = (stopGraceSeconds: number | null): void => w.controller.commands.updateTask('t', { stopGraceSeconds }, 'a', () => {})
+    change(20)
+    cancel(w)
+    change(1)
+    await w.run(19_000)
+    expect(w.isFinal('t')).toBe(false)
+    await w.run(2_000)
+    expect(w.isFinal('t')).toBe(true)
+  })
+
+  it('is counted while it is being stopped, and raises STOP_OVERDUE a minute after the grace', async () => {
+    const w = await world(10_000, { run_lease_seconds: 300 })
+    const alarms = (): string[] => w.controller.views.alarms().map(({ code }) => code)
+    expect(w.controller.views.stoppingCount()).toBe(0)
+    w.network.cutOff.add('n1')
+    cancel(w)
+    await w.run(89_000)
+    expect([w.controller.views.stoppingCount(), alarms()]).toEqual([1, []])
+    await w.run(2_000)
+    expect([w.stateOf('t'), w.controller.views.stoppingCount(), alarms()]).toEqual(['running', 1, ['STOP_OVERDUE']])
+    w.network.cutOff.delete('n1')
+    expect(await w.until(() => w.isFinal('t'), 60_000)).toBe(true)
+    expect([w.controller.views.stoppingCount(), alarms()]).toEqual([0, []])
+  })
+
   it('keeps its deadline when the controller starts again in the middle of the grace', async () => {
     const w = await world(HOUR, { stop_grace_seconds: 20 })
     cancel(w)

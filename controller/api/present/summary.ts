@@ -46,6 +46,7 @@ function presentCounts(views: Views): SummaryBody['tasks'] {
   return {
     by_list: { running: assigned + running + unreachable, pending, completed: completed + failed + cancelled + lost },
     by_state: { pending, assigned, running, unreachable, completed, failed, cancelled, lost },
+    stopping: views.stoppingCount(),
   }
 }
 

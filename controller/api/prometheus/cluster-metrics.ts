@@ -82,6 +82,9 @@ function addTasks(metrics: Metrics, views: Views): void {
   const pendingSample = createPendingSample(views)
   metrics.add(
     gauges('headroom_tasks', 'Open tasks.', ['state', 'priority'], () => openTasks(views)),
+    gauge('headroom_tasks_stopping', 'Tasks that are being stopped: told to end, and their end is not reported yet.', () =>
+      views.stoppingCount(),
+    ),
     counters('headroom_tasks_finished_total', 'Tasks that have ended, as far back as the store knows.', ['state'], function* () {
       const { completed, failed, cancelled, lost } = views.counts()
       yield* byLabel({ completed, failed, cancelled, lost })

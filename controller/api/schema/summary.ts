@@ -19,6 +19,7 @@ const TasksSchema = Type.Object({
     cancelled: count(),
     lost: count(),
   }),
+  stopping: count('Placed tasks that were told to end and whose servers have not reported their end yet'),
 })
 
 const PendingReasonsSchema = Type.Object({

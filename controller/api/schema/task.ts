@@ -111,6 +111,7 @@ export const TaskPatchSchema = closed(
     vram_mib: Type.Optional(vramMib),
     groups: Type.Optional(orNull(groups)),
     on_node_loss: Type.Optional(oneOf(['wait', 'fail', 'requeue'])),
+    stop_grace_seconds: Type.Optional(integerOrNull(0, 3600, { description: 'From its next stop on; a stop in progress keeps its grace' })),
   },
   { minProperties: 1, examples: [{ noswap: 1 }] },
 )

@@ -69,6 +69,8 @@ export interface TaskChange {
   readonly vramMib?: Mib
   readonly groups?: readonly string[]
   readonly onNodeLoss?: OnNodeLoss
+  /** null: of the cluster. Holds from the next stop on. */
+  readonly stopGraceSeconds?: number | null
 }
 
 export interface KeptLease {

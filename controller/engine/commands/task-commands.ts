@@ -1,7 +1,7 @@
 /** Submissions and changes of tasks: what spans fields is checked here, then the books follow. */
 import { mayQueue } from '../../domain/task.ts'
 import { tryAgain } from '../node/start-tries.ts'
-import type { Instant } from '../../../protocol/units.ts'
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
 import { uuidFrom } from '../../domain/uuid.ts'
 import { admit } from '../../domain/vram.ts'
 import type { FieldProblem } from '../../domain/config.ts'
@@ -15,6 +15,7 @@ import { newLiveTask } from '../live.ts'
 import { askForSwapIn, dropEntry } from '../node/entries.ts'
 import { noteGivenUp } from '../node/given-up.ts'
 import { setRipe } from '../node/ripening.ts'
+import { noteStop } from '../node/stops.ts'
 import { stopEffect, stopGraceOf } from '../orders.ts'
 import type { SubmissionKey } from './submission-keys.ts'
 import { finish, returnToPending, setNoswap } from '../transitions.ts'
@@ -134,7 +135,7 @@ export function orderStop(
   now: Instant,
   causedBy = placement.task.lastEventSeq,
 ): void {
-  placement.stopping = { ...stopping, since: placement.stopping?.since ?? now }
+  noteStop(c, placement, { ...stopping, since: placement.stopping?.since ?? now }, now)
   c.recorder.turn.effects.push(stopEffect(placement, stopping))
   c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true }, causedBy)
   if ((stopping.graceMs ?? 0) > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
@@ -221,6 +222,7 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
     vramMib: change.vramMib ?? spec.vramMib,
     groups: change.groups ?? spec.groups,
     onNodeLoss: change.onNodeLoss ?? spec.onNodeLoss,
+    ...(change.stopGraceSeconds === undefined ? {} : { stopGraceMs: msOrNull(change.stopGraceSeconds) }),
   }
   if (placement === null) {
     if (mayQueue(task)) c.enqueue(task, now)
@@ -237,4 +239,8 @@ function applyChange(c: Cluster, task: LiveTask, change: TaskChange, now: Instan
 
 function conflict(detail: string): Answer<never> {
   return { ok: false, refusal: { code: 'conflict', detail } }
+}
+
+function msOrNull(seconds: number | null): DurationMs | null {
+  return seconds === null ? null : seconds * 1000
 }

@@ -11,6 +11,7 @@ export const VICTIM_STANDINGS = [
   'NOSWAP',
   'NOT_RESIDENT',
   'OVER',
+  'STOPPING',
   'SWAP_FAILED_LATELY',
   'WANTS_GPU',
   'NOT_IDLE_LONG_ENOUGH',
@@ -34,11 +35,12 @@ export function explainVictim(c: Cluster, placement: LivePlacement, now: Instant
 
 /** The first that holds. */
 function standingOf(c: Cluster, placement: LivePlacement, now: Instant): VictimStanding {
-  const { startedAt, noswap, residency, isOver, backOffUntil, wantsGpu, node, demandMib, gpus, task } = placement
+  const { startedAt, noswap, residency, isOver, stopping, backOffUntil, wantsGpu, node, demandMib, gpus, task } = placement
   if (startedAt === null) return 'NOT_STARTED'
   if (noswap === 1) return 'NOSWAP'
   if (residency !== 'resident') return 'NOT_RESIDENT'
   if (isOver) return 'OVER'
+  if (stopping !== null) return 'STOPPING'
   if (backOffUntil > now) return 'SWAP_FAILED_LATELY'
   const at = ripeAt(placement, c.policy)
   if (at === null || at > now) return wantsGpu ? 'WANTS_GPU' : 'NOT_IDLE_LONG_ENOUGH'
@@ -62,6 +64,8 @@ function inWords(standing: VictimStanding, placement: LivePlacement, c: Cluster,
       return residency === 'swapped_out' ? 'It is swapped out already.' : 'It is being moved.'
     case 'OVER':
       return 'It is not swapped out: its node says that it has ended.'
+    case 'STOPPING':
+      return 'It is not swapped out: it is being stopped, and its VRAM comes free then.'
     case 'SWAP_FAILED_LATELY':
       return `Its last swap failed: it is left alone${inSeconds === '' ? ' for now' : `, and may be swapped out${inSeconds}`}.`
     case 'WANTS_GPU': {

@@ -5,9 +5,10 @@
 import type { CancelTimer } from '../../ports/clock.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import type { Cluster } from '../cluster.ts'
-import type { LivePlacement } from '../live.ts'
+import type { LivePlacement, Stopping } from '../live.ts'
 import { stopEffect, stopGraceOf } from '../orders.ts'
 import { askForSwapIn } from './entries.ts'
+import { noteStop } from './stops.ts'
 
 /** The timers of attempts that have a limit; the others cost nothing. */
 export type RuntimeLimits = Map<LivePlacement, CancelTimer>
@@ -43,8 +44,9 @@ function endOverrun(c: Cluster, placement: LivePlacement, maxRuntimeMs: number, 
   const reason = `max_runtime_seconds (${maxRuntimeMs / 1000}) is over`
   const graceMs = stopGraceOf(placement.task, c.policy)
   const since = placement.stopping?.since ?? now
-  placement.stopping = { then: 'failed', reason, endReason: reason, code: 'max_runtime', since, graceMs }
-  c.recorder.turn.effects.push(stopEffect(placement, placement.stopping))
+  const stopping: Stopping = { then: 'failed', reason, endReason: reason, code: 'max_runtime', since, graceMs }
+  noteStop(c, placement, stopping, now)
+  c.recorder.turn.effects.push(stopEffect(placement, stopping))
   c.recorder.taskEvent(now, 'task_updated', placement.task, placement.node.id, { stopping: true, because: 'max_runtime_seconds' })
   if (graceMs > 0 && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)
 }

@@ -1,0 +1,41 @@
+/** Tasks that are being stopped: their servers have been told, and have not said yet that they ended. */
+import type { DurationMs, Instant } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import type { LiveNode, LivePlacement, Stopping } from '../live.ts'
+
+/** What SIGKILL, the report of the end and a slow link may take on top of the grace. */
+const OVERDUE_AFTER_MS: DurationMs = 60_000
+
+export interface Stops {
+  readonly count: number
+  /** Past the grace by a minute, on nodes that are not unreachable. */
+  readonly overdue: readonly LivePlacement[]
+}
+
+/** The ordered stop is noted. From now on the placement is no victim: its VRAM comes free anyway. */
+export function noteStop(c: Cluster, placement: LivePlacement, stopping: Stopping, now: Instant): void {
+  placement.stopping = stopping
+  c.ripening.update(c, placement, now)
+}
+
+export function stopsOf({ nodes }: Cluster, now: Instant): Stops {
+  let count = 0
+  const overdue: LivePlacement[] = []
+  for (const node of nodes.values()) {
+    for (const placement of placementsOn(node)) {
+      if (placement.stopping === null) continue
+      count += 1
+      if (placement.task.state !== 'unreachable' && now > overdueAt(placement.stopping)) overdue.push(placement)
+    }
+  }
+  return { count, overdue }
+}
+
+/** Each once, at the first of its GPUs. */
+function* placementsOn({ gpus }: LiveNode): Generator<LivePlacement> {
+  for (const gpu of gpus) for (const placement of gpu.placements) if (placement.gpus[0] === gpu) yield placement
+}
+
+function overdueAt({ since = Infinity, graceMs = 0 }: Stopping): Instant {
+  return since + graceMs + OVERDUE_AFTER_MS
+}

@@ -1,0 +1,96 @@
+/**
+ * The rules of a stop (docs/protocol.md, "A stop"): SIGTERM first, so that a task ends no earlier than it takes to handle it, or than its grace
+ * is over; and a stop always ends, which is held to the letter where nothing breaks. Told from events, and from what servers report.
+ */
+import type { Event } from '../../controller/domain/event.ts'
+import type { Envelope, FinishedEvent } from '../../protocol/messages.ts'
+import type { Instant } from '../../protocol/units.ts'
+import type { Report } from '../check/violation.ts'
+import type { World } from '../world.ts'
+
+interface Stop {
+  readonly attempt: number
+  readonly orderedAt: Instant
+  /** When the grace is over: the earliest of all orders counts. */
+  graceUntil: Instant
+}
+
+/** What a server says of a process that ended because of the stop; other ends have other causes. */
+const ENDED_BY_STOP = /^(?:stopped$|it could not run within the stop grace)/
+/** A server's clock may go 5% fast, and whole milliseconds are counted. */
+const CLOCK_SHARE = 0.94
+/** From the end of the grace to the controller's event, where no message is lost or late. */
+const SOON_MS = 1_000
+
+export class StopRules {
+  readonly #world: World
+  readonly #report: Report
+  readonly #isCalm: boolean
+  readonly #stops = new Map<string, Stop>()
+
+  constructor(world: World, report: Report, isCalm: boolean) {
+    this.#world = world
+    this.#report = report
+    this.#isCalm = isCalm
+  }
+
+  heard(events: readonly Event[]): void {
+    for (const event of events) {
+      const { kind, taskId, data } = event
+      if (taskId === null) continue
+      if (kind === 'task_updated' && data['stopping'] === true) this.#ordered(taskId, event.at)
+      if (kind === 'task_finished' || kind === 'task_returned') this.#over(taskId, event)
+    }
+  }
+
+  /** A message that was answered: the ends that it reports came before. */
+  answered({ body }: Envelope): void {
+    if (body.op !== 'events') return
+    for (const entry of body.entries) if (entry.kind === 'finished') this.#ended(entry)
+  }
+
+  /** Looked at when an instant is over. */
+  afterInstant(): void {
+    if (!this.#isCalm) return
+    const now = this.#world.clock.now()
+    for (const [taskId, { graceUntil }] of this.#stops) {
+      if (now <= graceUntil + SOON_MS) continue
+      this.#report(`it is being stopped, and its grace is over since ${now - graceUntil} ms`, { taskId })
+      this.#stops.delete(taskId)
+    }
+  }
+
+  #ordered(taskId: string, at: Instant): void {
+    const placement = this.#world.controller.engine.cluster.tasks.get(taskId)?.placement ?? null
+    // One that has not started yet has no process that could handle anything.
+    if (placement === null || placement.stopping === null || placement.startedAt === null) return
+    const graceUntil = at + (placement.stopping.graceMs ?? 0)
+    const known = this.#stops.get(taskId)
+    if (known?.attempt === placement.attempt) known.graceUntil = Math.min(known.graceUntil, graceUntil)
+    else this.#stops.set(taskId, { attempt: placement.attempt, orderedAt: at, graceUntil })
+  }
+
+  #over(taskId: string, { at, data }: Event): void {
+    const stop = this.#stops.get(taskId)
+    this.#stops.delete(taskId)
+    if (stop === undefined || !this.#isCalm || typeof data['exit_code'] === 'number') return
+    this.#notBefore(taskId, stop, at, 1)
+  }
+
+  #ended({ task_id: taskId, attempt, detail }: FinishedEvent): void {
+    const stop = this.#stops.get(taskId)
+    if (stop === undefined || stop.attempt !== attempt || !ENDED_BY_STOP.test(detail ?? '')) return
+    this.#notBefore(taskId, stop, this.#world.clock.now(), CLOCK_SHARE)
+  }
+
+  /** @param share of the time that has to have passed */
+  #notBefore(taskId: string, { orderedAt, graceUntil }: Stop, at: Instant, share: number): void {
+    const takesMs = this.#world.workload.stopTakesMs(taskId)
+    const leastMs = Math.min(takesMs, graceUntil - orderedAt)
+    if (at - orderedAt >= leastMs * share) return
+    const graceMs = graceUntil - orderedAt
+    this.#report(`killed ${at - orderedAt} ms after its stop was ordered; its grace is ${graceMs} ms and it takes ${takesMs} ms`, {
+      taskId,
+    })
+  }
+}
