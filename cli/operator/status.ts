@@ -27,12 +27,13 @@ export function summaryFields({ tasks, nodes, gpus, vram, overcommit, swaps, ...
   const starved = summary.starvation_percent
   return [
     ...alarmFields(summary.alarms),
-    ['nodes', `${nodes.up} of ${nodes.total} up, ${gpus.up} of ${gpus.total} GPUs`],
+    ['nodes', [`${nodes.up} of ${nodes.total} up, ${gpus.up} of ${gpus.total} GPUs`, ...conditionLines(nodes)]],
     [
       'tasks',
       `${lists.running} running, ${lists.pending} pending, ${lists.completed} ended (${states.failed} failed, ${states.lost} lost)`,
     ],
     ...(tasks.stopping === 0 ? [] : ([['stopping', `${tasks.stopping} of the running ones: told to end, and not over yet`]] as const)),
+    ...lateEndFields(tasks.ended_last_hour),
     ['pending', pendingLines(summary.pending_by_reason)],
     ['VRAM', `${size(vram.used_mib)} of ${size(vram.physical_mib)} used, ${size(vram.swapped_mib)} swapped out`],
     ['committed', `${size(vram.committed_mib)} of ${size(vram.commit_limit_mib)}`],
@@ -55,8 +56,22 @@ function alarmFields(alarms: Summary['alarms']): readonly Field[] {
   return [['alarms', alarms.map(({ code, nodes, detail }) => `${code}${where(nodes)}: ${detail}`)]]
 }
 
-/** Of many tasks only the first are explained; the line says of how many. */
-function pendingLines({ counted, of, reasons }: Summary['pending_by_reason']): readonly string[] {
+/** Of many tasks a sample is explained; the line says so. */
+function pendingLines({ counted, of, is_estimate: isEstimate, reasons }: Summary['pending_by_reason']): readonly string[] {
   const lines = reasons.map(({ reason, tasks }) => `${tasks} ${reason}`)
-  return counted < of ? [...lines, `of the first ${counted} of ${of}`] : lines
+  return isEstimate ? [...lines, `estimated from ${counted} explanations for ${of} tasks`] : lines
+}
+
+const CONDITIONS = ['silent', 'cordoned', 'auto_cordoned', 'draining', 'reserve_breached', 'over_limit', 'quarantined'] as const
+
+/** No line while none has any. */
+function conditionLines(nodes: Summary['nodes']): readonly string[] {
+  const words = CONDITIONS.filter((condition) => nodes[condition] > 0).map((condition) => `${nodes[condition]} ${condition}`)
+  return nodes.attention === 0 ? [] : [`${nodes.attention} need attention: ${words.join(', ')}`]
+}
+
+/** No line while none failed or was lost. */
+function lateEndFields(ends: Summary['tasks']['ended_last_hour']): readonly Field[] {
+  if (ends === null || ends.failed + ends.lost === 0) return []
+  return [['last hour', `${ends.failed} tasks failed, ${ends.lost} lost since ${ends.since}`]]
 }

@@ -8,10 +8,10 @@ import type { TaskLogs } from '../ports/task-logs.ts'
 import type { Twin } from '../ports/twin.ts'
 import type { Access } from './access/access.ts'
 import type { StreamsOfTokens } from './access/streams-of-tokens.ts'
+import type { CurrentSummary } from './current-summary.ts'
 import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
 import type { Series } from '../series/series.ts'
-import type { SummaryBody } from './schema/summary.ts'
 import type { OwnerLimits } from '../domain/owner-limits.ts'
 import type { TaskWaits } from './task-waits.ts'
 
@@ -44,8 +44,8 @@ export interface ApiContext {
   readonly views: Views
   /** How the cluster did over time. */
   readonly series: Series
-  /** The cluster on one page, as of now. */
-  readonly summary: () => SummaryBody
+  /** The cluster on one page. */
+  readonly summary: CurrentSummary
   readonly feed: EventFeed
   readonly ownerLimits: OwnerLimits
   readonly streams: StreamsOfTokens

@@ -1,13 +1,24 @@
 import type { ApiContext } from './context.ts'
-import { createPendingReasons } from './pending-reasons.ts'
+import type { PendingByReason } from './pending-reasons.ts'
 import { presentSummary } from './present/summary.ts'
+import { EndsOfTheHour, type RecentEnds } from './recent-ends.ts'
 import type { SummaryBody } from './schema/summary.ts'
 
-/** The summary as it is at each call, for whoever asks and for those who follow. */
-export function createSummary({ views, fleet, series }: Pick<ApiContext, 'views' | 'fleet' | 'series'>): () => SummaryBody {
-  const pendingReasons = createPendingReasons(views)
-  return () => {
+export interface CurrentSummary {
+  /** For those who follow: what the store says may be some seconds old. */
+  now(): SummaryBody
+  /** For a request: the store is asked first. */
+  asked(): Promise<SummaryBody>
+}
+
+type Sources = Pick<ApiContext, 'views' | 'fleet' | 'series'> & { readonly pendingReasons: () => PendingByReason }
+
+/** The summary as it is at each call. */
+export function createSummary({ views, fleet, series, pendingReasons }: Sources): CurrentSummary {
+  const ends = new EndsOfTheHour(views)
+  const present = (recentEnds: RecentEnds | null): SummaryBody => {
     series.take()
-    return presentSummary({ views, fleet, window: series.lastMinute(), pendingByReason: pendingReasons() })
+    return presentSummary({ views, fleet, window: series.lastMinute(), pendingByReason: pendingReasons(), recentEnds })
   }
+  return { now: () => present(ends.latest()), asked: async () => present(await ends.current()) }
 }

@@ -1,52 +1,100 @@
 /**
- * What pending tasks wait for, counted: bounded in tasks and in time, and so told with how many were looked at, because every explanation costs a look at the cluster, 2 ms of 10,000 GPUs where
- * many wait in front.
+ * What pending tasks wait for, within a bound: an explanation is a look at the whole cluster, up to 2 ms of 10,000 GPUs, and a hundred thousand
+ * of them would stop everything else. Up to MAX_SAMPLE tasks are all explained, and the figures are exact. Of more, or where explaining takes too
+ * long, an even sample of all is explained, for a few milliseconds each time, and the shares in the findings of the last minute are scaled up.
  */
 import type { Instant } from '../../protocol/units.ts'
+import type { Task } from '../domain/task.ts'
 import type { Views } from '../engine/views.ts'
 import { WAIT_REASONS, type WaitReason } from '../scheduler/explain.ts'
 import type { SummaryBody } from './schema/summary.ts'
 
-/** How many pending tasks are looked at, in order of submission. */
-export const PENDING_LOOKED_AT = 1_000
-
-/** Explaining stops after so long, but never before the first. */
-const BUDGET_MS = 20
-
-/** For how long an answer is given again, while as many tasks are pending. */
+/** Maximum number of tasks that are explained at a time, and of findings that are remembered. */
+export const MAX_SAMPLE = 1_024
+/** Explaining stops after this, but never before the first task. */
+const BUDGET_MS = 10
+const REMEMBERED_MS = 60_000
+/** An answer is given again for this long: several readers ask. An exact one only while as many tasks are pending. */
 const FRESH_MS = 1_000
 
 export type PendingByReason = SummaryBody['pending_by_reason']
 
-/**
- * Counts, and remembers the answer for a second: many open pages ask for the same.
- * @param elapsedMs a clock that measures how long explaining takes.
- */
+interface Finding {
+  readonly at: Instant
+  readonly reason: WaitReason
+}
+
+/** @param elapsedMs a clock that measures how long explaining takes. */
 export function createPendingReasons(views: Views, elapsedMs: () => number = () => performance.now()): () => PendingByReason {
   let known: { readonly at: Instant; readonly answer: PendingByReason } | null = null
+  let remembered: Finding[] = []
+  let explained = 0
+
+  function look(now: Instant): PendingByReason {
+    const pending = pendingTasks(views)
+    const sample = evenly(pending, explained)
+    const found = explain(views, sample, now, elapsedMs)
+    explained += found.length
+    const isExact = found.length === pending.length
+    remembered = isExact ? [] : [...remembered.filter(({ at }) => at <= now && now - at < REMEMBERED_MS), ...found].slice(-MAX_SAMPLE)
+    const counted = isExact ? found : remembered
+    return { counted: counted.length, of: pending.length, is_estimate: !isExact, reasons: scaled(counted, pending.length) }
+  }
+
   return () => {
-    const at = views.now()
-    if (known !== null && at - known.at < FRESH_MS && at >= known.at && known.answer.of === views.counts().pending) return known.answer
-    known = { at, answer: countByReason(views, elapsedMs) }
+    const now = views.now()
+    const isFresh = known !== null && now >= known.at && now - known.at < FRESH_MS
+    if (known === null || !isFresh || (!known.answer.is_estimate && known.answer.of !== views.pendingCount()))
+      known = { at: now, answer: look(now) }
     return known.answer
   }
 }
 
-function countByReason(views: Views, elapsedMs: () => number): PendingByReason {
+function pendingTasks(views: Views): readonly Task[] {
+  const pending: Task[] = []
+  for (const task of views.openTasks()) if (task.state === 'pending') pending.push(task)
+  return pending
+}
+
+/** At most MAX_SAMPLE tasks at even distances, others at each turn, in an order whose every stretch is spread over all of them. */
+function evenly(tasks: readonly Task[], turn: number): readonly Task[] {
+  const step = Math.max(1, Math.ceil(tasks.length / MAX_SAMPLE))
+  const places: number[] = []
+  for (let place = turn % step; place < tasks.length; place += step) places.push(place)
+  const spread = [...places.keys()]
+    .sort((a, b) => reversedBits(a) - reversedBits(b) || a - b)
+    .map((at) => tasks[places[at] as number] as Task)
+  const from = spread.length === 0 ? 0 : turn % spread.length
+  return [...spread.slice(from), ...spread.slice(0, from)]
+}
+
+/** Of ten bits, as many as MAX_SAMPLE has places. */
+function reversedBits(value: number): number {
+  let reversed = 0
+  for (let bit = 0; bit < 10; bit++) if ((value >> bit) & 1) reversed |= 512 >> bit
+  return reversed
+}
+
+function explain(views: Views, tasks: readonly Task[], at: Instant, elapsedMs: () => number): readonly Finding[] {
+  const found: Finding[] = []
   const until = elapsedMs() + BUDGET_MS
-  const tasksOf = new Map<WaitReason, number>()
-  let counted = 0
-  for (const task of views.openTasks()) {
-    if (counted === PENDING_LOOKED_AT) break
-    if (task.state !== 'pending') continue
-    if (counted > 0 && elapsedMs() > until) break
-    counted += 1
+  for (const task of tasks) {
+    if (found.length > 0 && elapsedMs() > until) break
     const reason = views.explain(task)?.primary.reason
-    if (reason !== undefined) tasksOf.set(reason, (tasksOf.get(reason) ?? 0) + 1)
+    if (reason !== undefined) found.push({ at, reason })
   }
-  const reasons = WAIT_REASONS.flatMap((reason) => {
-    const tasks = tasksOf.get(reason)
-    return tasks === undefined ? [] : [{ reason, tasks }]
+  return found
+}
+
+/** In the order of WAIT_REASONS. The numbers add up to `total`: what rounding leaves over goes to the largest fractions, earlier reasons first. */
+function scaled(findings: readonly Finding[], total: number): PendingByReason['reasons'] {
+  const counts = new Map<WaitReason, number>()
+  for (const { reason } of findings) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  const shares = WAIT_REASONS.flatMap((reason) => {
+    const count = counts.get(reason)
+    return count === undefined ? [] : [{ reason, share: (count * total) / findings.length }]
   })
-  return { counted, of: views.counts().pending, reasons }
+  const left = total - shares.reduce((sum, { share }) => sum + Math.floor(share), 0)
+  const raised = new Set(shares.toSorted((a, b) => (b.share % 1) - (a.share % 1)).slice(0, left))
+  return shares.map((each) => ({ reason: each.reason, tasks: Math.floor(each.share) + (raised.has(each) ? 1 : 0) }))
 }

@@ -25,6 +25,7 @@ import { prepareCallers } from './caller.ts'
 import type { ApiApp, ApiContext, Build, ReadinessCheck } from './context.ts'
 import { requireDeclaredRoles } from './declared-roles.ts'
 import { createSummary } from './current-summary.ts'
+import { createPendingReasons } from './pending-reasons.ts'
 import { answerBrokenRequest, replyWithProblems, requireRoute, sendProblem } from './error-replies.ts'
 import { EventFeed } from './event-feed.ts'
 import { handleEveryRequest } from './every-request.ts'
@@ -154,11 +155,11 @@ export function createApi(options: ApiOptions): FastifyInstance {
     simulation = null,
     twin = null,
   } = options
-  const { build = { commit: null, schema: null }, metrics = new Metrics() } = options
+  const { build = { commit: null, schema: null }, metrics = new Metrics(), ownerLimits = NO_OWNER_LIMITS } = options
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
-  const summary = createSummary({ views, fleet, series })
-  const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary })
-  const { ownerLimits = NO_OWNER_LIMITS } = options
+  const pendingReasons = createPendingReasons(views)
+  const summary = createSummary({ views, fleet, series, pendingReasons })
+  const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary: () => summary.now() })
   const waits = options.inVirtualTime === true ? null : new TaskWaits(options.events ?? SILENT)
   const api: ApiContext = {
     access,
@@ -202,7 +203,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     waits?.close()
     done()
   })
-  addClusterMetrics(metrics, { views, series, fleet })
+  addClusterMetrics(metrics, { views, series, fleet, pendingReasons })
   addTwinMetrics(metrics, twin)
   metrics.add(buildInfo(api), connectionRefusals(refusals))
   for (const schema of SHARED_SCHEMAS) app.addSchema(schema)

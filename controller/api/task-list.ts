@@ -6,10 +6,9 @@ import { isFinal, listOf, type Task, type TaskState } from '../domain/task.ts'
 import type { Views } from '../engine/views.ts'
 import type { FinishedQuery, TaskRecord } from '../ports/store.ts'
 import { presentWithinBytes, withinBytes } from './page-bytes.ts'
-import { PENDING_LOOKED_AT } from './pending-reasons.ts'
 import { presentTask, presentTaskRecord } from './present/task.ts'
 import { TASK_STATES, type TaskBody, type TaskQuery } from './schema/task.ts'
-import { TASK_ORDERS, type TaskPosition, type TaskSort } from './task-order.ts'
+import { positionOf, TASK_ORDERS, type TaskPosition, type TaskSort } from './task-order.ts'
 
 export interface TaskFilter extends Pick<TaskQuery, 'priority' | 'node' | 'group' | 'owner' | 'q' | 'label' | 'reason'> {
   readonly states: readonly TaskState[]
@@ -38,6 +37,8 @@ const SLICE_TASKS = 20_000
 /** Tasks are explained for so long before others get their turn, and for so long in all: an explanation may take 2 ms. */
 const EXPLAINING_SLICE_MS = 10
 const EXPLAINING_MS = 250
+/** Tasks that are explained for a page at most. */
+export const EXPLAINED_TASKS = 1_000
 /** Among more open tasks those that match a filter are not counted: a page is found without looking at all of them. */
 const COUNTED_TASKS = 20_000
 const OPEN_STATES: readonly TaskState[] = TASK_STATES.filter((state) => !isFinal(state))
@@ -65,13 +66,14 @@ export async function listTasks(
   )
   // What is final waits for nothing.
   const final = filter.reason === undefined ? await firstFinal(views, filter, page) : { first: [], reach: null }
+  const reach = open.reach ?? final.reach
   const shown = merged(shownOpen, final.first.map(presentTaskRecord), order)
-  const reached = final.reach === null ? shown : shown.filter((task) => order(task, final.reach as TaskPosition) <= 0)
+  const reached = reach === null ? shown : shown.filter((task) => order(task, reach) <= 0)
   const items = withinBytes(reached.slice(0, page.limit))
   const hasMore = reached.length > items.length
   return {
     items,
-    next: hasMore ? (items.at(-1) ?? null) : final.reach,
+    next: hasMore ? (items.at(-1) ?? null) : reach,
     total: filter.reason === undefined ? totalOf(views, filter, open.total) : open.total,
   }
 }
@@ -83,11 +85,13 @@ interface OpenTasks {
   readonly first: readonly Task[]
   /** How many match, on all pages; null when too many would have to be looked at. */
   readonly total: number | null
+  /** The order was looked through up to here; null: to its end. */
+  readonly reach: TaskPosition | null
 }
 
 async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit }: PageRequest): Promise<OpenTasks> {
   const states = filter.states.filter((state) => !isFinal(state))
-  if (states.length === 0) return { first: [], total: 0 }
+  if (states.length === 0) return { first: [], total: 0, reach: null }
   const first = new FirstOf(sort, limit + 1)
   const order = TASK_ORDERS[sort]
   const known = isFiltered(filter) ? null : countOfStates(views, states)
@@ -100,16 +104,16 @@ async function firstOpen(views: Views, filter: TaskFilter, { sort, after, limit 
     if (looked % SLICE_TASKS === 0) await others()
     if (!matches(task, filter)) continue
     total += 1
-    if (after === null || order(task.spec, after) > 0) first.add(task)
+    const at = positionOf(task, sort, views)
+    if (after === null || order(at, after) > 0) first.add({ task, at })
     if (endsEarly && first.count > limit) break
   }
-  return { first: first.inOrder(), total: known ?? (endsEarly ? null : total) }
+  return { first: first.inOrder().map(({ task }) => task), total: known ?? (endsEarly ? null : total), reach: null }
 }
 
 /**
- * Those whose first reason to wait is this one: among the first in order of submission, as many as the summary counts its reasons over, because to
- * say why a task waits is a look at the cluster. So `state=pending` and a reason give the tasks that the summary has counted, and more of
- * the same where its time was over first.
+ * Those whose first reason to wait is this one. To say why a task waits is a look at the cluster, so a bounded number is explained, in the order
+ * of the list and from the cursor on; the page ends where that ended. They are counted where no more match the other filters.
  */
 async function firstWaiting(
   views: Views,
@@ -117,27 +121,75 @@ async function firstWaiting(
   { sort, after, limit }: PageRequest,
   elapsedMs: () => number,
 ): Promise<OpenTasks> {
-  const first = new FirstOf(sort, limit + 1)
+  const ahead = new FirstOf(sort, EXPLAINED_TASKS)
+  const behind: Task[] = []
   const order = TASK_ORDERS[sort]
-  let looked = 0
-  let total = 0
-  let spentMs = 0
-  let sliceEnds = elapsedMs() + EXPLAINING_SLICE_MS
+  let [looked, matching, following] = [0, 0, 0]
   for (const task of views.openTasks()) {
-    if (!matches(task, filter)) continue
-    if (looked === PENDING_LOOKED_AT) break
     looked += 1
-    if (elapsedMs() > sliceEnds) {
-      spentMs += elapsedMs() - sliceEnds + EXPLAINING_SLICE_MS
-      if (spentMs > EXPLAINING_MS) return { first: first.inOrder(), total: null }
-      await others()
-      sliceEnds = elapsedMs() + EXPLAINING_SLICE_MS
+    if (looked % SLICE_TASKS === 0) await others()
+    if (!matches(task, filter)) continue
+    matching += 1
+    const at = positionOf(task, sort, views)
+    if (after !== null && order(at, after) <= 0) {
+      if (behind.length < EXPLAINED_TASKS) behind.push(task)
+      continue
     }
-    if (views.explain(task)?.primary.reason !== filter.reason) continue
-    total += 1
-    if (after === null || order(task.spec, after) > 0) first.add(task)
+    following += 1
+    ahead.add({ task, at })
   }
-  return { first: first.inOrder(), total }
+  const isCounted = matching <= EXPLAINED_TASKS
+  const explaining = new Explaining(views, filter.reason, elapsedMs)
+  const first: Task[] = []
+  let reach: TaskPosition | null = null
+  for (const { task, at } of ahead.inOrder()) {
+    if (first.length > limit && !isCounted) return { first, total: null, reach }
+    const isWanted = await explaining.isWanted(task)
+    if (isWanted === null) return { first, total: null, reach }
+    if (isWanted) first.push(task)
+    reach = at
+  }
+  if (!isCounted) return { first, total: null, reach: following > EXPLAINED_TASKS ? reach : null }
+  return { first, total: await explaining.countOf(first.length, behind), reach: null }
+}
+
+/** Explains tasks, within a time, with turns for others in between. */
+class Explaining {
+  readonly #views: Views
+  readonly #reason: TaskFilter['reason']
+  readonly #elapsedMs: () => number
+  readonly #endsAt: number
+  #sliceEnds: number
+
+  constructor(views: Views, reason: TaskFilter['reason'], elapsedMs: () => number) {
+    this.#views = views
+    this.#reason = reason
+    this.#elapsedMs = elapsedMs
+    this.#endsAt = elapsedMs() + EXPLAINING_MS
+    this.#sliceEnds = elapsedMs() + EXPLAINING_SLICE_MS
+  }
+
+  /** Returns whether it waits for the reason; null: the time is over. */
+  async isWanted(task: Task): Promise<boolean | null> {
+    const now = this.#elapsedMs()
+    if (now > this.#endsAt) return null
+    if (now > this.#sliceEnds) {
+      await others()
+      this.#sliceEnds = this.#elapsedMs() + EXPLAINING_SLICE_MS
+    }
+    return this.#views.explain(task)?.primary.reason === this.#reason
+  }
+
+  /** Those more of these that are wanted; null: the time is over. */
+  async countOf(known: number, tasks: readonly Task[]): Promise<number | null> {
+    let count = known
+    for (const task of tasks) {
+      const isWanted = await this.isWanted(task)
+      if (isWanted === null) return null
+      if (isWanted) count += 1
+    }
+    return count
+  }
 }
 
 /** Those among which the page's are: only the placed ones, or all, newest first where the page is in that order. */
@@ -150,13 +202,18 @@ function others(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
+interface Placed {
+  readonly task: Task
+  readonly at: TaskPosition
+}
+
 /** The first n of an order, of any number that is offered; a few n are held at a time. */
 class FirstOf {
   readonly #order: (a: TaskPosition, b: TaskPosition) => number
   readonly #count: number
-  #held: Task[] = []
-  /** Whoever comes after it is not among the first. */
-  #last: Task | null = null
+  #held: Placed[] = []
+  /** What comes after it is not among the first. */
+  #last: Placed | null = null
 
   constructor(sort: TaskSort, count: number) {
     this.#order = TASK_ORDERS[sort]
@@ -168,16 +225,16 @@ class FirstOf {
     return this.#held.length
   }
 
-  add(task: Task): void {
-    if (this.#last !== null && this.#order(task.spec, this.#last.spec) > 0) return
-    this.#held.push(task)
+  add(placed: Placed): void {
+    if (this.#last !== null && this.#order(placed.at, this.#last.at) > 0) return
+    this.#held.push(placed)
     if (this.#held.length < 8 * this.#count) return
     this.#held = this.inOrder()
     this.#last = this.#held.at(-1) ?? null
   }
 
-  inOrder(): Task[] {
-    return this.#held.toSorted((a, b) => this.#order(a.spec, b.spec)).slice(0, this.#count)
+  inOrder(): Placed[] {
+    return this.#held.toSorted((a, b) => this.#order(a.at, b.at)).slice(0, this.#count)
   }
 }
 
@@ -225,7 +282,8 @@ async function firstFinal(views: Views, filter: TaskFilter, { sort, after, limit
     const query: FinishedQuery = { ...known, ...bounds, isOldestFirst, limit: pageSize }
     const records = await views.stored.finishedTasks(query)
     first.push(...records.filter((record) => sifts(record, filter)))
-    last = records.at(-1) ?? last
+    const end = records.at(-1)
+    if (end !== undefined) last = { seq: end.seq, priority: end.priority, name: end.name, starved_seconds: 0 }
     if (records.length < pageSize || first.length > limit) return { first: first.slice(0, limit + 1), reach: null }
   }
   return { first, reach: last }

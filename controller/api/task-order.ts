@@ -1,8 +1,11 @@
 /** In which order tasks are listed, and where a page of that order begins. */
 import { byCodeUnits, firstDifference } from '../domain/order.ts'
-import { invalidField } from './errors.ts'
+import type { Task } from '../domain/task.ts'
+import type { Views } from '../engine/views.ts'
+import { starvedSeconds } from '../metrics/starvation.ts'
+import { invalidCursor, readCursorParts, writeCursorParts } from './cursor.ts'
 
-export const TASK_SORTS = ['newest', 'oldest', 'priority', 'name'] as const
+export const TASK_SORTS = ['newest', 'oldest', 'priority', 'name', 'starved_seconds'] as const
 export type TaskSort = (typeof TASK_SORTS)[number]
 
 /** What the orders compare. */
@@ -10,11 +13,19 @@ export interface TaskPosition {
   readonly seq: number
   readonly priority: number
   readonly name: string
+  /** GPU time wanted and not given so far; compared in its own order only. */
+  readonly starved_seconds: number
+}
+
+/** Where an open task stands in an order. */
+export function positionOf(task: Task, sort: TaskSort, views: Pick<Views, 'taskCounters'>): TaskPosition {
+  const { seq, priority, name } = task.spec
+  return { seq, priority, name, starved_seconds: sort === 'starved_seconds' ? starvedSeconds(views.taskCounters(task)) : 0 }
 }
 
 /**
  * newest: latest submission first. oldest: earliest first. priority: P0 first, then earliest submission. name: by code units, then earliest
- * submission. The submission number makes each total.
+ * submission. starved_seconds: most GPU time wanted and not given first, then earliest submission. The submission number makes each total.
  */
 export const TASK_ORDERS: Readonly<Record<TaskSort, (a: TaskPosition, b: TaskPosition) => number>> = {
   newest: (a, b) => b.seq - a.seq,
@@ -27,31 +38,26 @@ export const TASK_ORDERS: Readonly<Record<TaskSort, (a: TaskPosition, b: TaskPos
     (a, b) => byCodeUnits(a.name, b.name),
     (a, b) => a.seq - b.seq,
   ),
+  starved_seconds: firstDifference<TaskPosition>(
+    (a, b) => b.starved_seconds - a.starved_seconds,
+    (a, b) => a.seq - b.seq,
+  ),
 }
 
-/** The longest cursor: a name of 200 characters, each of up to 6 bytes in JSON and 4 more for 3 in base64. */
-export const TASK_CURSOR_LIMIT = 2000
-
-export function writeTaskCursor(sort: TaskSort, { seq, priority, name }: TaskPosition): string {
-  return Buffer.from(JSON.stringify([sort, seq, priority, sort === 'name' ? name : ''])).toString('base64url')
+export function writeTaskCursor(sort: TaskSort, { seq, priority, name, starved_seconds: starved }: TaskPosition): string {
+  const key = sort === 'name' ? name : sort === 'starved_seconds' ? starved : ''
+  return writeCursorParts([sort, seq, priority, key])
 }
 
 /** @throws ApiProblem when the text is none of ours, or belongs to another order. */
 export function readTaskCursor(sort: TaskSort, cursor: string): TaskPosition {
-  const parts = partsOf(cursor)
-  const [of, seq, priority, name] = parts
-  const isOurs = Number.isSafeInteger(seq) && Number.isSafeInteger(priority) && typeof name === 'string'
-  if (parts.length !== 4 || of !== sort || !isOurs) {
-    throw invalidField('/cursor', 'query parameter cursor must be the next_cursor of an answer to the same query')
-  }
-  return { seq: seq as number, priority: priority as number, name }
-}
-
-function partsOf(cursor: string): readonly unknown[] {
-  try {
-    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    return Array.isArray(parts) ? parts : []
-  } catch {
-    return []
-  }
+  const parts = readCursorParts(cursor)
+  const [of, seq, priority, key] = parts
+  const isKey = sort === 'starved_seconds' ? Number.isFinite(key) : typeof key === 'string'
+  const isOurs = Number.isSafeInteger(seq) && Number.isSafeInteger(priority) && isKey
+  if (parts.length !== 4 || of !== sort || !isOurs) throw invalidCursor()
+  const position = { seq: seq as number, priority: priority as number }
+  return typeof key === 'string'
+    ? { ...position, name: key, starved_seconds: 0 }
+    : { ...position, name: '', starved_seconds: key as number }
 }

@@ -21,6 +21,11 @@ export function starvationPercent(window: Counters): StarvationPercent {
   }
 }
 
+/** GPU seconds that were wanted and not given. */
+export function starvedSeconds({ demand, served }: Counters): number {
+  return (demand - served) / 1_000_000
+}
+
 /** 100 × busy / (window × GPUs); null when the window or the scope is empty. */
 export function utilizationPercent(window: Counters, windowMs: DurationMs, gpus: number): number | null {
   if (windowMs <= 0 || gpus <= 0) return null

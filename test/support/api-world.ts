@@ -440,6 +440,7 @@ function emptyGpu(node: Node, index: number, physicalMib: number, percent: numbe
     physicalMib,
     reserveMib: fields.safety_reserve_mib,
     capacityMib,
+    overcommitPercent: percent,
     limitMib: commitLimitMib(physicalMib, percent, capacityMib),
     noswapMib: 0,
     swappableMib: 0,

@@ -24,7 +24,13 @@ describe('an alarm that holds', async () => {
     ...world.views,
     alarms: () => [{ code: 'BROKER_AWAY', since: 0, nodeIds: [], detail: 'It is away.' }] as const,
   }
-  const summary = presentSummary({ views, fleet: 'live', window: null, pendingByReason: { counted: 0, of: 0, reasons: [] } })
+  const summary = presentSummary({
+    views,
+    fleet: 'live',
+    window: null,
+    pendingByReason: { counted: 0, of: 0, is_estimate: false, reasons: [] },
+    recentEnds: null,
+  })
 
   it('is in the summary', () => {
     expect(summary.alarms).toEqual([{ code: 'BROKER_AWAY', since: '1970-01-01T00:00:00.000Z', nodes: [], detail: 'It is away.' }])

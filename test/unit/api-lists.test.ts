@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
-import { listTasks, statesOf } from '../../controller/api/task-list.ts'
+import { EXPLAINED_TASKS, listTasks, statesOf } from '../../controller/api/task-list.ts'
 import { readTaskCursor, writeTaskCursor, type TaskPosition, type TaskSort } from '../../controller/api/task-order.ts'
 import type { TaskPage } from '../../controller/api/schema/task.ts'
 import { apiClient } from '../support/api-client.ts'
+import { ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
 
 const REQUEST = {
@@ -133,8 +133,8 @@ describe('lists of tasks', () => {
     expect(await found('toString')).toEqual([])
   })
 
-  test('by the reason to wait: the tasks that the summary has counted, in every order, page by page', async () => {
-    const world = worldOfTasks(PENDING_LOOKED_AT + 50, (seq) => seq === 7)
+  test('by the reason to wait: every task that waits for it, in every order, however many wait', async () => {
+    const world = worldOfTasks(2 * EXPLAINED_TASKS + 50, (seq) => seq === 7)
     const reasons = ['WAITING_VRAM', 'NEVER_FITS'] as const
     const explain = world.views.explain.bind(world.views)
     world.views.explain = (task) => {
@@ -143,16 +143,58 @@ describe('lists of tasks', () => {
       return explanation === null ? null : { ...explanation, primary: { ...explanation.primary, reason } }
     }
     const api = await apiClient(world)
-    const seqsCounted = newestFirst(PENDING_LOOKED_AT + 1, (seq) => seq % 2 === 1 && seq !== 7)
-    for (const sort of ['newest', 'priority'] as const) {
-      const { seqs, total } = await allPages(world, { states: statesOf('pending'), reason: 'NEVER_FITS' }, 200, sort)
-      expect(sort === 'newest' ? seqs : seqs.toSorted((a, b) => b - a)).toEqual(seqsCounted)
-      expect(total).toBe(seqsCounted.length)
+    const wanted = newestFirst(2 * EXPLAINED_TASKS + 50, (seq) => seq % 2 === 1 && seq !== 7)
+    for (const [sort, limit] of [
+      ['newest', 200],
+      ['priority', 200],
+      ['oldest', 7],
+    ] as const) {
+      world.explained = 0
+      const { seqs, total, pages } = await allPages(world, { states: statesOf('pending'), reason: 'NEVER_FITS' }, limit, sort)
+      expect(seqs.toSorted((a, b) => b - a)).toEqual(wanted)
+      if (sort !== 'priority') expect(sort === 'newest' ? seqs : seqs.toReversed()).toEqual(wanted)
+      expect(total).toBeNull()
+      expect(world.explained / pages).toBeLessThanOrEqual(EXPLAINED_TASKS + 2 * limit)
     }
     const ofOne = (await api.send('GET', '/tasks?reason=WAITING_VRAM&priority=0&limit=2')).body as TaskPage
-    expect(ofOne.items.map(({ seq }) => seq)).toEqual([PENDING_LOOKED_AT + 50, PENDING_LOOKED_AT + 40])
+    expect(ofOne.items.map(({ seq }) => seq)).toEqual([2 * EXPLAINED_TASKS + 50, 2 * EXPLAINED_TASKS + 40])
+    expect(ofOne.total).toBe((2 * EXPLAINED_TASKS + 50) / 10)
     expect((await api.send('GET', '/tasks?state=completed&reason=NEVER_FITS')).body).toMatchObject({ items: [], total: 0 })
     expect(await api.send('GET', '/tasks?reason=TIRED')).toMatchObject({ status: 400, body: { errors: [{ pointer: '/reason' }] } })
+    await api.app.close()
+  })
+
+  test('By the reason to wait: a page that ran out of time goes on where it ended', async () => {
+    const world = worldOfTasks(40, () => false)
+    const filter = { states: statesOf('pending'), reason: 'WAITING_VRAM' } as const
+    let elapsedMs = 0
+    const slow = () => (elapsedMs += 40)
+    const seqs: number[] = []
+    let after: TaskPosition | null = null
+    do {
+      const page = await listTasks(world.views, filter, { sort: 'newest', after, limit: 50 }, slow)
+      expect([page.total, page.items.length < 10]).toEqual([null, true])
+      seqs.push(...page.items.map(({ seq }) => seq))
+      after = page.next
+    } while (after !== null)
+    expect(seqs).toEqual(newestFirst(40))
+  })
+
+  test.each([3, 200])('Open tasks by the GPU time that they were not given, in pages of %i', async (limit) => {
+    const world = worldOfTasks(30, () => false)
+    const owed = (seq: number) => 1_000_000 * ((seq * 7) % 10)
+    world.views.taskCounters = ({ spec: { seq } }) => ({
+      ...ZERO_COUNTERS,
+      demand: 5_000_000 + owed(seq),
+      served: 5_000_000,
+      swap: owed(seq),
+    })
+    const { seqs } = await allPages(world, { states: statesOf('pending') }, limit, 'starved_seconds')
+    expect(seqs).toEqual(newestFirst(30).toSorted((a, b) => owed(b) - owed(a) || a - b))
+    const api = await apiClient(world)
+    const { body } = await api.send('GET', '/tasks?state=pending&sort=starved_seconds&limit=1')
+    expect(body.items[0]).toMatchObject({ seq: 7, starved_seconds: 9, starvation_percent: { swap: (100 * 9) / 14 } })
+    expect(await api.send('GET', '/tasks?sort=starved_seconds')).toMatchObject({ status: 400, body: { errors: [{ pointer: '/sort' }] } })
     await api.app.close()
   })
 

@@ -5,7 +5,7 @@ import { createEventMetrics } from '../../controller/api/prometheus/event-metric
 import { expose } from '../../controller/api/prometheus/exposition.ts'
 import { Counter, Histogram, MAX_SERIES } from '../../controller/api/prometheus/instruments.ts'
 import { gauge, gauges, Metrics } from '../../controller/api/prometheus/metrics.ts'
-import { createPendingSample, MAX_SAMPLE } from '../../controller/api/prometheus/pending-sample.ts'
+import { createPendingReasons, MAX_SAMPLE } from '../../controller/api/pending-reasons.ts'
 import { taskRequest } from '../../controller/api/task-request.ts'
 import { createController } from '../../controller/controller.ts'
 import type { Event } from '../../controller/domain/event.ts'
@@ -255,13 +255,17 @@ describe('what pending tasks wait for', () => {
 
   it('is exact while there are few', () => {
     const world = worldWith(20)
-    expect([...createPendingSample(world.views, () => 0)()]).toEqual([['WAITING_VRAM', 20]])
+    const reasons = [{ reason: 'WAITING_VRAM', tasks: 20 }]
+    expect(createPendingReasons(world.views, () => 0)()).toEqual({ counted: 20, of: 20, is_estimate: false, reasons })
     expect(world.explained).toBe(20)
   })
 
   it('is scaled up from a bounded sample when there are many', () => {
     const world = worldWith(3 * MAX_SAMPLE + 7)
-    expect([...createPendingSample(world.views, () => 0)()]).toEqual([['WAITING_VRAM', 3 * MAX_SAMPLE + 7]])
+    const answer = createPendingReasons(world.views, () => 0)()
+    expect(answer).toMatchObject({ of: 3 * MAX_SAMPLE + 7, is_estimate: true })
+    expect(answer.reasons).toEqual([{ reason: 'WAITING_VRAM', tasks: 3 * MAX_SAMPLE + 7 }])
+    expect(answer.counted).toBe(world.explained)
     expect(world.explained).toBeLessThanOrEqual(MAX_SAMPLE)
     expect(world.explained).toBeGreaterThan(MAX_SAMPLE / 2)
   })
@@ -269,18 +273,27 @@ describe('what pending tasks wait for', () => {
   it('costs a few explanations when each is slow, and goes on with others the next time', () => {
     const world = worldWith(500)
     let [elapsed, explained] = [0, 0]
-    const read = createPendingSample(world.views, () => (elapsed += 5))
+    const explain = world.views.explain.bind(world.views)
+    const seen = new Set<string>()
+    world.views.explain = (task) => {
+      seen.add(task.spec.id)
+      const explanation = explain(task)
+      const reason = task.spec.seq % 3 === 0 ? 'NEVER_FITS' : 'WAITING_VRAM'
+      return explanation === null ? null : { ...explanation, primary: { ...explanation.primary, reason } }
+    }
+    const read = createPendingReasons(world.views, () => (elapsed += 5))
     for (let scrape = 0; scrape < 3; scrape++) {
-      expect([...read().values()].reduce((sum, count) => sum + count, 0)).toBe(500)
+      expect(read().reasons.reduce((sum, { tasks }) => sum + tasks, 0)).toBe(500)
       expect(world.explained - explained).toBeLessThan(10)
       explained = world.explained
       world.now += 15_000
     }
+    expect(seen.size).toBe(world.explained)
   })
 
   it('is not asked again within a second', () => {
     const world = worldWith(5)
-    const read = createPendingSample(world.views, () => 0)
+    const read = createPendingReasons(world.views, () => 0)
     read()
     read()
     expect(world.explained).toBe(5)

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createPendingReasons, PENDING_LOOKED_AT } from '../../controller/api/pending-reasons.ts'
+import type { Gpu, Node } from '../../controller/domain/node.ts'
 import { ZERO_COUNTERS } from '../../controller/metrics/counters.ts'
 import { Series } from '../../controller/series/series.ts'
 import { apiClient } from '../support/api-client.ts'
 import { FakeController, NODE_ID } from '../support/api-world.ts'
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** GPU-microseconds. */
 const grow = (world: FakeController, by: Partial<FakeController['counters']>) => {
@@ -103,36 +105,66 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
-  test('looks at a bounded number of pending tasks, and once a second', async () => {
-    const world = await oneNode()
+  test('Counts the nodes with each condition, wherever they are in the list, and those with any', async () => {
+    const world = new FakeController()
+    const ids = Array.from({ length: 1_200 }, (_, n) => `5f0c9a52-1d3e-4b7a-9c11-${String(n).padStart(12, '0')}`)
+    for (const id of ids) await world.addNode({ id, gpus: 1, physicalMib: 40_000 })
     const api = await apiClient(world)
-    const request = {
-      id: null,
-      name: null,
-      vramMib: 1,
-      gpuCount: 1,
-      gpuMode: 'shared',
-      noswap: 0,
-      priority: 2,
-      groups: [],
-      labels: {},
-    } as const
-    for (let i = 0; i < PENDING_LOOKED_AT + 5; i += 1) {
-      world.commands.submitTask({ ...request, owner: null, command: null, maxRuntimeSeconds: null, onNodeLoss: 'wait' }, () => {})
+    expect((await api.send('GET', '/summary')).body.nodes).toMatchObject({ total: 1_200, attention: 0, cordoned: 0, silent: 0 })
+    const node = (n: number) => world.nodes.get(ids[n] as string) as Mutable<Node>
+    for (const n of [300, 600, 900]) node(n).isCordoned = true
+    Object.assign(node(1_199), { isCordoned: true, drain: { since: 0, movesAt: null, by: 'api', event: 1 } })
+    node(700).status = 'suspect'
+    node(701).status = 'unreachable'
+    const gpu = (n: number) => node(n).gpus[0] as Mutable<Gpu>
+    Object.assign(gpu(800), { swappableMib: gpu(800).limitMib + 1 })
+    Object.assign(gpu(801), { noswapResidentMib: gpu(801).capacityMib + 1 })
+    const { nodes } = (await api.send('GET', '/summary')).body
+    expect(nodes).toMatchObject({ silent: 2, cordoned: 4, draining: 1, over_limit: 1, reserve_breached: 1, auto_cordoned: 0, attention: 8 })
+    for (const [status, count] of Object.entries(nodes).slice(2)) {
+      expect((await api.send('GET', `/nodes?status=${status}&limit=1`)).body.total, status).toBe(count)
     }
-    let elapsedMs = 0
-    const reasonsOf = createPendingReasons(world.views, () => elapsedMs)
-    const reasons = [{ reason: 'WAITING_VRAM', tasks: PENDING_LOOKED_AT }]
-    expect(reasonsOf()).toEqual({ counted: PENDING_LOOKED_AT, of: PENDING_LOOKED_AT + 5, reasons })
-    reasonsOf()
-    expect(world.explained).toBe(PENDING_LOOKED_AT)
-    world.now += 1_000
-    reasonsOf()
-    expect(world.explained).toBe(2 * PENDING_LOOKED_AT)
+    await api.app.close()
+  })
 
-    // Each look at the clock 3 ms after the one before: the budget is 20 ms.
-    const slowly = createPendingReasons(world.views, () => (elapsedMs += 3))
-    expect(slowly()).toEqual({ counted: 7, of: PENDING_LOOKED_AT + 5, reasons: [{ reason: 'WAITING_VRAM', tasks: 7 }] })
+  test('Counts tasks that failed or were lost within the hour, also those of before a restart', async () => {
+    const world = await oneNode()
+    const ended = (state: string, at: number) => world.addEvent('task_finished', { at, data: { state } })
+    for (const [state, minutesAgo] of [
+      ['lost', 61],
+      ['lost', 59],
+      ['completed', 30],
+      ['failed', 20],
+      ['lost', 0],
+    ] as const)
+      ended(state, world.now - minutesAgo * 60_000)
+    const api = await apiClient(world)
+    const lately = async () => (await api.send('GET', '/summary')).body.tasks.ended_last_hour
+    expect(await lately()).toEqual({ since: '2026-01-02T02:04:05.678Z', failed: 1, lost: 2 })
+    world.now += 120_000
+    ended('failed', world.now)
+    expect(await lately()).toMatchObject({ failed: 2, lost: 1 })
+    // As after a session went back in time.
+    world.events.length = 2
+    world.now -= 120_000
+    expect(await lately()).toMatchObject({ failed: 0, lost: 1 })
+    await api.app.close()
+  })
+
+  test('Of events that are no longer kept the summary says since when it counts', async () => {
+    const world = await oneNode()
+    world.addEvent('task_finished', { seq: 5_000, at: world.now - 60_000, data: { state: 'lost' } })
+    const api = await apiClient(world)
+    const { ended_last_hour: lately } = (await api.send('GET', '/summary')).body.tasks
+    expect(lately).toEqual({ since: '2026-01-02T03:03:05.678Z', failed: 0, lost: 1 })
+    await api.app.close()
+  })
+
+  test('A store that does not answer leaves the figure unknown and holds up no summary', async () => {
+    const world = await oneNode()
+    world.views.stored.eventRange = () => new Promise(() => {})
+    const api = await apiClient(world)
+    expect((await api.send('GET', '/summary')).body.tasks.ended_last_hour).toBeNull()
     await api.app.close()
   })
 })

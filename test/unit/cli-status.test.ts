@@ -1,16 +1,36 @@
 import { expect, test } from 'vitest'
 import { summaryFields } from '../../cli/operator/status.ts'
 import type { Summary } from '../../cli/client/client.ts'
-import { FakeController } from '../support/api-world.ts'
+import { FakeController, NODE_ID } from '../support/api-world.ts'
 import { apiClient } from '../support/api-client.ts'
 
-test('`headroom status` says of how many tasks the reasons are, where not all were looked at', async () => {
+test('`headroom status` says that the reasons are an estimate where not all tasks were explained', async () => {
   const api = await apiClient(new FakeController())
   const summary = (await api.send('GET', '/summary')).body as Summary
   const pendingOf = (counted: number, of: number) => {
     const reasons = [{ reason: 'WAITING_VRAM' as const, tasks: counted }]
-    return summaryFields({ ...summary, pending_by_reason: { counted, of, reasons } }).find(([name]) => name === 'pending')?.[1]
+    return summaryFields({ ...summary, pending_by_reason: { counted, of, is_estimate: counted < of, reasons } }).find(
+      ([name]) => name === 'pending',
+    )?.[1]
   }
-  expect([pendingOf(7, 7), pendingOf(7, 900)]).toEqual([['7 WAITING_VRAM'], ['7 WAITING_VRAM', 'of the first 7 of 900']])
+  expect([pendingOf(7, 7), pendingOf(7, 900)]).toEqual([
+    ['7 WAITING_VRAM'],
+    ['7 WAITING_VRAM', 'estimated from 7 explanations for 900 tasks'],
+  ])
+  await api.app.close()
+})
+
+test('`headroom status` names the conditions of nodes, and tasks that failed lately, and has no line where there are none', async () => {
+  const world = new FakeController()
+  await world.addNode({ id: NODE_ID, gpus: 1, physicalMib: 40_000 })
+  const api = await apiClient(world)
+  const fields = async () => new Map(summaryFields((await api.send('GET', '/summary')).body as Summary))
+  expect((await fields()).get('nodes')).toEqual(['1 of 1 up, 1 of 1 GPUs'])
+  expect((await fields()).has('last hour')).toBe(false)
+  await api.send('POST', `/nodes/${NODE_ID}/cordon`)
+  world.addEvent('task_finished', { data: { state: 'lost' } })
+  world.now += 1
+  expect((await fields()).get('nodes')).toEqual(['1 of 1 up, 1 of 1 GPUs', '1 need attention: 1 cordoned'])
+  expect((await fields()).get('last hour')).toBe('0 tasks failed, 1 lost since 2026-01-02T02:04:05.679Z')
   await api.app.close()
 })

@@ -45,7 +45,7 @@ describe('before a controller', () => {
     expect(await client.nodes.configure(NODE_ID, { overcommit_vram_percent: 30 })).toMatchObject({ overcommit_vram_percent: 30 })
     expect(await client.nodes.cordon(NODE_ID)).toMatchObject({ cordoned: true })
     expect(await client.nodes.uncordon(NODE_ID)).toMatchObject({ cordoned: false })
-    expect(await client.groups.create({ id: 'a b' })).toEqual({ id: 'a b', description: '', node_ids: [] })
+    expect(await client.groups.create({ id: 'a b' })).toMatchObject({ id: 'a b', description: '', node_ids: [] })
     expect(await client.groups.addNode('a b', NODE_ID)).toMatchObject({ node_ids: [NODE_ID] })
     expect(await client.groups.put('a b', { node_ids: [NODE_ID], description: 'x' })).toMatchObject({ description: 'x' })
     expect(await client.groups.removeNode('a b', NODE_ID)).toBeNull()

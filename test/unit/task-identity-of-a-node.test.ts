@@ -39,7 +39,7 @@ it('from a server that says nothing of it to one that does, and back', async () 
   }
   const shown = ({ views }: Controller): unknown => {
     const node = views.node(ID)
-    return node === undefined ? 'unknown' : presentNode(node, DEFAULT_CONFIG).task_identity
+    return node === undefined ? 'unknown' : presentNode(node, DEFAULT_CONFIG, views.nodeSwaps(node)).task_identity
   }
   const says = (more: Partial<Hello>): void => {
     const envelope = { v: PROTOCOL_VERSION, sent_mono: ++seq, boot: { counter: 1, random: 'x' }, seq, epoch: 1 } as const

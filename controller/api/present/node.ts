@@ -1,5 +1,6 @@
 import type { ConfigFields } from '../../domain/config.ts'
 import type { Gpu, Node } from '../../domain/node.ts'
+import type { SwapCounts } from '../../engine/views.ts'
 import { resolveOvercommit } from '../../domain/vram.ts'
 import type { Percent } from '../../../protocol/units.ts'
 import type { GpuBody, NodeBody } from '../schema/node.ts'
@@ -7,7 +8,7 @@ import { presentInstant, presentInstantOrNull } from './instant.ts'
 import { sumOfVram, vramOfGpu } from './vram.ts'
 
 /** A node with its GPUs; `defaults` is the live global configuration. */
-export function presentNode(node: Node, defaults: ConfigFields): NodeBody {
+export function presentNode(node: Node, defaults: ConfigFields, { swapOuts, swapIns }: SwapCounts): NodeBody {
   const overcommit = resolveOvercommit(defaults.default_vram_overcommit_percent, node.overcommitOverride)
   const gpus = node.gpus.map((gpu) => presentGpu(gpu, overcommit.percent))
   return {
@@ -37,6 +38,7 @@ export function presentNode(node: Node, defaults: ConfigFields): NodeBody {
     host_memory: { swap_mib: node.hostSwapMib, used_mib: node.hostUsedMib, promised_mib: node.hostPromisedMib },
     quarantined_attempts: node.quarantine.length,
     queue_length: node.queue.length,
+    swaps: { outs: swapOuts, ins: swapIns },
     gpus,
     registered_at: presentInstant(node.registeredAt),
     last_seen_at: presentInstant(node.lastSeenAt),

@@ -1,8 +1,10 @@
 /** The cluster on one page: how many tasks, how much VRAM, and how well the GPUs serve what is wanted of them. */
+import { countConditions } from '../../domain/node-conditions.ts'
 import type { Alarm } from '../../engine/alarms.ts'
 import type { Views } from '../../engine/views.ts'
 import { starvationPercent } from '../../metrics/starvation.ts'
 import type { SeriesWindow } from '../../series/recent-window.ts'
+import type { RecentEnds } from '../recent-ends.ts'
 import type { SummaryBody } from '../schema/summary.ts'
 import { presentInstant, presentInstantOrNull } from './instant.ts'
 
@@ -12,18 +14,20 @@ export interface SummarySources {
   /** null when no two readings are far enough apart yet. */
   readonly window: SeriesWindow | null
   readonly pendingByReason: SummaryBody['pending_by_reason']
+  /** null: the store has not answered yet. */
+  readonly recentEnds: RecentEnds | null
 }
 
-export function presentSummary({ views, fleet, window, pendingByReason }: SummarySources): SummaryBody {
+export function presentSummary({ views, fleet, window, pendingByReason, recentEnds }: SummarySources): SummaryBody {
   const totals = views.totals()
   return {
     at: presentInstant(views.now()),
     revision: views.lastEventSeq(),
     fleet,
     alarms: views.alarms().map((alarm) => presentAlarm(alarm, views)),
-    tasks: presentCounts(views),
+    tasks: { ...presentCounts(views), ended_last_hour: presentEnds(recentEnds) },
     pending_by_reason: pendingByReason,
-    nodes: { total: totals.nodes, up: totals.nodesUp },
+    nodes: { total: totals.nodes, up: totals.nodesUp, ...countConditions(views.nodes()) },
     gpus: { total: totals.gpus, up: totals.gpusUp },
     vram: presentVram(views),
     overcommit: presentOvercommit(views),
@@ -41,13 +45,17 @@ function presentAlarm({ code, since, nodeIds, detail }: Alarm, views: Views): Su
   return { code, since: presentInstantOrNull(since), nodes, detail }
 }
 
-function presentCounts(views: Views): SummaryBody['tasks'] {
+function presentCounts(views: Views): Omit<SummaryBody['tasks'], 'ended_last_hour'> {
   const { pending, assigned, running, unreachable, completed, failed, cancelled, lost } = views.counts()
   return {
     by_list: { running: assigned + running + unreachable, pending, completed: completed + failed + cancelled + lost },
     by_state: { pending, assigned, running, unreachable, completed, failed, cancelled, lost },
     stopping: views.stoppingCount(),
   }
+}
+
+function presentEnds(ends: RecentEnds | null): SummaryBody['tasks']['ended_last_hour'] {
+  return ends === null ? null : { since: presentInstant(ends.since), failed: ends.failed, lost: ends.lost }
 }
 
 function presentVram(views: Views): SummaryBody['vram'] {

@@ -4,7 +4,7 @@ import { NO_TROUBLE, type StartTrouble } from '../../domain/start-refusal.ts'
 import type { Placement, Task } from '../../domain/task.ts'
 import type { Views } from '../../engine/views.ts'
 import { ZERO_COUNTERS, type Counters } from '../../metrics/counters.ts'
-import { starvationPercent } from '../../metrics/starvation.ts'
+import { starvationPercent, starvedSeconds } from '../../metrics/starvation.ts'
 import type { TaskRecord } from '../../ports/store.ts'
 import type { PlacementBody, TaskBody } from '../schema/task.ts'
 import { presentInstant, presentInstantOrNull } from './instant.ts'
@@ -20,7 +20,7 @@ export function presentTask(task: Task, views: Views): TaskBody {
     placement: task.placement === null ? null : presentPlacement(task.placement),
     ...presentTrouble(task.trouble),
     wait: presentWait(views.explain(task)),
-    starvation_percent: starvationPercent(views.taskCounters(task)),
+    ...presentStarvation(views.taskCounters(task)),
   }
 }
 
@@ -35,8 +35,12 @@ export function presentTaskRecord(record: TaskRecord): TaskBody {
     placement: null,
     ...presentTrouble({ ...NO_TROUBLE, earlyEnds: record.trouble?.earlyEnds ?? 0 }),
     wait: null,
-    starvation_percent: starvationPercent(countersOf(record)),
+    ...presentStarvation(countersOf(record)),
   }
+}
+
+function presentStarvation(counters: Counters): Pick<TaskBody, 'starvation_percent' | 'starved_seconds'> {
+  return { starvation_percent: starvationPercent(counters), starved_seconds: starvedSeconds(counters) }
 }
 
 function presentTrouble({ refusals, pause, earlyEnds }: StartTrouble): Pick<TaskBody, 'start_refusals' | 'start_pause' | 'requeues'> {

@@ -1,4 +1,5 @@
 import type { Gpu } from '../../domain/node.ts'
+import { overCommitted, reserveDeficit } from '../../domain/node-conditions.ts'
 import { effectiveSchedulableMib } from '../../domain/vram.ts'
 import type { Percent } from '../../../protocol/units.ts'
 import type { Vram } from '../schema/node.ts'
@@ -6,19 +7,18 @@ import type { Vram } from '../schema/node.ts'
 /** The figures of one GPU under the percentage that applies to its node (semantics 1). */
 export function vramOfGpu(gpu: Gpu, overcommitPercent: Percent): Vram {
   const residentMib = gpu.noswapResidentMib + gpu.swappableResidentMib
-  const committedMib = gpu.noswapMib + gpu.swappableMib
   return {
     physical_mib: gpu.physicalMib,
     used_mib: residentMib + gpu.foreignMib,
     resident_mib: residentMib,
     foreign_mib: gpu.foreignMib,
-    committed_mib: committedMib,
+    committed_mib: gpu.noswapMib + gpu.swappableMib,
     swapped_mib: swappedOutMib(gpu),
     free_mib: Math.max(0, gpu.freeMib),
     effective_schedulable_mib: effectiveSchedulableMib(gpu.physicalMib, overcommitPercent),
     commit_limit_mib: gpu.limitMib,
-    over_committed_mib: Math.max(0, committedMib - gpu.limitMib),
-    reserve_deficit_mib: Math.max(0, residentMib - gpu.capacityMib),
+    over_committed_mib: overCommitted(gpu),
+    reserve_deficit_mib: reserveDeficit(gpu),
   }
 }
 

@@ -6,9 +6,9 @@ import { ALARM_CODES } from '../../engine/alarms.ts'
 import type { Views } from '../../engine/views.ts'
 import type { SeriesWindow } from '../../series/recent-window.ts'
 import type { Series } from '../../series/series.ts'
+import type { PendingByReason } from '../pending-reasons.ts'
 import type { Sample } from './exposition.ts'
 import { byLabel, counted, counters, gauge, gauges, type Metrics } from './metrics.ts'
-import { createPendingSample } from './pending-sample.ts'
 
 /** So many nodes have series of their own: the first by registration, so that a series stays once it is there. */
 export const MAX_NODES_WITH_SERIES = 2_000
@@ -23,11 +23,13 @@ export interface ClusterSources {
   readonly series: Series
   /** Of a simulated fleet heartbeats that change nothing are not sent, so that their age says nothing. */
   readonly fleet: 'simulated' | 'live'
+  readonly pendingReasons: () => PendingByReason
 }
 
-export function addClusterMetrics(metrics: Metrics, { views, series, fleet }: ClusterSources): void {
+export function addClusterMetrics(metrics: Metrics, sources: ClusterSources): void {
+  const { views, series, fleet } = sources
   addSharing(metrics, views, series)
-  addTasks(metrics, views)
+  addTasks(metrics, sources)
   addVram(metrics, views)
   addNodes(metrics, views, fleet)
   addAlarms(metrics, views)
@@ -78,8 +80,7 @@ function addSharing(metrics: Metrics, views: Views, series: Series): void {
   )
 }
 
-function addTasks(metrics: Metrics, views: Views): void {
-  const pendingSample = createPendingSample(views)
+function addTasks(metrics: Metrics, { views, pendingReasons }: ClusterSources): void {
   metrics.add(
     gauges('headroom_tasks', 'Open tasks.', ['state', 'priority'], () => openTasks(views)),
     gauge('headroom_tasks_stopping', 'Tasks that are being stopped: told to end, and their end is not reported yet.', () =>
@@ -94,7 +95,7 @@ function addTasks(metrics: Metrics, views: Views): void {
       'Pending tasks by what they wait for; scaled up from a sample when there are many.',
       ['reason'],
       function* () {
-        for (const [reason, value] of pendingSample()) yield { labels: [reason], value }
+        for (const { reason, tasks } of pendingReasons().reasons) yield { labels: [reason], value: tasks }
       },
     ),
     counters('headroom_swapped_bytes_total', 'Bytes that swaps have moved.', ['direction'], function* () {

@@ -9,7 +9,7 @@ import { canonicalId } from '../names.ts'
 import { operation } from '../operation.ts'
 import type { Views } from '../../engine/views.ts'
 import { requirePresence } from '../preconditions.ts'
-import { presentGroup } from '../present/group.ts'
+import { presentGroup, presentSums } from '../present/group.ts'
 import { presentGroupPreview } from '../present/preview.ts'
 import { DryRunQuerySchema } from '../schema/impact.ts'
 import {
@@ -27,7 +27,7 @@ const listGroups = operation({
   operationId: 'listGroups',
   role: 'viewer',
   summary: 'All groups, in order of their names',
-  description: 'With the nodes of each group and the number of tasks that target it.',
+  description: 'With the nodes of each group, sums over all of them, and the same sums of the common pool.',
   tags: ['groups'],
   response: { 200: GroupPageSchema },
 })
@@ -50,7 +50,7 @@ const getGroup = operation(
     operationId: 'getGroup',
     role: 'viewer',
     summary: 'One group',
-    description: 'Its nodes, and the number of tasks that target it.',
+    description: 'Its nodes, and sums over all of them.',
     tags: ['groups'],
     params: GroupPathSchema,
     response: { 200: GroupRef },
@@ -98,7 +98,9 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
 
   app.get('/groups', { schema: listGroups }, () => {
     const groups = [...views.groups()].sort((a, b) => byCodeUnits(a.id, b.id))
-    return { items: groups.map(presentGroup), next_cursor: null, total: groups.length }
+    const items = groups.map((group) => presentGroup(group, views))
+    const commonPool = [...views.nodes()].filter(({ groups: own }) => own.length === 0)
+    return { items, next_cursor: null, total: groups.length, common_pool: presentSums(commonPool) }
   })
 
   app.post('/groups', { schema: createGroup }, async (request, reply) => {
@@ -106,13 +108,13 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
     requireKnownNodes(views, body.node_ids ?? [], views.group(body.id))
     const group = await put(groupOf(body.id, body.description, body.node_ids), true, signatureOf(request))
     reply.code(201).header('location', `/api/v1/groups/${encodeURIComponent(group.id)}`)
-    return presentGroup(group)
+    return presentGroup(group, views)
   })
 
   app.get('/groups/:group_id', { schema: getGroup }, ({ params }) => {
     const group = views.group(params.group_id)
     if (group === undefined) throw notFound('group', params.group_id)
-    return presentGroup(group)
+    return presentGroup(group, views)
   })
 
   app.put('/groups/:group_id', { schema: putGroup }, async (request, reply) => {
@@ -123,7 +125,7 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
     if (query.dry_run === true) return tried(views, groupOf(params.group_id, body.description, body.node_ids))
     const group = await put(groupOf(params.group_id, body.description, body.node_ids), false, signatureOf(request))
     reply.code(isNew ? 201 : 200)
-    return presentGroup(group)
+    return presentGroup(group, views)
   })
 
   app.delete('/groups/:group_id', { schema: deleteGroup }, async (request, reply) => {
@@ -139,7 +141,7 @@ export function groupRoutes(app: ApiApp, { commands, views }: ApiContext): void 
 
 /** The group as it would be, and what that would do. */
 export function tried(views: Views, group: Group) {
-  return { ...presentGroup(group), dry_run: true, preview: presentGroupPreview(views.previewGroup(group.id, group.nodeIds)) }
+  return { ...presentGroup(group, views), dry_run: true, preview: presentGroupPreview(views.previewGroup(group.id, group.nodeIds)) }
 }
 
 /** Nodes that were forgotten may stay in a group: whoever replaces it sends back what was read. */

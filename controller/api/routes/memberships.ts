@@ -57,7 +57,7 @@ export function membershipRoutes(app: ApiApp, { commands, views }: ApiContext): 
     const isThere = group.nodeIds.includes(params.node_id)
     const nodeIds = isThere ? group.nodeIds : [...group.nodeIds, params.node_id].sort(byCodeUnits)
     if (query.dry_run === true) return tried(views, { ...group, nodeIds })
-    return presentGroup(isThere ? group : await replaceNodes(group, nodeIds, signatureOf(request)))
+    return presentGroup(isThere ? group : await replaceNodes(group, nodeIds, signatureOf(request)), views)
   })
 
   app.delete('/groups/:group_id/nodes/:node_id', { schema: removeNode }, async (request, reply) => {

@@ -3,11 +3,11 @@ import type { NodeConfigChange } from '../../engine/commands/commands.ts'
 import { ask } from '../ask.ts'
 import { signatureOf } from '../caller.ts'
 import type { ApiApp, ApiContext } from '../context.ts'
-import { readCursor, writeCursor } from '../cursor.ts'
 import { invalidField, notFound, problemOfRefusal } from '../errors.ts'
 import { nodeConfigEtag } from '../etag.ts'
 import { changePart } from '../forecasts.ts'
-import { canonicalId, requireGroup } from '../names.ts'
+import { requireGroup } from '../names.ts'
+import { sortedNodes } from '../node-list.ts'
 import { operation } from '../operation.ts'
 import { requireTag } from '../preconditions.ts'
 import { pageOf } from '../page-bytes.ts'
@@ -23,14 +23,14 @@ import {
   NodeQuerySchema,
   NodeRef,
   type NodeConfigChangeBody,
-  type NodeQuery,
 } from '../schema/node.ts'
 
 const listNodes = operation({
   operationId: 'listNodes',
   role: 'viewer',
-  summary: 'Registered GPU nodes, in order of registration',
-  description: 'A page ends before it takes 100 KB, so it may hold fewer nodes than `limit` and still have a `next_cursor`.',
+  summary: 'Registered GPU nodes, in order of registration unless sorted otherwise',
+  description:
+    'A page ends before it takes 100 KB, so it may hold fewer nodes than `limit` and still have a `next_cursor`, which belongs to the same filters and order.',
   tags: ['nodes'],
   querystring: NodeQuerySchema,
   response: { 200: NodePageSchema },
@@ -112,23 +112,25 @@ const DEFAULT_LIMIT = 200
 
 /** GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon, uncordon and drain. */
 export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
-  const present = (node: Node) => presentNode(node, views.config().fields)
+  const present = (node: Node) => presentNode(node, views.config().fields, views.nodeSwaps(views.node(node.id) ?? node))
   const known = (id: string) => {
     const node = views.node(id)
     if (node === undefined) throw notFound('node', id)
     return node
   }
 
-  app.get('/nodes', { schema: listNodes }, ({ query: { cursor, limit = DEFAULT_LIMIT, ...filter } }) => {
-    const after = cursor === undefined ? -Infinity : readCursor(cursor)
-    if (filter.group !== undefined) requireGroup(views, 'group', filter.group)
-    const all = [...views.nodes()].filter((node) => matches(node, filter)).sort((a, b) => a.ordinal - b.ordinal)
-    const rest = all.filter((node) => node.ordinal > after)
-    const items = pageOf(rest.slice(0, limit), present)
-    const last = rest[items.length - 1]
-    const nextCursor = rest.length > items.length && last !== undefined ? writeCursor(last.ordinal) : null
-    return { items, next_cursor: nextCursor, total: all.length }
-  })
+  app.get(
+    '/nodes',
+    { schema: listNodes },
+    ({ query: { cursor = null, limit = DEFAULT_LIMIT, sort = 'registered', order = null, ...filter } }) => {
+      if (filter.group !== undefined) requireGroup(views, 'group', filter.group)
+      const { rest, total, cursorAfter } = sortedNodes(views, filter, { sort, order, cursor })
+      const items = pageOf(rest.slice(0, limit), present)
+      const last = rest[items.length - 1]
+      const nextCursor = rest.length > items.length && last !== undefined ? cursorAfter(last) : null
+      return { items, next_cursor: nextCursor, total }
+    },
+  )
 
   app.get('/nodes/:node_id', { schema: getNode }, ({ params }, reply) => {
     const node = known(params.node_id)
@@ -170,20 +172,6 @@ export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): 
     reply.code(202)
     return present(node)
   })
-}
-
-function matches(node: Node, { status, group, q }: Pick<NodeQuery, 'status' | 'group' | 'q'>): boolean {
-  return (
-    (status === undefined || hasStatus(node, status)) &&
-    (group === undefined || node.groups.includes(group)) &&
-    (q === undefined || node.name.includes(q) || node.id === canonicalId(q))
-  )
-}
-
-function hasStatus(node: Node, status: NonNullable<NodeQuery['status']>): boolean {
-  if (status === 'cordoned') return node.isCordoned
-  if (status === 'auto_cordoned') return node.autoCordon !== null
-  return status === 'draining' ? node.drain !== null : node.status === status
 }
 
 /** null and leaving it out both clear the percentage (specification 4, rule 3); the reserve stays when it is left out. */

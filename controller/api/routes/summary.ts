@@ -13,5 +13,5 @@ const getSummary = operation({
 
 /** GET /summary. */
 export function summaryRoutes(app: ApiApp, { summary }: ApiContext): void {
-  app.get('/summary', { schema: getSummary }, () => summary())
+  app.get('/summary', { schema: getSummary }, () => summary.asked())
 }

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { GROUP_ID_PATTERN } from '../../domain/group.ts'
 import { DryRunQuerySchema } from './impact.ts'
 import type { GroupPreviewBody } from './preview.ts'
-import { closed, list, page, pathId, refTo } from './fields.ts'
+import { closed, count, list, mib, page, pathId, refTo } from './fields.ts'
 
 /** A name that people choose and that stands in paths as it is. */
 export const GroupIdSchema = Type.String({
@@ -26,8 +26,30 @@ export const NewGroupSchema = closed(
 /** PUT replaces the whole group, so the nodes must be named. */
 export const GroupReplacementSchema = closed({ description, node_ids: nodeIds }, { examples: [{ node_ids: [] }] })
 
+/** Of the registered nodes of a group, or of the common pool. */
+export const GroupSumsSchema = Type.Object(
+  {
+    nodes: count('Registered nodes'),
+    nodes_up: count('Nodes that answer'),
+    gpus: count('On all of these nodes'),
+    physical_mib: mib('What their GPUs have'),
+    committed_mib: mib('Promised to placed tasks, resident or swapped out'),
+    effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+  },
+  { description: 'Over all members that are registered' },
+)
+export type GroupSumsBody = Static<typeof GroupSumsSchema>
+
 export const GroupSchema = Type.Object(
-  { id: Type.String(), description: Type.String(), node_ids: list(Type.String(), { description: 'In order of their text' }) },
+  {
+    id: Type.String(),
+    description: Type.String(),
+    node_ids: list(Type.String(), { description: 'In order of their text; sums.nodes of them are registered' }),
+    sums: GroupSumsSchema,
+    first_nodes: list(Type.Object({ node_id: Type.String(), name: Type.String() }), {
+      description: 'Of the registered ones up to 8, by name',
+    }),
+  },
   { $id: 'Group', description: 'A named set of nodes that tasks can target.' },
 )
 export type GroupBody = Static<typeof GroupSchema>
@@ -43,7 +65,11 @@ export const ChangedGroupSchema = Type.Object({
 export const GroupDryRunSchema = Type.Object({ dry_run: Type.Boolean(), preview: refTo<GroupPreviewBody>('GroupPreview') })
 export type GroupDryRunBody = Static<typeof GroupDryRunSchema>
 
-export const GroupPageSchema = page(GroupRef)
+export const GroupPageSchema = Type.Object({
+  ...page(GroupRef).properties,
+  common_pool: Type.Object(GroupSumsSchema.properties, { description: 'Over all nodes that are in no group' }),
+})
+export type GroupPageBody = Static<typeof GroupPageSchema>
 export const GroupPathSchema = Type.Object({ group_id: GroupIdSchema })
 export const MembershipPathSchema = Type.Object({ group_id: GroupIdSchema, node_id: pathId('UUID of the node') })
 export const GroupDeletionQuerySchema = closed({

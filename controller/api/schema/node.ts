@@ -1,5 +1,8 @@
 import { Type, type Static } from 'typebox'
 import { CONFIG_RULES, type FieldRule } from '../../domain/config.ts'
+import { NODE_CONDITIONS } from '../../domain/node-conditions.ts'
+import { PARTS_CURSOR_LIMIT } from '../cursor.ts'
+import { NODE_SORTS } from '../node-list.ts'
 import {
   closed,
   count,
@@ -124,6 +127,7 @@ export const NodeSchema = Type.Object(
     }),
     quarantined_attempts: count('Attempts that run here and that the store does not know: GET /attempts'),
     queue_length: count('Swap-ins, growths and placements that wait for bytes here'),
+    swaps: Type.Object({ outs: count(), ins: count() }, { description: 'Completed here since the controller started' }),
     gpus: list(GpuSchema),
     registered_at: instant('First seen'),
     last_seen_at: instant('Last heard from'),
@@ -140,16 +144,26 @@ export type ChangedNodeBody = Static<typeof ChangedNodeSchema>
 export const NodePageSchema = page(NodeRef)
 export type NodePage = Static<typeof NodePageSchema>
 export const NodePathSchema = Type.Object({ node_id: pathId('UUID of the node, in upper or lower case') })
+export const NODE_STATUS_FILTERS = ['up', 'suspect', 'unreachable', 'attention', ...NODE_CONDITIONS] as const
+
 export const NodeQuerySchema = closed({
   status: Type.Optional(
-    oneOf(['up', 'suspect', 'unreachable', 'cordoned', 'auto_cordoned', 'draining'], {
-      description: 'Only nodes of this status, or that are cordoned, closed by the controller itself, or being drained',
+    oneOf(NODE_STATUS_FILTERS, {
+      description: 'Only nodes of this status, or with this condition (summary.nodes); attention: with at least one condition',
     }),
   ),
   group: Type.Optional(pathId('Only nodes of this group; 400 when there is none of that name')),
   q: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name, or the whole id' })),
   limit: Type.Optional(integer(1, 1000, { default: 200 })),
-  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before' })),
+  sort: Type.Optional(
+    oneOf(NODE_SORTS, {
+      default: 'registered',
+      description:
+        'registered; name; load (entries that wait for VRAM there, then allocated); allocated (share of the commit limit that is promised); used (share of physical VRAM); swaps (since the controller started)',
+    }),
+  ),
+  order: Type.Optional(oneOf(['asc', 'desc'], { description: 'Left out: asc for registered and name, else desc' })),
+  cursor: Type.Optional(Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' })),
 })
 export type NodeQuery = Static<typeof NodeQuerySchema>
 

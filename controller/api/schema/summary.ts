@@ -20,13 +20,23 @@ const TasksSchema = Type.Object({
     lost: count(),
   }),
   stopping: count('Placed tasks that were told to end and whose servers have not reported their end yet'),
+  ended_last_hour: objectOrNull(
+    Type.Object({
+      since: instant('An hour before `at`, or the oldest event that is kept where that is later'),
+      failed: count('Tasks that ended as failed since then'),
+      lost: count('Tasks that ended as lost since then'),
+    }),
+    'Tasks that failed or were lost lately; null while the store has not answered',
+  ),
 })
 
 const PendingReasonsSchema = Type.Object({
-  counted: count(
-    'How many pending tasks were looked at: the first 1,000 submitted, fewer where that would take more than 20 ms. The reasons are those of these',
-  ),
-  of: count('How many are pending'),
+  counted: count('Explanations that the numbers are made from'),
+  of: count('Pending tasks: the numbers add up to it'),
+  is_estimate: Type.Boolean({
+    description:
+      'false: every pending task was explained. true: an even sample of them was, up to 1,024 and for 10 ms each second, and its shares are scaled up to all',
+  }),
   reasons: list(Type.Object({ reason: oneOf(WAIT_REASONS), tasks: count() })),
 })
 
@@ -47,7 +57,18 @@ export const SummarySchema = Type.Object(
     alarms: list(AlarmSchema, { description: 'States that an operator should know of; empty when all is well' }),
     tasks: TasksSchema,
     pending_by_reason: PendingReasonsSchema,
-    nodes: Type.Object({ total: count(), up: count() }),
+    nodes: Type.Object({
+      total: count('Nodes that are registered'),
+      up: count('Nodes that answer'),
+      attention: count('Nodes with at least one of the conditions that follow: GET /nodes?status=attention; 0: there is none'),
+      silent: count('suspect or unreachable'),
+      cordoned: count('An operator lets them take no new task; draining ones included'),
+      auto_cordoned: count('Closed by the controller, because they refuse to start tasks'),
+      draining: count('An operator empties them'),
+      reserve_breached: count('With a GPU on which VRAM is missing from the safety reserve'),
+      over_limit: count('With a GPU on which more is promised than its commit limit allows'),
+      quarantined: count('With attempts that the store does not know'),
+    }),
     gpus: Type.Object({ total: count(), up: count('On nodes that are up') }),
     vram: Type.Object({
       physical_mib: mib('What the GPUs have'),

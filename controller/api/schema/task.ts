@@ -19,7 +19,8 @@ import {
   oneOfOrNull,
   textOrNull,
 } from './fields.ts'
-import { TASK_CURSOR_LIMIT, TASK_SORTS } from '../task-order.ts'
+import { PARTS_CURSOR_LIMIT } from '../cursor.ts'
+import { TASK_SORTS } from '../task-order.ts'
 import { GroupIdSchema } from './group.ts'
 
 const LINE = { pattern: '^[^\\u0000-\\u001f\\u007f]*$' }
@@ -222,6 +223,7 @@ export const TaskSchema = Type.Object(
     ),
     wait: objectOrNull(WaitSchema, 'Why it waits; null when it does not'),
     starvation_percent: StarvationSchema,
+    starved_seconds: Type.Number({ minimum: 0, description: 'GPU time wanted and not given so far: demand − served, s' }),
   },
   { $id: 'Task', description: 'A request for GPUs, with its state, place and reason to wait.' },
 )
@@ -274,16 +276,17 @@ export const TaskQuerySchema = closed({
   reason: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
-        'Waits for this first (wait.reason), among the first 1000 in order of submission that match the rest; pending_by_reason of GET /summary may have counted fewer of them',
+        'Waits for this first (wait.reason). At most 1000 tasks are explained for a page, and for 250 ms: it may hold few tasks, or none, and still have a next_cursor',
     }),
   ),
   sort: Type.Optional(
     oneOf(TASK_SORTS, {
       default: 'newest',
-      description: 'newest and oldest by submission; priority (P0 first, then oldest) and name for open tasks only',
+      description:
+        'newest and oldest by submission; for open tasks only: priority (P0 first, then oldest), name, and starved_seconds (most first; the figures move, so a task may come twice or be missed between two pages)',
     }),
   ),
   limit: Type.Optional(integer(1, 200, { default: 50, description: 'At most so many; a page may hold fewer' })),
-  cursor: Type.Optional(Type.String({ maxLength: TASK_CURSOR_LIMIT, description: 'next_cursor of the page before' })),
+  cursor: Type.Optional(Type.String({ maxLength: PARTS_CURSOR_LIMIT, description: 'next_cursor of the page before' })),
 })
 export type TaskQuery = Static<typeof TaskQuerySchema>

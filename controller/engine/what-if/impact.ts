@@ -6,6 +6,7 @@ import type { Instant, Mib } from '../../../protocol/units.ts'
 import type { Config, ConfigFields } from '../../domain/config.ts'
 import { policyOf } from '../../domain/config.ts'
 import type { Gpu, Node } from '../../domain/node.ts'
+import { overCommitted, reserveDeficit } from '../../domain/node-conditions.ts'
 import { byCodeUnits } from '../../domain/order.ts'
 import type { Placement } from '../../domain/task.ts'
 import { effectiveSchedulableMib } from '../../domain/vram.ts'
@@ -143,16 +144,6 @@ export function overOf(c: Cluster): Over {
     }
   }
   return over
-}
-
-/** Promised beyond the commit limit. */
-export function overCommitted(gpu: Gpu): Mib {
-  return Math.max(0, gpu.noswapMib + gpu.swappableMib - gpu.limitMib)
-}
-
-/** Resident beyond what the reserve and foreign memory leave. */
-export function reserveDeficit(gpu: Gpu): Mib {
-  return Math.max(0, gpu.noswapResidentMib + gpu.swappableResidentMib - gpu.capacityMib)
 }
 
 function figuresOf({ gpus }: Node, { overcommitPercent }: NodeSettings): ImpactFigures {

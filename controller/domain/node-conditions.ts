@@ -1,0 +1,50 @@
+/** What an operator should know of a node: that it does not answer, takes no task, or holds more than it should. */
+import type { Mib } from '../../protocol/units.ts'
+import type { Gpu, Node } from './node.ts'
+
+/** `silent`: suspect or unreachable. `quarantined`: attempts run there that the store does not know. */
+export const NODE_CONDITIONS = ['silent', 'cordoned', 'auto_cordoned', 'draining', 'reserve_breached', 'over_limit', 'quarantined'] as const
+export type NodeCondition = (typeof NODE_CONDITIONS)[number]
+
+const HOLDS: Readonly<Record<NodeCondition, (node: Node) => boolean>> = {
+  silent: ({ status }) => status !== 'up',
+  cordoned: ({ isCordoned }) => isCordoned,
+  auto_cordoned: ({ autoCordon }) => autoCordon !== null,
+  draining: ({ drain }) => drain !== null,
+  reserve_breached: ({ gpus }) => gpus.some((gpu) => reserveDeficit(gpu) > 0),
+  over_limit: ({ gpus }) => gpus.some((gpu) => overCommitted(gpu) > 0),
+  quarantined: ({ quarantine }) => quarantine.length > 0,
+}
+
+export function hasCondition(node: Node, condition: NodeCondition): boolean {
+  return HOLDS[condition](node)
+}
+
+/** Returns true if at least one condition holds. */
+export function needsAttention(node: Node): boolean {
+  return NODE_CONDITIONS.some((condition) => HOLDS[condition](node))
+}
+
+/** Numbers of nodes; a node may have several conditions. */
+export type NodeConditionCounts = Readonly<Record<NodeCondition | 'attention', number>>
+
+/** A pass over all GPUs. */
+export function countConditions(nodes: Iterable<Node>): NodeConditionCounts {
+  const counts = { attention: 0, silent: 0, cordoned: 0, auto_cordoned: 0, draining: 0, reserve_breached: 0, over_limit: 0, quarantined: 0 }
+  for (const node of nodes) {
+    const held = NODE_CONDITIONS.filter((condition) => HOLDS[condition](node))
+    for (const condition of held) counts[condition] += 1
+    if (held.length > 0) counts.attention += 1
+  }
+  return counts
+}
+
+/** Promised beyond the commit limit. */
+export function overCommitted(gpu: Gpu): Mib {
+  return Math.max(0, gpu.noswapMib + gpu.swappableMib - gpu.limitMib)
+}
+
+/** Resident beyond what the reserve and foreign memory leave. */
+export function reserveDeficit(gpu: Gpu): Mib {
+  return Math.max(0, gpu.noswapResidentMib + gpu.swappableResidentMib - gpu.capacityMib)
+}
