@@ -13,6 +13,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'commitRoomMib',
         '  return gpu.limitMib - gpu.noswapMib - gpu.swappableMib\n',
         '  return gpu.physicalMib + 0 * gpu.noswapMib\n',
       ),
@@ -25,6 +26,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         'controller/domain/vram.ts',
+        'commitLimitMib',
         '  return overcommitPercent === 0 ? Math.min(effective, capacityMib) : effective\n',
         '  return effective + 0 * capacityMib\n',
       ),
@@ -38,6 +40,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         'controller/domain/vram.ts',
+        'resolveOvercommit',
         "  return override === null ? { percent: globalPercent, source: 'global' } : { percent: override, source: 'node' }\n",
         "  return { percent: globalPercent, source: override === null ? 'global' : 'node' }\n",
       ),
@@ -51,6 +54,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         'controller/domain/vram.ts',
+        'residentCapacityMib',
         '  return Math.max(0, physicalMib - reserveMib - foreignMib)\n',
         '  return Math.max(0, physicalMib - 0 * reserveMib - foreignMib)\n',
       ),
@@ -62,7 +66,12 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'a task starts where it does not fit physically',
     edits: [
-      edit(`${SCHEDULER}/feasible.ts`, '  return Math.min(ruleRoomMib(gpu, kind), gpu.freeMib)\n', '  return ruleRoomMib(gpu, kind)\n'),
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'largestNowMib',
+        '  return Math.min(ruleRoomMib(gpu, kind), gpu.freeMib)\n',
+        '  return ruleRoomMib(gpu, kind)\n',
+      ),
     ],
   },
   {
@@ -72,6 +81,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'largestNowMib',
         '  return Math.min(ruleRoomMib(gpu, kind), gpu.freeMib)\n',
         "  return Math.min(ruleRoomMib(gpu, kind), kind === 'noswap' ? gpu.physicalMib : gpu.freeMib)\n",
       ),
@@ -85,6 +95,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'ruleRoomMib',
         "  if (kind === 'noswap') return Math.min(strandRoomMib(gpu), hostMib)\n",
         "  if (kind === 'noswap') return Math.min(strandRoomMib(gpu), commitRoomMib(gpu), hostMib)\n",
       ),
@@ -98,6 +109,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         'controller/domain/vram.ts',
+        'maySwapOutFor',
         '  return noswap === 0 || overcommitPercent > 0\n',
         '  return noswap === 0 || overcommitPercent >= 0\n',
       ),
@@ -112,6 +124,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
+        'keepsCommitRoom',
         "  return by === 'head' && kindOf(task.spec) === 'swappable'\n",
         "  return by === 'head' && kindOf(task.spec) === null\n",
       ),
@@ -123,7 +136,12 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'a noswap task may leave a swappable one no room to return',
     edits: [
-      edit(`${SCHEDULER}/feasible.ts`, '  return besideNoswapMib(gpu) - gpu.largestSwappableMib\n', '  return besideNoswapMib(gpu)\n'),
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'strandRoomMib',
+        '  return besideNoswapMib(gpu) - gpu.largestSwappableMib\n',
+        '  return besideNoswapMib(gpu)\n',
+      ),
     ],
     likes: ['noswap'],
   },
@@ -134,12 +152,14 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'ruleRoomMib',
         '  return Math.min(commitRoomMib(gpu), besideNoswapMib(gpu), hostMib)\n',
         '  return Math.min(commitRoomMib(gpu), hostMib)\n',
       ),
       // What noswap tasks hold is not within reach either, so that one of the two alone changes nothing.
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'afterMovesMib',
         '  return gpu.capacityMib - gpu.noswapResidentMib - gpu.swappableResidentMib + gpu.movingOutMib - owned\n',
         '  return gpu.capacityMib - gpu.swappableResidentMib + gpu.movingOutMib - owned\n',
       ),
@@ -154,6 +174,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'hostRoomMib',
         "  if (kind === 'swappable') return Math.max(belowCapacity, left)\n",
         '  if (left > -Infinity) return Infinity\n',
       ),
@@ -167,6 +188,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
+        'hasHostRoom',
         '  return promised <= node.hostSwapMib || promised === node.hostPromisedMib\n',
         '  return promised < Infinity\n',
       ),
@@ -181,6 +203,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'hasSeat',
         'gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu',
         'maxTasksPerGpu > 0',
       ),
@@ -194,6 +217,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/feasible.ts`,
+        'largestNowMib',
         "if (kind === 'exclusive') return isEmpty(gpu) ? Math.min(gpu.freeMib, gpu.limitMib) : NOTHING",
         "if (kind === 'exclusive') return Math.min(gpu.freeMib, gpu.limitMib)",
       ),
@@ -204,21 +228,32 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-others-join-exclusive',
     rule: 'admission',
     says: 'others are placed beside an exclusive task',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, 'isPlaceable(gpu.node) && gpu.exclusiveTask === null &&', 'isPlaceable(gpu.node) &&')],
+    edits: [
+      edit(`${SCHEDULER}/feasible.ts`, 'hasSeat', 'isPlaceable(gpu.node) && gpu.exclusiveTask === null &&', 'isPlaceable(gpu.node) &&'),
+    ],
     likes: ['exclusive'],
   },
   {
     name: 'a-cordon-ignored',
     rule: 'admission',
     says: 'a cordoned node takes tasks',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !isClosed(node)\n", "  return node.status === 'up'\n")],
+    edits: [
+      edit(
+        `${SCHEDULER}/feasible.ts`,
+        'isPlaceable',
+        "  return node.status === 'up' && !isClosed(node)\n",
+        "  return node.status === 'up'\n",
+      ),
+    ],
     likes: ['closing'],
   },
   {
     name: 'a-silence-ignored',
     rule: 'admission',
     says: 'a node that was not heard lately takes tasks',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, "  return node.status === 'up' && !isClosed(node)\n", '  return !isClosed(node)\n')],
+    edits: [
+      edit(`${SCHEDULER}/feasible.ts`, 'isPlaceable', "  return node.status === 'up' && !isClosed(node)\n", '  return !isClosed(node)\n'),
+    ],
     likes: ['crash', 'partition'],
   },
   {
@@ -228,6 +263,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/pool/membership.ts`,
+        'belongsTo',
         '  if (poolKey === COMMON_POOL) return groups.length === 0\n',
         '  if (poolKey === COMMON_POOL) return true\n',
       ),
@@ -241,6 +277,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/pool/membership.ts`,
+        'belongsTo',
         "  return poolKey.split('\\n').some((group) => groups.includes(group))\n",
         "  return poolKey.split('\\n').some((group) => groups.includes(group) || groups.length >= 0)\n",
       ),
@@ -254,11 +291,13 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/gpu-ledger.ts`,
+        'addClaim',
         '  gpu.claims.push(entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
         '  gpu.claims.push(entry)\n',
       ),
       edit(
         `${ENGINE}/gpu-ledger.ts`,
+        'removeClaim',
         '  gpu.claims.splice(at, 1)\n  uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
         '  gpu.claims.splice(at, 1)\n',
       ),
@@ -271,16 +310,23 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
+        'gpusOnNode',
         '  return chosen.length === shape.gpuCount && hasHostRoom',
         '  return chosen.length > 0 && hasHostRoom',
       ),
       // The index offers only nodes with enough of them, so that the first alone changes nothing.
       edit(
         `${ENGINE}/pool/facet.ts`,
+        'Facet.#kthLargestMib',
         '    if (seats.length < this.#gpuCount) return NOTHING\n',
         '    if (seats.length === 0) return NOTHING\n',
       ),
-      edit(`${ENGINE}/pool/facet.ts`, '    return best[this.#gpuCount - 1] as Mib\n', '    return best[0] as Mib\n'),
+      edit(
+        `${ENGINE}/pool/facet.ts`,
+        'Facet.#kthLargestMib',
+        '    return best[this.#gpuCount - 1] as Mib\n',
+        '    return best[0] as Mib\n',
+      ),
     ],
     likes: ['multi_gpu'],
   },
@@ -288,7 +334,9 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-too-large-is-feasible',
     rule: 'admission',
     says: 'a task that is larger than any GPU beside its reserve counts as one that could run',
-    edits: [edit(`${SCHEDULER}/feasible.ts`, '  return gpu.physicalMib - gpu.reserveMib\n', '  return 2 * gpu.physicalMib\n')],
+    edits: [
+      edit(`${SCHEDULER}/feasible.ts`, 'largestEverMib', '  return gpu.physicalMib - gpu.reserveMib\n', '  return 2 * gpu.physicalMib\n'),
+    ],
     directed: { scenario: 'too-large-is-no-head' },
   },
   {
@@ -298,6 +346,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/resume.ts`,
+        'couldEverBeResident',
         '  for (const gpu of entry.gpus) if (held + entry.needMib > besideOthersMib(gpu, entry)) return false\n',
         '  for (const gpu of entry.gpus) if (held + entry.needMib > gpu.physicalMib + 0 * besideOthersMib(gpu, entry)) return false\n',
       ),
@@ -312,6 +361,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-queue.ts`,
+        'settleOldGrowths',
         "    if (placement.noswap === 1) refuseGrowth(c, entry, placement, 'WAITING_PHYSICAL_VRAM', now)\n    else if",
         '    if',
       ),
@@ -323,7 +373,14 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-becomes-noswap-unasked',
     rule: 'admission',
     says: 'noswap 0 → 1 is no admission',
-    edits: [edit(`${ENGINE}/commands/task-commands.ts`, '    if (refusal !== null) return conflict(refusal)\n', '    void refusal\n')],
+    edits: [
+      edit(
+        `${ENGINE}/commands/task-commands.ts`,
+        'updateTask',
+        '    if (refusal !== null) return conflict(refusal)\n',
+        '    void refusal\n',
+      ),
+    ],
     likes: ['updates'],
   },
   {
@@ -333,6 +390,7 @@ const ADMISSION: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
+        'placeFor',
         "  for (const when of ['now', 'after_swap'] as const) {\n    const place",
         "  for (const when of ['after_swap', 'now'] as const) {\n    const place",
       ),
@@ -344,7 +402,12 @@ const ADMISSION: readonly Mutant[] = [
     rule: 'admission',
     says: 'best_fit takes the GPU with the most free',
     edits: [
-      edit(`${SCHEDULER}/score.ts`, "  return strategy === 'spread' ? -gpu.freeMib", "  return strategy !== 'spread' ? -gpu.freeMib"),
+      edit(
+        `${SCHEDULER}/score.ts`,
+        'key1Of',
+        "  return strategy === 'spread' ? -gpu.freeMib",
+        "  return strategy !== 'spread' ? -gpu.freeMib",
+      ),
     ],
     directed: { scenario: 'best-fit-packs' },
   },
@@ -358,6 +421,7 @@ const QUEUE: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/queue.ts`,
+        'queueClass',
         '  if (policy.queueAgingMs === null) return task.spec.priority\n',
         '  if (policy.queueAgingMs === null) return 0\n',
       ),
@@ -369,9 +433,10 @@ const QUEUE: readonly Mutant[] = [
     rule: 'queue',
     says: 'of one class the last submitted is first',
     edits: [
-      edit(`${SCHEDULER}/queue.ts`, 'a.task.spec.seq - b.task.spec.seq', 'b.task.spec.seq - a.task.spec.seq'),
+      edit(`${SCHEDULER}/queue.ts`, 'byQueueOrder', 'a.task.spec.seq - b.task.spec.seq', 'b.task.spec.seq - a.task.spec.seq'),
       edit(
         `${ENGINE}/pool/pending-queue.ts`,
+        'PendingQueue.add',
         'task.queueClass, task.spec.seq, -searchDemandMib',
         'task.queueClass, -task.spec.seq, -searchDemandMib',
       ),
@@ -384,6 +449,7 @@ const QUEUE: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/schedule.ts`,
+        'nextPlacement',
         "view.policy.strategy === 'fifo' ? nextInFifo(view)",
         'view.policy.strategy === null ? nextInFifo(view)',
       ),
@@ -394,7 +460,9 @@ const QUEUE: readonly Mutant[] = [
     name: 'q-held-is-placed',
     rule: 'queue',
     says: 'a held task is placed',
-    edits: [edit(`${ENGINE}/commands/holding.ts`, '  c.dequeue(task)\n  c.waiting.end(task, now)\n', '  c.waiting.end(task, now)\n')],
+    edits: [
+      edit(`${ENGINE}/commands/holding.ts`, 'holdTask', '  c.dequeue(task)\n  c.waiting.end(task, now)\n', '  c.waiting.end(task, now)\n'),
+    ],
     likes: ['hands'],
   },
   {
@@ -404,6 +472,7 @@ const QUEUE: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/pool/holds.ts`,
+        'renewAll',
         '  if (holders !== null) for (const [pool, holder] of holders) renew(c, pool, holder)\n',
         '  void renew\n',
       ),
@@ -417,6 +486,7 @@ const QUEUE: readonly Mutant[] = [
     edits: [
       edit(
         `${SCHEDULER}/queue.ts`,
+        'queueClass',
         '  return Math.max(0, task.spec.priority - Math.floor((now - task.pendingSince) / policy.queueAgingMs))\n',
         '  return task.spec.priority + 0 * now\n',
       ),

@@ -2,7 +2,7 @@
 import { registerHooks } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { join } from 'node:path'
-import type { Edit } from './mutant.ts'
+import { type Edit, mutated } from './mutant.ts'
 import { mutantNamed } from './mutants.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -23,9 +23,4 @@ if (name !== '') {
       return { ...loaded, source: mine.reduce(mutated, text) }
     },
   })
-}
-
-function mutated(text: string, { file, find, put }: Edit): string {
-  if (text.split(find).length !== 2) throw new Error(`mutant ${name}: what it takes out does not stand exactly once in ${file}`)
-  return text.replace(find, () => put)
 }

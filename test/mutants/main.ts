@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { hunt, tryDirected, type Catch } from './hunt.ts'
 import { MUTANTS } from './mutants.ts'
-import type { Mutant } from './mutant.ts'
+import { locate } from './locate.ts'
+import type { Edit, Mutant } from './mutant.ts'
 
 const CAUGHT_FILE = join(import.meta.dirname, 'caught.json')
 const VAIN_FILE = join(import.meta.dirname, 'vain.json')
@@ -98,14 +99,14 @@ function report(): void {
 
 function lineOf(mutant: Mutant, { by, rule, seeds }: Catch): string {
   const [first] = mutant.edits
-  const place = first === undefined ? '' : `${first.file}:${lineNumberOf(first.file, first.find)}`
+  const place = first === undefined ? '' : `${first.file}:${lineNumberOf(first)}`
   const head = `${mutant.rule.padEnd(10)} ${mutant.name.padEnd(38)} ${place.padEnd(44)}`
   if (by === null) return `${head} NOT caught by ${seeds} seeds`
   if ('seed' in by) return `${head} seed ${by.seed} (${rule}), after ${seeds}`
   return `${head} ${'scenario' in by ? `scenario ${by.scenario}` : by.test} (${rule}); not by ${seeds} seeds`
 }
 
-function lineNumberOf(file: string, find: string): number {
+function lineNumberOf({ file, inside, find }: Edit): number {
   const text = readFileSync(join(ROOT, file), 'utf8')
-  return text.slice(0, text.indexOf(find)).split('\n').length
+  return text.slice(0, locate(text, inside, find).start).split('\n').length
 }

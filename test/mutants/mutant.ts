@@ -1,9 +1,13 @@
 /** A rule taken out of the sources, to see that something notices. */
+import { locate } from './locate.ts'
 
-/** Text that stands exactly once in the file, and what stands there in its place. */
+/** One fragment of code and its replacement. */
 export interface Edit {
   /** From the root of the project. */
   readonly file: string
+  /** The declaration that contains the fragment: a function, a constant, or `Class.member`. */
+  readonly inside: string
+  /** Compared token by token; the declaration contains it exactly once. */
   readonly find: string
   readonly put: string
 }
@@ -21,6 +25,12 @@ export interface Mutant {
   readonly directed?: { readonly scenario: string } | { readonly test: string }
 }
 
-export function edit(file: string, find: string, put: string): Edit {
-  return { file, find, put }
+export function edit(file: string, inside: string, find: string, put: string): Edit {
+  return { file, inside, find, put }
+}
+
+/** Returns the source with the replacement in place. Throws RangeError when the fragment is not in the declaration exactly once. */
+export function mutated(source: string, { inside, find, put }: Edit): string {
+  const { start, end } = locate(source, inside, find)
+  return source.slice(0, start) + put + source.slice(end)
 }

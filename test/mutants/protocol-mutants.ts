@@ -1,4 +1,4 @@
-/** Each rule of the wire, R1 to R12, taken out. */
+/** The rules R1 to R7 of the wire, each taken out. */
 import { edit, type Mutant } from './mutant.ts'
 
 const SERVER = 'gpu-server/core'
@@ -16,6 +16,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/engine.ts`,
+        'Engine.#await',
         `    committed.then(
       () => this.#watch.storeAnswered({ k: 'durable', n }, () => this.#committed(turn)),`,
         `    this.#complete(turn)
@@ -30,14 +31,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r2-same-attempt',
     rule: 'R2',
     says: 'an assignment does not count the attempt up',
-    edits: [edit(`${ENGINE}/transitions.ts`, '  task.attempt += 1\n', '  task.attempt = Math.max(1, task.attempt)\n')],
+    edits: [edit(`${ENGINE}/transitions.ts`, 'assign', '  task.attempt += 1\n', '  task.attempt = Math.max(1, task.attempt)\n')],
     directed: { test: 'test/unit/liveness.test.ts' },
   },
   {
     name: 'r2-any-epoch-writes',
     rule: 'R2',
     says: 'the store takes batches of an earlier epoch',
-    edits: [edit('controller/adapters/memory-store.ts', 'if (batch.marks.epoch < held.marks.epoch)', 'if (false as boolean)')],
+    edits: [edit('controller/adapters/memory-store.ts', 'commit', 'if (batch.marks.epoch < held.marks.epoch)', 'if (false as boolean)')],
     likes: ['second_controller'],
     directed: { test: 'test/contract/store.test.ts' },
   },
@@ -45,7 +46,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-given-up-without-a-broker',
     rule: 'R5',
     says: 'a controller whose own connection to the broker is away gives nodes up',
-    edits: [edit(`${ENGINE}/node/liveness.ts`, '  if (c.broker.isAway) return isChanged\n', '')],
+    edits: [edit(`${ENGINE}/node/liveness.ts`, 'lookAtSilence', '  if (c.broker.isAway) return isChanged\n', '')],
     likes: ['restart_broker'],
     directed: { test: 'test/unit/broker-absence.test.ts' },
   },
@@ -56,6 +57,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/durable-state.ts`,
+        'DurableState.isOfOtherController',
         '    if (epoch !== this.#highestEpoch) return epoch < this.#highestEpoch\n',
         '    if (epoch !== this.#highestEpoch) return false\n',
       ),
@@ -70,6 +72,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/commands.ts`,
+        'Commands.#refusalOf',
         "    if (command.node_boot.counter !== boot.counter || command.node_boot.random !== boot.random) return 'other_boot'\n",
         '',
       ),
@@ -81,7 +84,9 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r3-late-command-obeyed',
     rule: 'R3',
     says: 'a server obeys a command whose time is over',
-    edits: [edit(`${SERVER}/commands.ts`, "    if (envelopes.mono() > command.valid_until_mono) return 'expired'\n", '')],
+    edits: [
+      edit(`${SERVER}/commands.ts`, 'Commands.#refusalOf', "    if (envelopes.mono() > command.valid_until_mono) return 'expired'\n", ''),
+    ],
     likes: ['delay', 'hold', 'reorder'],
     directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
@@ -89,7 +94,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r3-start-without-lease',
     rule: 'R3',
     says: 'a server starts a task without a run lease',
-    edits: [edit(`${SERVER}/commands.ts`, "    if (!lease.holds(envelopes.mono())) return 'no_lease'\n", '')],
+    edits: [edit(`${SERVER}/commands.ts`, 'Commands.#refusalToStart', "    if (!lease.holds(envelopes.mono())) return 'no_lease'\n", '')],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
@@ -100,6 +105,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/commands.ts`,
+        'Commands.#start',
         '    const { clock, durable } = this.#parts\n    if (command.attempt <= durable.seen.highest(command.task_id)) return this.#whatIsKnown(command)\n',
         '    const { clock, durable } = this.#parts\n',
       ),
@@ -111,7 +117,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r3-start-without-room',
     rule: 'R3',
     says: 'a server starts a task that does not fit beside the reserve',
-    edits: [edit(`${SERVER}/commands.ts`, "    if (!ledger.fits(gpus, vram_mib)) return 'no_vram'\n", '')],
+    edits: [edit(`${SERVER}/commands.ts`, 'Commands.#refusalToStart', "    if (!ledger.fits(gpus, vram_mib)) return 'no_vram'\n", '')],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
@@ -122,6 +128,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/commands.ts`,
+        'Commands.#burn',
         '    const isDurable = this.#parts.durable.burn(command.task_id, command.attempt)\n    return isDurable ?',
         '    const isDurable = true\n    return isDurable ?',
       ),
@@ -133,7 +140,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r3-never-seen-burns-nothing',
     rule: 'R3',
     says: 'an attempt of which the controller was told never_seen may start later',
-    edits: [edit(`${SERVER}/commands.ts`, 'isBurned ? durable.persist() : durable.burn(task_id, attempt)', 'durable.persist()')],
+    edits: [
+      edit(
+        `${SERVER}/commands.ts`,
+        'Commands.#whatIsKnown',
+        'isBurned ? durable.persist() : durable.burn(task_id, attempt)',
+        'durable.persist()',
+      ),
+    ],
     likes: ['delay', 'reorder', 'hold'],
     directed: { test: 'test/unit/server-core-commands.test.ts' },
   },
@@ -144,6 +158,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-events.ts`,
+        'applyRefusal',
         '    task.refusedBy = refusedBy.set(node.id, Math.max(seq, node.snapshotSeq))\n',
         '    void refusedBy\n',
       ),
@@ -155,8 +170,13 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R4',
     says: 'nothing is suspended or ended at the end of the run lease',
     edits: [
-      edit(`${SERVER}/lease-watch.ts`, 'if (!lease.isElided) device.lease(envelopes.instantOf(lease.untilMono), lengthMs)', 'void device'),
-      edit(`${SERVER}/lease-watch.ts`, '    this.#plan(lengthMs)\n', '    void lengthMs\n'),
+      edit(
+        `${SERVER}/lease-watch.ts`,
+        'LeaseWatch.renewed',
+        'if (!lease.isElided) device.lease(envelopes.instantOf(lease.untilMono), lengthMs)',
+        'void device',
+      ),
+      edit(`${SERVER}/lease-watch.ts`, 'LeaseWatch.renewed', '    this.#plan(lengthMs)\n', '    void lengthMs\n'),
     ],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-lease.test.ts' },
@@ -166,9 +186,15 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R4',
     says: 'what was suspended at the end of a lease is not ended after another',
     edits: [
-      edit(`${SERVER}/lease-watch.ts`, '      this.#cancel = clock.at(endsAt + lengthMs, end, RANK_MESSAGE)\n', '      void end\n'),
+      edit(
+        `${SERVER}/lease-watch.ts`,
+        'LeaseWatch.#plan',
+        '      this.#cancel = clock.at(endsAt + lengthMs, end, RANK_MESSAGE)\n',
+        '      void end\n',
+      ),
       edit(
         'simulator/fleet/simulated-device.ts',
+        'SimulatedDevice.lease',
         '      this.#cancelLease = this.#leaseClock.at(until + lengthMs, end, RANK_DEVICE)\n',
         '      void [end, lengthMs]\n',
       ),
@@ -180,8 +206,18 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R4',
     says: 'a task whose start is not acknowledged outlives the lease when its policy is wait',
     edits: [
-      edit(`${SERVER}/lease-watch.ts`, "attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged", "attempt.onNodeLoss !== 'wait'"),
-      edit('simulator/fleet/simulated-process.ts', '    isLeased: true,\n', "    isLeased: start.onNodeLoss !== 'wait',\n"),
+      edit(
+        `${SERVER}/lease-watch.ts`,
+        'LeaseWatch.#impatient',
+        "attempt.onNodeLoss !== 'wait' || !attempt.isStartAcknowledged",
+        "attempt.onNodeLoss !== 'wait'",
+      ),
+      edit(
+        'simulator/fleet/simulated-process.ts',
+        'newSimulatedProcess',
+        '    isLeased: true,\n',
+        "    isLeased: start.onNodeLoss !== 'wait',\n",
+      ),
     ],
     likes: LINKS,
     directed: { test: 'test/unit/server-core-lease.test.ts' },
@@ -190,7 +226,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r4-nobody-adopted',
     rule: 'R4',
     says: 'a starting server knows nothing of the tasks that live on under their guards',
-    edits: [edit(`${SERVER}/server-core.ts`, '    adopt(this.#parts, this.#growths)\n', '    void adopt\n')],
+    edits: [edit(`${SERVER}/server-core.ts`, 'ServerCore.constructor', '    adopt(this.#parts, this.#growths)\n', '    void adopt\n')],
     likes: ['bounce'],
     directed: { test: 'test/unit/server-core-adoption.test.ts' },
   },
@@ -201,6 +237,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/lease-watch.ts`,
+        'LeaseWatch.renewed',
         'if (!lease.grant(sentMono, lengthMs)) return false',
         'if (!lease.grant(Math.max(sentMono, envelopes.mono()), lengthMs)) return false',
       ),
@@ -215,6 +252,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-word.ts`,
+        'windowMs',
         '  return Math.ceil((leases * leaseMs * 105) / 100) + LEASE_MARGIN_MS\n',
         '  return 0 * leases * leaseMs\n',
       ),
@@ -226,7 +264,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-no-new-window-after-start',
     rule: 'R5',
     says: 'a controller that starts grants its nodes no new window',
-    edits: [edit(`${ENGINE}/node/node-word.ts`, '  grantLease(word, leaseMs, now)\n  word.longLeaseEndsAt', '  word.longLeaseEndsAt')],
+    edits: [
+      edit(
+        `${ENGINE}/node/node-word.ts`,
+        'newNodeWord',
+        '  grantLease(word, leaseMs, now)\n  word.longLeaseEndsAt',
+        '  word.longLeaseEndsAt',
+      ),
+    ],
     likes: CRASHES,
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -234,7 +279,9 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-unconfirmed-start-given-up-early',
     rule: 'R5',
     says: 'an unconfirmed start is pending again after one lease instead of two',
-    edits: [edit(`${ENGINE}/node/liveness.ts`, ': node.word.endedAt) || c.freeze', ': node.word.leaseEndsAt) || c.freeze')],
+    edits: [
+      edit(`${ENGINE}/node/liveness.ts`, 'settleUnconfirmed', ': node.word.endedAt) || c.freeze', ': node.word.leaseEndsAt) || c.freeze'),
+    ],
     likes: LINKS,
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -245,6 +292,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-word.ts`,
+        'keepLongLeases',
         '    node.word.longLeaseEndsAt = node.word.leaseEndsAt\n    c.recorder',
         '    node.word.leaseEndsAt = 0\n    c.recorder',
       ),
@@ -259,6 +307,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/commands/task-commands.ts`,
+        'requeueTask',
         '  if (!confirmFenced) orderStop(c, placement, { ...pendingAgain, graceMs: stopGraceOf(task, c.policy) }, now)\n',
         '  if (!confirmFenced) returnToPending(c, placement, `requeued by ${by}`, now)\n',
       ),
@@ -270,7 +319,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-no-brake-on-mass-silence',
     rule: 'R5',
     says: 'many nodes that fall silent together are requeued all the same',
-    edits: [edit(`${ENGINE}/node/requeue-freeze.ts`, 'c.nodes.size >= MIN_NODES && ', 'c.nodes.size < 0 && ')],
+    edits: [edit(`${ENGINE}/node/requeue-freeze.ts`, 'updateFreeze', 'c.nodes.size >= MIN_NODES && ', 'c.nodes.size < 0 && ')],
     likes: ['partition', 'restart_broker'],
     directed: { scenario: 'cut-off-from-all' },
   },
@@ -278,7 +327,9 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r5-brake-lifts-for-all',
     rule: 'R5',
     says: 'when enough nodes are back, the others are requeued at once',
-    edits: [edit(`${ENGINE}/node/requeue-freeze.ts`, '  if (!isFrozen) awaitOthers(c, released, now)\n', '  void awaitOthers\n')],
+    edits: [
+      edit(`${ENGINE}/node/requeue-freeze.ts`, 'updateFreeze', '  if (!isFrozen) awaitOthers(c, released, now)\n', '  void awaitOthers\n'),
+    ],
     likes: ['partition', 'restart_broker'],
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -287,9 +338,10 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     rule: 'R6',
     says: 'a snapshot that was overtaken counts',
     edits: [
-      edit(`${WIRE}/inbound.ts`, '} else if (message.seq > node.snapshotSeq) {', '} else if (message.seq > 0) {'),
+      edit(`${WIRE}/inbound.ts`, 'receive', '} else if (message.seq > node.snapshotSeq) {', '} else if (message.seq > 0) {'),
       edit(
         `${WIRE}/inbound.ts`,
+        'receiveHello',
         "    if (node !== undefined && standing === 'known' && seq <= node.snapshotSeq) return o.onLate()\n".slice(2),
         '',
       ),
@@ -304,6 +356,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-registry.ts`,
+        'isConfirmedBefore',
         '  return confirmed.bootCounter < node.boot.counter || confirmed.seq < node.snapshotSeq\n',
         '  return node.snapshotSeq > 0\n',
       ),
@@ -315,7 +368,14 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-unacknowledged-end-is-absence',
     rule: 'R6',
     says: 'an attempt that has ended, and whose end is not acknowledged, counts as lost',
-    edits: [edit(`${ENGINE}/node/node-registry.ts`, '    present.add(attemptKey(ref.task_id, ref.attempt))\n    noteOver', '    noteOver')],
+    edits: [
+      edit(
+        `${ENGINE}/node/node-registry.ts`,
+        'applySnapshot',
+        '    present.add(attemptKey(ref.task_id, ref.attempt))\n    noteOver',
+        '    noteOver',
+      ),
+    ],
     likes: ['drop', 'delay', 'partition'],
     directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
   },
@@ -326,6 +386,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-registry.ts`,
+        'settleOrDefer',
         '  settleAbsent(c, node, present, lacksHistoryOf(c, node.id), now)\n',
         '  void settleAbsent\n',
       ),
@@ -340,6 +401,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-registry.ts`,
+        'bootStanding',
         "  return boot.counter === node.boot.counter && boot.random === node.boot.random ? 'known' : 'contradictory'\n",
         "  return 'known'\n",
       ),
@@ -351,7 +413,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r6-nothing-in-doubt-after-reset',
     rule: 'R6',
     says: 'what a reset server ran before counts as gone at once',
-    edits: [edit(`${ENGINE}/node/node-registry.ts`, '    placement.isInDoubt = true\n', '')],
+    edits: [edit(`${ENGINE}/node/node-registry.ts`, 'beginBoot', '    placement.isInDoubt = true\n', '')],
     likes: ['node_disk_lost'],
     directed: { test: 'test/unit/liveness-order.test.ts' },
   },
@@ -362,6 +424,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/commands.ts`,
+        'Commands.#whatIsKnown',
         "    if (tasks.find(task_id, attempt) !== null) return this.#result(command, 'running', null)\n",
         '    void tasks\n',
       ),
@@ -376,6 +439,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/commands.ts`,
+        'Commands.#whatIsKnown',
         "    if (durable.outbox.hasFinished(task_id, attempt)) return this.#result(command, 'finished', null)\n",
         '',
       ),
@@ -387,7 +451,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     name: 'r7-never-seen-ignored',
     rule: 'R7',
     says: 'never_seen changes nothing',
-    edits: [edit(`${ENGINE}/node/node-events.ts`, "  else returnToPending(c, placement, 'never_seen', now)\n", '')],
+    edits: [edit(`${ENGINE}/node/node-events.ts`, 'applyNeverSeen', "  else returnToPending(c, placement, 'never_seen', now)\n", '')],
     likes: ['delay', 'hold', 'bounce', 'crash'],
     directed: { test: 'test/unit/liveness.test.ts' },
   },
@@ -398,6 +462,7 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-events.ts`,
+        'applyCommandResult',
         "      return endLost(c, placement, 'gone', 'the node no longer has it', now)\n",
         '      return\n',
       ),
@@ -412,180 +477,12 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         `${SERVER}/swaps.ts`,
+        'isRepeated',
         '  return lastSwap !== null && lastSwap.op === op && lastSwap.generation === generation\n',
         '  return lastSwap === null && op === null && generation < 0\n',
       ),
     ],
     likes: ['duplicate', 'drop', 'delay'],
-    directed: { test: 'test/unit/server-core-swaps.test.ts' },
-  },
-  {
-    name: 'r8-any-attempt-completes',
-    rule: 'R8',
-    says: 'the end of an earlier attempt ends the current one',
-    edits: [
-      edit(
-        `${ENGINE}/node/node-events.ts`,
-        'placement !== null && placement.attempt === attempt && placement.node.id === nodeId ? placement : null',
-        'placement !== null && placement.attempt >= attempt && nodeId !== null ? placement : null',
-      ),
-    ],
-    likes: LINKS,
-    directed: { test: 'test/unit/liveness.test.ts' },
-  },
-  {
-    name: 'r9-idle-leader-never-renews',
-    rule: 'R9',
-    says: 'an idle controller does not write its epoch, and never learns that it was replaced',
-    edits: [edit(`${WIRE}/silence.ts`, '    this.#engine.renewEpoch()\n', '')],
-    likes: ['second_controller'],
-    directed: { test: 'test/unit/leader.test.ts' },
-  },
-  {
-    name: 'r9-answers-on-an-old-epoch',
-    rule: 'R9',
-    says: 'a controller answers although it has not written its epoch lately',
-    edits: [
-      edit(
-        `${ENGINE}/engine.ts`,
-        '    return this.#now() - this.#renewedAt > LEADS_FOR_MS\n',
-        '    return this.#now() < 0 * LEADS_FOR_MS\n',
-      ),
-    ],
-    likes: ['second_controller'],
-    directed: { test: 'test/unit/leader.test.ts' },
-  },
-  {
-    name: 'r9-epoch-counts-from-its-end',
-    rule: 'R9',
-    says: 'a commit that took long counts from when it was known to be durable',
-    edits: [
-      edit(
-        `${ENGINE}/engine.ts`,
-        '    if (turn.hasRecords()) this.#renewedAt = this.#committedAt\n',
-        '    if (turn.hasRecords()) this.#renewedAt = this.#now()\n',
-      ),
-    ],
-    likes: ['second_controller'],
-    directed: { test: 'test/unit/leader.test.ts' },
-  },
-  {
-    name: 'r9-writes-before-its-epoch',
-    rule: 'R9',
-    says: 'a controller that begins writes decisions before its epoch is durable',
-    edits: [edit(`${ENGINE}/engine.ts`, '    this.#committing = turn\n    const begun', '    const begun')],
-    likes: ['second_controller', 'slow_disk'],
-    directed: { scenario: 'regressions/regression-epoch-before-all' },
-  },
-  {
-    name: 'r10-goes-on-after-a-failed-commit',
-    rule: 'R10',
-    says: 'a controller whose commit has failed acknowledges all the same',
-    edits: [
-      edit(
-        `${ENGINE}/engine.ts`,
-        "(fault: unknown) => this.#watch.storeAnswered({ k: 'failed', n, message: messageOf(fault) }, () => this.#fail(turn, fault)),",
-        '() => this.#committed(turn),',
-      ),
-    ],
-    likes: ['fsync_error', 'disk_full', 'second_controller'],
-    directed: { test: 'test/unit/liveness.test.ts' },
-  },
-  {
-    name: 'r11-no-bound-in-flight',
-    rule: 'R11',
-    says: 'more than 32 commands are under way to one node',
-    edits: [
-      edit(
-        `${WIRE}/outbound.ts`,
-        'if (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.waiting.length === 0 &&',
-        'if (line.waiting.length === 0 &&',
-      ),
-      edit(`${WIRE}/outbound.ts`, 'while (line.inFlight < MAX_IN_FLIGHT_PER_NODE && line.taken', 'while (line.taken'),
-    ],
-    likes: ['crowd'],
-    directed: { test: 'test/unit/liveness-order.test.ts' },
-  },
-  {
-    name: 'r11-two-commands-of-one-task',
-    rule: 'R11',
-    says: 'two commands of one task are under way at once',
-    edits: [
-      edit(
-        `${WIRE}/outbound.ts`,
-        '    if (behind !== undefined) behind.push(effect)\n    else {',
-        '    if (behind === null) return\n    else {',
-      ),
-    ],
-    likes: LINKS,
-    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
-  },
-  {
-    name: 'r11-no-bound-on-pending',
-    rule: 'R11',
-    says: 'pending tasks are taken without a bound',
-    edits: [edit(`${ENGINE}/commands/task-commands.ts`, '  if (c.pendingCount >= MAX_PENDING_TASKS)\n', '  if (c.pendingCount < 0)\n')],
-    directed: { test: 'test/unit/last-word-of-a-node.test.ts' },
-  },
-  {
-    name: 'r11-hellos-without-jitter',
-    rule: 'R11',
-    says: 'servers repeat themselves at the same instants',
-    edits: [edit(`${SERVER}/retry.ts`, '  return Math.floor(ms * (0.8 + 0.4 * random()))\n', '  return ms + 0 * random()\n')],
-    directed: { test: 'test/unit/server-core-messages.test.ts' },
-  },
-  {
-    name: 'r12-noswap-leaves-when-told',
-    rule: 'R12',
-    says: 'a server swaps a noswap task out',
-    edits: [edit(`${SERVER}/swaps.ts`, "  if (attempt.noswap === 1) return 'noswap'\n", '')],
-    directed: { test: 'test/unit/server-core-swaps.test.ts' },
-  },
-  {
-    name: 'r12-busy-leaves-when-told',
-    rule: 'R12',
-    says: 'a server swaps a task out that wants the GPU',
-    edits: [
-      edit(
-        `${SERVER}/swaps.ts`,
-        "  return attempt.wantsGpu && !command.force_active ? 'wants_gpu' : null\n",
-        '  return command === null ? null : null\n',
-      ),
-    ],
-    likes: ['delay', 'reorder', 'drop', 'hold'],
-  },
-  {
-    name: 'r12-stale-swap-obeyed',
-    rule: 'R12',
-    says: 'a server obeys a swap that was decided on an earlier state of the task',
-    edits: [edit(`${SERVER}/swaps.ts`, "  if (command.generation !== attempt.generation) return 'stale_generation'\n", '')],
-    likes: ['delay', 'reorder', 'duplicate', 'hold'],
-    directed: { test: 'test/unit/server-core-swaps.test.ts' },
-  },
-  {
-    name: 'r12-contrary-swap-obeyed',
-    rule: 'R12',
-    says: 'a server swaps a task out that is not resident, or in that is not out',
-    edits: [
-      edit(`${SERVER}/swaps.ts`, "  if (attempt.residency !== from || isEnding(command, attempt)) return 'contrary'\n", '  void from\n'),
-    ],
-    likes: ['delay', 'reorder', 'duplicate', 'hold'],
-    directed: { test: 'test/unit/server-core-swaps.test.ts' },
-  },
-  {
-    name: 'r12-swap-in-without-room',
-    rule: 'R12',
-    says: 'a server swaps a task in that does not fit beside the reserve',
-    edits: [edit(`${SERVER}/swaps.ts`, "    if (!ledger.fits(attempt.gpus, attempt.vramMib)) return 'no_vram'\n", '')],
-    likes: LINKS,
-    directed: { test: 'test/unit/server-core-swaps.test.ts' },
-  },
-  {
-    name: 'r12-growth-without-room',
-    rule: 'R12',
-    says: 'a server lets a task grow into the reserve',
-    edits: [edit(`${SERVER}/growths.ts`, "      if (growsNow(attempt) && !ledger.fits(attempt.gpus, byMib)) return 'no_vram'\n", '')],
-    likes: ['growth'],
     directed: { test: 'test/unit/server-core-swaps.test.ts' },
   },
 ]

@@ -9,6 +9,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         'controller/engine/orders.ts',
+        'stopEffect',
         'addressOf(placement), reason, graceMs }',
         'addressOf(placement), reason, graceMs: graceMs * 0 }',
       ),
@@ -22,6 +23,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         'gpu-server/core/runs.ts',
+        'Runs.stop',
         '    if (attempt.endsAs !== null && !(attempt.hasGrace && graceMs === 0)) return\n',
         '    if (attempt.endsAs !== null) graceMs = 0\n',
       ),
@@ -36,6 +38,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         'gpu-server/core/runs.ts',
+        'Runs.stop',
         '    this.#parts.device.stop(attempt.taskId, attempt.attempt, graceMs)\n',
         '    if (graceMs === 0) this.#parts.device.stop(attempt.taskId, attempt.attempt, graceMs)\n',
       ),
@@ -49,6 +52,7 @@ export const STOP_MUTANTS: readonly Mutant[] = [
     edits: [
       edit(
         'controller/swap/eligible.ts',
+        'ripeAt',
         '  if (placement.isOver || isStopping(placement)) return null\n',
         '  if (placement.isOver) return null\n',
       ),

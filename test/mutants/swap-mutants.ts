@@ -12,6 +12,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
+        'ripeAt',
         "  if (placement.noswap === 1 || placement.residency !== 'resident') return null\n",
         "  if (placement.residency !== 'resident') return null\n",
       ),
@@ -25,6 +26,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
+        'ripeAt',
         '  if (placement.isOver || isStopping(placement)) return null\n',
         '  if (isStopping(placement)) return null\n',
       ),
@@ -39,6 +41,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
+        'ripeAt',
         "  if (placement.noswap === 1 || placement.residency !== 'resident') return null\n",
         '  if (placement.noswap === 1) return null\n',
       ),
@@ -48,13 +51,15 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-no-idle-period',
     rule: 'swap',
     says: 'a task is eligible as soon as it is idle',
-    edits: [edit(`${SWAP}/eligible.ts`, 'placement.idleSince + policy.idlePeriodMs', 'placement.idleSince')],
+    edits: [edit(`${SWAP}/eligible.ts`, 'ripeAt', 'placement.idleSince + policy.idlePeriodMs', 'placement.idleSince')],
   },
   {
     name: 's-busy-is-a-victim',
     rule: 'swap',
     says: 'a task that wants the GPU is eligible',
-    edits: [edit(`${SWAP}/eligible.ts`, 'const byIdleness = placement.wantsGpu ? Infinity : placement', 'const byIdleness = placement')],
+    edits: [
+      edit(`${SWAP}/eligible.ts`, 'ripeAt', 'const byIdleness = placement.wantsGpu ? Infinity : placement', 'const byIdleness = placement'),
+    ],
   },
   {
     name: 's-idle-since-last-use-alone',
@@ -63,6 +68,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/transitions.ts`,
+        'setResidency',
         "  if (to === 'resident' && from !== 'swapping_out') {\n    placement.residentSince = now\n    placement.idleSince = now\n",
         "  if (to === 'resident' && from !== 'swapping_out') {\n    placement.residentSince = now\n",
       ),
@@ -72,14 +78,16 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-requester-is-a-victim',
     rule: 'swap',
     says: 'a task is eligible for its own growth',
-    edits: [edit(`${SWAP}/eligible.ts`, '  if (placement.task === requester) return false\n', '')],
+    edits: [edit(`${SWAP}/eligible.ts`, 'mayTake', '  if (placement.task === requester) return false\n', '')],
     likes: ['growth'],
   },
   {
     name: 's-no-room-in-host-memory',
     rule: 'swap',
     says: 'a task is eligible that does not fit into host memory',
-    edits: [edit(`${SWAP}/eligible.ts`, ' && placement.demandMib * placement.gpus.length <= hostFreeMib', ' && hostFreeMib > -1')],
+    edits: [
+      edit(`${SWAP}/eligible.ts`, 'isEligible', ' && placement.demandMib * placement.gpus.length <= hostFreeMib', ' && hostFreeMib > -1'),
+    ],
     likes: ['little_host_memory'],
   },
   {
@@ -89,6 +97,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
+        'ripeAt',
         'Math.max(Math.min(byIdleness, byResidency), placement.backOffUntil)',
         'Math.min(byIdleness, byResidency)',
       ),
@@ -101,7 +110,12 @@ const VICTIMS: readonly Mutant[] = [
     rule: 'swap',
     says: 'a P0 task is a candidate for any requester',
     edits: [
-      edit(`${SWAP}/eligible.ts`, '  return placement.task.spec.priority !== 0 || requester.spec.priority === 0\n', '  return true\n'),
+      edit(
+        `${SWAP}/eligible.ts`,
+        'mayTake',
+        '  return placement.task.spec.priority !== 0 || requester.spec.priority === 0\n',
+        '  return true\n',
+      ),
     ],
     likes: ['priorities'],
   },
@@ -110,7 +124,12 @@ const VICTIMS: readonly Mutant[] = [
     rule: 'swap',
     says: 'max_residency_seconds bounds P0 tasks too',
     edits: [
-      edit(`${SWAP}/eligible.ts`, 'policy.maxResidencyMs !== null && placement.task.spec.priority !== 0', 'policy.maxResidencyMs !== null'),
+      edit(
+        `${SWAP}/eligible.ts`,
+        'ripeAt',
+        'policy.maxResidencyMs !== null && placement.task.spec.priority !== 0',
+        'policy.maxResidencyMs !== null',
+      ),
     ],
     likes: ['max_residency'],
   },
@@ -119,8 +138,13 @@ const VICTIMS: readonly Mutant[] = [
     rule: 'swap',
     says: 'tasks leave although all together do not cover',
     edits: [
-      edit(`${SWAP}/swap.ts`, '  if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED\n', '  void isCovered\n'),
-      edit(`${SWAP}/swap.ts`, "isCollecting ? 'collect' : 'cover'", "isCollecting ? 'collect' : 'collect'"),
+      edit(
+        `${SWAP}/swap.ts`,
+        'decideEntry',
+        '  if (!isCollecting && !isCovered(entry, gpus, hostFreeMib)) return NOT_COVERED\n',
+        '  void isCovered\n',
+      ),
+      edit(`${SWAP}/swap.ts`, 'decideEntry', "isCollecting ? 'collect' : 'cover'", "isCollecting ? 'collect' : 'collect'"),
     ],
     directed: { scenario: 'nobody-leaves-in-vain' },
   },
@@ -128,7 +152,14 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-levels-reversed',
     rule: 'swap',
     says: 'already swapped tasks leave before those that were not',
-    edits: [edit(`${SWAP}/order.ts`, '  return candidate.isSwappedThisRound ? 1 : 0\n', '  return candidate.isSwappedThisRound ? 0 : 1\n')],
+    edits: [
+      edit(
+        `${SWAP}/order.ts`,
+        'levelOf',
+        '  return candidate.isSwappedThisRound ? 1 : 0\n',
+        '  return candidate.isSwappedThisRound ? 0 : 1\n',
+      ),
+    ],
     directed: { test: 'test/unit/swap-victims.test.ts' },
   },
   {
@@ -138,6 +169,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/order.ts`,
+        'levelOf',
         '  if (candidate.isP0) return candidate.isSwappedThisRound ? 3 : 2\n  return candidate.isSwappedThisRound ? 1 : 0\n',
         '  if (candidate.isP0) return candidate.isSwappedThisRound ? 1 : 0\n  return candidate.isSwappedThisRound ? 3 : 2\n',
       ),
@@ -149,7 +181,14 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-level-not-taken-whole',
     rule: 'swap',
     says: 'a level that is needed whole gives only its largest task',
-    edits: [edit(`${SWAP}/victims.ts`, 'const taken = isTakenWhole ? level : ', 'const taken = isTakenWhole ? level.slice(0, 1) : ')],
+    edits: [
+      edit(
+        `${SWAP}/victims.ts`,
+        'takeFromLevel',
+        'const taken = isTakenWhole ? level : ',
+        'const taken = isTakenWhole ? level.slice(0, 1) : ',
+      ),
+    ],
     directed: { test: 'test/unit/swap-victims.test.ts' },
   },
   {
@@ -159,6 +198,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/victims.ts`,
+        'takeFromLevel',
         'fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)',
         'fewestBytesCovering(level.length < 0 ? oldestBlocksCovering(level, missingMib) : level, missingMib)',
       ),
@@ -171,6 +211,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/victims.ts`,
+        'takeFromLevel',
         'fewestBytesCovering(oldestBlocksCovering(level, missingMib), missingMib)',
         'oldestBlocksCovering(level, missingMib).slice(fewestBytesCovering.length < 0 ? 1 : 0)',
       ),
@@ -180,13 +221,20 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-round-never-closes',
     rule: 'swap',
     says: 'a round does not close when an already swapped task is taken',
-    edits: [edit(`${SWAP}/victims.ts`, 'if (first?.isSwappedThisRound) closedRounds.push', 'if (first === null) closedRounds.push')],
+    edits: [
+      edit(
+        `${SWAP}/victims.ts`,
+        'coverOneGpu',
+        'if (first?.isSwappedThisRound) closedRounds.push',
+        'if (first === null) closedRounds.push',
+      ),
+    ],
   },
   {
     name: 's-closing-victims-fresh',
     rule: 'swap',
     says: 'whoever closes a round is fresh in the next',
-    edits: [edit(`${SWAP}/rounds.ts`, 'round: isSwapped ? state.round + 1 : state.round', 'round: state.round')],
+    edits: [edit(`${SWAP}/rounds.ts`, 'enactRound', 'round: isSwapped ? state.round + 1 : state.round', 'round: state.round')],
   },
   {
     name: 's-newcomer-is-last',
@@ -195,6 +243,7 @@ const VICTIMS: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/eligible.ts`,
+        'eligibleOn',
         'isSwappedThisRound: mark.round === state.round',
         'isSwappedThisRound: mark.round === state.round || mark.round === -1',
       ),
@@ -204,7 +253,7 @@ const VICTIMS: readonly Mutant[] = [
     name: 's-marks-forgotten',
     rule: 'swap',
     says: 'a victim keeps no mark',
-    edits: [edit(`${SWAP}/rounds.ts`, '    state.marks.set(victim.id, {', '    new Map().set(victim.id, {')],
+    edits: [edit(`${SWAP}/rounds.ts`, 'enactRound', '    state.marks.set(victim.id, {', '    new Map().set(victim.id, {')],
   },
 ]
 
@@ -216,6 +265,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/bytes.ts`,
+        'freeForMib',
         '    kept += Math.max(0, owner.needMib - movingOutForMib(gpu, owner))\n',
         '    kept += 0 * movingOutForMib(gpu, owner)\n',
       ),
@@ -226,21 +276,33 @@ const RETURN: readonly Mutant[] = [
     name: 's-owned-bytes-not-missed',
     rule: 'return',
     says: "a shortage does not count others' owned bytes",
-    edits: [edit(`${SWAP}/bytes.ts`, '    owned += owner.needMib\n', '    owned += 0 * owner.needMib\n')],
+    edits: [edit(`${SWAP}/bytes.ts`, 'shortMib', '    owned += owner.needMib\n', '    owned += 0 * owner.needMib\n')],
     directed: { test: 'test/unit/return-queue.test.ts' },
   },
   {
     name: 's-returns-before-free',
     rule: 'return',
     says: 'a task returns although its bytes are not free yet',
-    edits: [edit(`${SWAP}/swap.ts`, '  if (isOnItsWayOut(entry, gpus)) return WAIT\n', '  if (isOnItsWayOut(entry, gpus)) return READY\n')],
+    edits: [
+      edit(
+        `${SWAP}/swap.ts`,
+        'decideEntry',
+        '  if (isOnItsWayOut(entry, gpus)) return WAIT\n',
+        '  if (isOnItsWayOut(entry, gpus)) return READY\n',
+      ),
+    ],
   },
   {
     name: 's-return-order-reversed',
     rule: 'return',
     says: 'whoever asked last returns first',
     edits: [
-      edit(`${SWAP}/resume.ts`, 'rankOf(b, policy, now) || a.askedAt - b.askedAt', 'rankOf(b, policy, now) || b.askedAt - a.askedAt'),
+      edit(
+        `${SWAP}/resume.ts`,
+        'byReturnOrder',
+        'rankOf(b, policy, now) || a.askedAt - b.askedAt',
+        'rankOf(b, policy, now) || b.askedAt - a.askedAt',
+      ),
     ],
   },
   {
@@ -250,6 +312,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/resume.ts`,
+        'rankOf',
         'entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1',
         'hasAged(entry, policy, now) ? 0 : 1',
       ),
@@ -263,6 +326,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${SWAP}/resume.ts`,
+        'rankOf',
         'entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1',
         'entry.task.spec.priority === 0 ? 0 : 1 + 0 * now * policy.swapInAgingMs',
       ),
@@ -276,6 +340,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-queue.ts`,
+        'serve',
         'if (!makeRoomOfCollector(c, entry, now)) return entry.owns ? loseHold(c, entry, now) : false\n',
         'if (!makeRoomOfCollector(c, entry, now)) return false\n',
       ),
@@ -287,14 +352,19 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'nobody collects',
     edits: [
-      edit(`${ENGINE}/node/node-queue.ts`, '  if (node.collector !== null) return false\n', '  if (node.queue.length >= 0) return false\n'),
+      edit(
+        `${ENGINE}/node/node-queue.ts`,
+        'appointCollector',
+        '  if (node.collector !== null) return false\n',
+        '  if (node.queue.length >= 0) return false\n',
+      ),
     ],
   },
   {
     name: 's-two-collectors',
     rule: 'return',
     says: 'a node has more than one collector',
-    edits: [edit(`${ENGINE}/node/node-queue.ts`, '  if (node.collector !== null) return false\n', '')],
+    edits: [edit(`${ENGINE}/node/node-queue.ts`, 'appointCollector', '  if (node.collector !== null) return false\n', '')],
   },
   {
     name: 's-collector-stays-for-p0',
@@ -303,6 +373,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-queue.ts`,
+        'serve',
         'if (!makeRoomOfCollector(c, entry, now)) return entry.owns',
         'if (entry.node !== null) return entry.owns',
       ),
@@ -314,7 +385,12 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'what a collector leaves over that lets go is for those behind the P0 entry alone',
     edits: [
-      edit(`${ENGINE}/node/node-queue.ts`, '      if (collector !== null && node.collector === null) break\n', '      void collector\n'),
+      edit(
+        `${ENGINE}/node/node-queue.ts`,
+        'serveNode',
+        '      if (collector !== null && node.collector === null) break\n',
+        '      void collector\n',
+      ),
     ],
     directed: { test: 'test/unit/collector.test.ts' },
   },
@@ -325,6 +401,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/pool/holds.ts`,
+        'updateEntryHolds',
         "    if (entry.owns || entry.kind === 'placement' || now - entry.askedAt < c.policy.reservationAfterMs) continue\n",
         '    if (entry.askedAt <= now) continue\n',
       ),
@@ -338,6 +415,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-queue.ts`,
+        'settleOldGrowths',
         '    else if (!entry.owns && mayLeaveToReturnGrown(placement, now)) {',
         '    else if (entry.kind === null && mayLeaveToReturnGrown(placement, now)) {',
       ),
@@ -352,6 +430,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-events.ts`,
+        'applyWants',
         "  if (wantsGpu && placement.residency === 'swapped_out') askForSwapIn(c, placement, now)\n",
         '',
       ),
@@ -362,14 +441,14 @@ const RETURN: readonly Mutant[] = [
     name: 's-no-probes',
     rule: 'return',
     says: 'where nothing can signal that a task wants the GPU, nothing brings it back',
-    edits: [edit(`${ENGINE}/node/probes.ts`, 'c.wake(at, (due) => runProbe(c, placement, due))', '() => {}')],
+    edits: [edit(`${ENGINE}/node/probes.ts`, 'planProbe', 'c.wake(at, (due) => runProbe(c, placement, due))', '() => {}')],
     likes: ['no_signals'],
   },
   {
     name: 's-probe-lost-with-a-restart',
     rule: 'return',
     says: 'a controller that has started again probes nobody whom it finds swapped out',
-    edits: [edit(`${ENGINE}/recovery.ts`, '    planProbe(c, placement, now)\n', '')],
+    edits: [edit(`${ENGINE}/recovery.ts`, 'restorePlacement', '    planProbe(c, placement, now)\n', '')],
     likes: ['no_signals'],
     directed: { test: 'test/unit/swap-probe.test.ts' },
   },
@@ -380,6 +459,7 @@ const RETURN: readonly Mutant[] = [
     edits: [
       edit(
         `${ENGINE}/node/node-events.ts`,
+        'isWantedBack',
         '  return wantsGpu || isCalledBack || isProbed || (stopping?.graceMs ?? 0) > 0\n',
         '  return wantsGpu || isCalledBack || (stopping?.graceMs ?? 0) > 0\n',
       ),
@@ -392,7 +472,12 @@ const RETURN: readonly Mutant[] = [
     rule: 'return',
     says: 'a probe that finds the return asked for already comes to nothing, also when that is called off',
     edits: [
-      edit(`${ENGINE}/node/probes.ts`, '  if (placement.isOver) return\n', '  if (placement.isOver || placement.entry !== null) return\n'),
+      edit(
+        `${ENGINE}/node/probes.ts`,
+        'runProbe',
+        '  if (placement.isOver) return\n',
+        '  if (placement.isOver || placement.entry !== null) return\n',
+      ),
     ],
     likes: ['hands'],
     directed: { test: 'test/unit/swap-probe.test.ts' },

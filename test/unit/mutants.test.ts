@@ -1,8 +1,10 @@
-/** Mutants must not rot: what each takes out stands in the sources as they are, exactly once. */
+/** Mutants must not rot: the declaration that each names contains its fragment exactly once. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { scenarioFile } from '../mutants/hunt.ts'
+import { locate } from '../mutants/locate.ts'
+import { mutated } from '../mutants/mutant.ts'
 import { MUTANTS } from '../mutants/mutants.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -12,11 +14,11 @@ describe('mutants', () => {
     expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(MUTANTS.length)
   })
 
-  it('take out what stands in the sources exactly once, and put something else there', () => {
+  it('find their fragment exactly once in the declaration that they name, and change it', () => {
     for (const { name, edits } of MUTANTS) {
-      for (const { file, find, put } of edits) {
-        expect(readFileSync(join(ROOT, file), 'utf8').split(find), `${name}: ${find}`).toHaveLength(2)
-        expect(put, name).not.toBe(find)
+      for (const each of edits) {
+        const source = readFileSync(join(ROOT, each.file), 'utf8')
+        expect(mutated(source, each), `${name}: ${each.find}`).not.toBe(source)
       }
     }
   })
@@ -35,4 +37,39 @@ describe('mutants', () => {
       expect(MUTANTS.some((mutant) => mutant.rule === rule)).toBe(true)
     },
   )
+})
+
+describe('locate', () => {
+  const source = [
+    'const limit = 3',
+    'class Queue {',
+    '  next(now: number): number { return now + 1 }',
+    '  last(now: number): number { return now + 1 }',
+    '}',
+    'function first(a: string, b: RegExp): string { return `${a + `${limit}`}` + String(/x(/.test(a)) }',
+  ].join('\n')
+  const found = (inside: string, find: string): string => {
+    const { start, end } = locate(source, inside, find)
+    return source.slice(start, end)
+  }
+
+  it('tells two members of a class apart', () => {
+    expect(locate(source, 'Queue.next', 'now + 1')).not.toEqual(locate(source, 'Queue.last', 'now + 1'))
+  })
+
+  it('ignores layout, comments and trailing commas', () => {
+    const spread = '(\n  now: number, // why\n): number {\n  return now\n    + 1\n}'
+    expect(found('Queue.last', spread)).toBe('(now: number): number { return now + 1 }')
+  })
+
+  it('reads template strings and regular expressions as tokens', () => {
+    expect(found('first', '+ String ( /x(/.test(a) )')).toBe('+ String(/x(/.test(a))')
+    expect(found('first', '`${limit}`')).toBe('`${limit}`')
+  })
+
+  it('refuses a fragment that the declaration contains twice or not at all, and an unknown declaration', () => {
+    expect(() => locate(source, '', 'now + 1')).toThrow('the file contains the fragment 2 times')
+    expect(() => locate(source, 'limit', 'now + 1')).toThrow('limit contains the fragment 0 times')
+    expect(() => locate(source, 'Queue.none', 'now + 1')).toThrow('0 declarations are named Queue.none')
+  })
 })
