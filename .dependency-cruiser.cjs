@@ -13,7 +13,7 @@ const OPEN_PORTS = '^controller/ports/(clock|random|bus|store|device|twin)\\.ts$
 /** The definitions of the figures: a simulation reports with the controller's own. */
 const METRICS = '^controller/metrics/'
 /** The port behind which a GPU server's devices sit; the simulator has a model of one. */
-const DEVICE = '^gpu-server/core/device\\.ts$'
+const DEVICE = '^gpu-server/core/(device|attempt-start)\\.ts$'
 const DECIDERS = '^controller/(scheduler|swap|metrics)/'
 const ENGINE = '^controller/engine/'
 /** How the cluster did over time: samples the engine's views. */

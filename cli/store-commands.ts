@@ -2,10 +2,7 @@
 import type { Command } from 'commander'
 import { withExamples, type SetExit } from './command-shape.ts'
 import { folder, whole } from './option-values.ts'
-
-export interface StoreOptions {
-  readonly dataDir?: string
-}
+import type { StoreOptions } from './store/store-path.ts'
 
 export function addStoreCommands(program: Command, setExit: SetExit): void {
   withExamples(

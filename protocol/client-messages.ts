@@ -1,6 +1,5 @@
 /** What clients and controller say to each other; REST is the other way in, with the same meaning. Every field is said, null where REST leaves it out. */
-import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
-import type { WireResidency } from './messages.ts'
+import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 
 export type ClientBody = SubmitTask | CancelTask | GetTask | KeepTask
 

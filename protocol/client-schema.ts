@@ -1,9 +1,8 @@
 /** The messages of `client-messages.ts` as tables. The ranges are those of REST (controller/api/schema/task.ts); a test holds them equal. */
 import type { CancelTask, ClientBody, GetTask, KeepTask, Label, SubmitTask, TaskAnswer, WireTaskState } from './client-messages.ts'
-import type { WireResidency } from './messages.ts'
+import type { GpuMode, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 import { every, flag, integer, list, oneOf, optional, orNull, record, text } from './schema-field.ts'
 import type { RecordField } from './schema-field.ts'
-import type { GpuMode, NoSwap, OnNodeLoss, Priority } from './units.ts'
 
 const MAX_GPUS = 16
 /** More than any node has: such a task is taken, and waits as one that exceeds every node (EXCEEDS_NODE_GPU_COUNT), as it does in a trace. */

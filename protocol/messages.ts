@@ -3,7 +3,7 @@
  * `protocol/codec.ts` turns them into bytes and checks what comes in; in a simulation they travel by reference.
  */
 import type { ClientBody, TaskAnswer } from './client-messages.ts'
-import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority } from './units.ts'
+import type { DurationMs, GpuMode, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 
 export const PROTOCOL_VERSION = 1
 
@@ -45,8 +45,6 @@ export interface GpuReport {
 }
 
 export type DeviceKind = 'nvidia' | 'process' | 'simulated'
-
-export type WireResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'
 
 /** One attempt that lives on the node. */
 export interface TaskReport {

@@ -37,9 +37,8 @@ import type {
   TaskReport,
   UseEvent,
   Welcome,
-  WireResidency,
 } from './messages.ts'
-import type { GpuMode, NoSwap, OnNodeLoss, Priority } from './units.ts'
+import type { GpuMode, NoSwap, OnNodeLoss, Priority, WireResidency } from './units.ts'
 import { CLIENT_BODIES } from './client-schema.ts'
 import { PROTOCOL_VERSION } from './messages.ts'
 import { every, flag, integer, list, oneOf, optional, orNull, record, tagged, text } from './schema-field.ts'

@@ -28,3 +28,5 @@ export type GpuMode = 'shared' | 'exclusive'
 
 /** What happens to a placed task whose node falls silent for longer than its run lease. */
 export type OnNodeLoss = 'wait' | 'fail' | 'requeue'
+
+export type WireResidency = 'none' | 'resident' | 'swapping_out' | 'swapped_out' | 'swapping_in'

@@ -6,7 +6,7 @@ import { byCodeUnits } from '../../controller/domain/order.ts'
 import type { ExerciseBrief, Simulation } from '../../controller/ports/simulation.ts'
 import { briefOf } from '../../simulator/exercise/brief.ts'
 import { loadExercise } from '../../simulator/exercise/load-exercise.ts'
-import { refused } from './scenario-gate.ts'
+import { refused } from './refused.ts'
 import type { Sessions } from './sessions.ts'
 
 export const EXERCISE_SUFFIX = '.exercise.yaml'

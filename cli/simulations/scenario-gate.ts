@@ -1,10 +1,11 @@
 /** What somebody sent or named, read and found right before anything is done with it. */
-import type { Outcome, ScenarioFacts, ScenarioReference, SimulationRefusal } from '../../controller/ports/simulation.ts'
+import type { Outcome, ScenarioFacts, ScenarioReference } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import type { SweepGrid, SweepWish } from '../../simulator/sweep-grid.ts'
 import { WorkerFault } from '../workers/worker-process.ts'
 import type { ScenarioLibrary } from './library.ts'
 import type { ReadAnswer, ReadJob } from './reading.ts'
+import { refused } from './refused.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 
 export interface Found {
@@ -63,8 +64,4 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
         (answer, source) => (answer.kind === 'sweep' ? { source, facts: answer.facts, grid: answer.grid } : null),
       ),
   }
-}
-
-export function refused(refusal: SimulationRefusal): { readonly ok: false; readonly refusal: SimulationRefusal } {
-  return { ok: false, refusal }
 }

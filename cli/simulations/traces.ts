@@ -11,7 +11,7 @@ import { workerUrl } from '../workers/worker-url.ts'
 import { LIMITS } from './limits.ts'
 import { whyNotTheirs } from './ownership.ts'
 import { newPartialName } from './partial-uploads.ts'
-import { refused } from './scenario-gate.ts'
+import { refused } from './refused.ts'
 import type { TraceAnswer, TraceJob } from './trace-job.ts'
 import { bytesBelow, type UploadsRoom } from './uploads-room.ts'
 

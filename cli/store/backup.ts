@@ -2,7 +2,7 @@ import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { backUp } from '../../controller/adapters/sqlite/backup.ts'
 import { UsageError } from '../exit-codes.ts'
-import type { StoreOptions } from '../store-commands.ts'
+import type { StoreOptions } from './store-path.ts'
 import { BUSY_TIMEOUT_MS, storePath } from './store-path.ts'
 
 const NAME = /^headroom-\d{4}-\d\d-\d\dT[\d-]+Z\.db$/

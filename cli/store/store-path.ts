@@ -4,7 +4,10 @@ import { join, resolve } from 'node:path'
 import { STORE_FILE } from '../../controller/adapters/sqlite/store.ts'
 import { UsageError } from '../exit-codes.ts'
 import { readSettings } from '../environment/settings.ts'
-import type { StoreOptions } from '../store-commands.ts'
+
+export interface StoreOptions {
+  readonly dataDir?: string
+}
 
 /** How long a file that another program has locked is waited for. */
 export const BUSY_TIMEOUT_MS = 2_000

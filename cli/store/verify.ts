@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { SCHEMA_VERSION } from '../../controller/adapters/sqlite/migrations.ts'
 import { verifyStore } from '../../controller/adapters/sqlite/verify.ts'
 import { EXIT_FAILED, EXIT_OK } from '../exit-codes.ts'
-import type { StoreOptions } from '../store-commands.ts'
+import type { StoreOptions } from './store-path.ts'
 import { requireFile, storePath } from './store-path.ts'
 
 /** @throws UsageError, or StoreFault, each one line. */

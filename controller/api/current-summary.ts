@@ -1,4 +1,5 @@
-import type { ApiContext } from './context.ts'
+import type { Views } from '../engine/views.ts'
+import type { Series } from '../series/series.ts'
 import type { PendingByReason } from './pending-reasons.ts'
 import { presentSummary } from './present/summary.ts'
 import { EndsOfTheHour, type RecentEnds } from './recent-ends.ts'
@@ -11,7 +12,12 @@ export interface CurrentSummary {
   asked(): Promise<SummaryBody>
 }
 
-type Sources = Pick<ApiContext, 'views' | 'fleet' | 'series'> & { readonly pendingReasons: () => PendingByReason }
+interface Sources {
+  readonly views: Views
+  readonly fleet: 'simulated' | 'live'
+  readonly series: Series
+  readonly pendingReasons: () => PendingByReason
+}
 
 /** The summary as it is at each call. */
 export function createSummary({ views, fleet, series, pendingReasons }: Sources): CurrentSummary {

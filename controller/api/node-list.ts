@@ -4,10 +4,8 @@ import type { Node } from '../domain/node.ts'
 import type { Views } from '../engine/views.ts'
 import { invalidCursor, readCursorParts, writeCursorParts } from './cursor.ts'
 import { canonicalId } from './names.ts'
-import type { NodeQuery } from './schema/node.ts'
+import type { NodeQuery, NodeSort } from './schema/node.ts'
 
-export const NODE_SORTS = ['registered', 'name', 'load', 'allocated', 'used', 'swaps'] as const
-export type NodeSort = (typeof NODE_SORTS)[number]
 export type NodeOrder = 'asc' | 'desc'
 
 type Key = readonly (number | string)[]

@@ -7,8 +7,9 @@ import type { AccessTurn } from '../engine/commands/access-book.ts'
 import type { Commands } from '../engine/commands/commands.ts'
 import type { EngineWatch, StoreAnswer } from '../engine/watch.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Draw, InputEntry, RecordingLog, StartEntry } from '../ports/recording-log.ts'
+import type { Draw, RecordingLog, StartEntry } from '../ports/recording-log.ts'
 import type { Batch } from '../ports/store.ts'
+import type { Input, InputSink } from './input-sink.ts'
 import { recordedCommands } from './recorded-commands.ts'
 import { recordedBus, recordedClock, recordedRandom, recordedStore, type RecordablePorts } from './recorded-ports.ts'
 import { withoutSecrets } from './without-secrets.ts'
@@ -21,10 +22,7 @@ export interface ControllerWatch extends EngineWatch {
   commands(commands: Commands): Commands
 }
 
-/** An input, without the instant and the numbers that are drawn while it is taken. */
-export type Input = InputEntry extends infer E ? (E extends InputEntry ? Omit<E, 'at' | 'draws'> : never) : never
-
-export class InputRecorder implements ControllerWatch {
+export class InputRecorder implements ControllerWatch, InputSink {
   #clock: Clock = NO_TIME_YET
   readonly #log: RecordingLog
   readonly #version: string

@@ -1,5 +1,5 @@
 import type { Commands } from '../engine/commands/commands.ts'
-import type { InputRecorder } from './input-recorder.ts'
+import type { InputSink } from './input-sink.ts'
 import { withoutCommandLine } from './without-secrets.ts'
 
 /** Every command there is; a test that forgets one does not compile. */
@@ -36,7 +36,7 @@ const ALL: Exclude<keyof Commands, Known> extends never ? true : never = true
 export type AnyCommand = (...args: readonly unknown[]) => void
 
 /** The same commands, each call noted; of a command line nothing is. */
-export function recordedCommands(commands: Commands, recorder: InputRecorder): Commands {
+export function recordedCommands(commands: Commands, recorder: InputSink): Commands {
   const entries = COMMAND_NAMES.map((name) => {
     const call = (commands[name] as AnyCommand).bind(commands)
     const noted: AnyCommand = (...args) =>

@@ -4,7 +4,7 @@ import type { Clock } from '../ports/clock.ts'
 import { RANK_DECISION } from '../ports/clock.ts'
 import type { Random } from '../ports/random.ts'
 import type { Store } from '../ports/store.ts'
-import type { InputRecorder } from './input-recorder.ts'
+import type { InputSink } from './input-sink.ts'
 
 export interface RecordablePorts {
   readonly clock: Clock
@@ -14,7 +14,7 @@ export interface RecordablePorts {
 }
 
 /** A timer is known by the instant and rank for which it was asked; of those that are alike the first runs first. */
-export function recordedClock(clock: Clock, recorder: InputRecorder): Clock {
+export function recordedClock(clock: Clock, recorder: InputSink): Clock {
   return {
     now: () => recorder.now(),
     at(instant, fn, rank = RANK_DECISION) {
@@ -28,7 +28,7 @@ export function recordedClock(clock: Clock, recorder: InputRecorder): Clock {
   }
 }
 
-export function recordedRandom(random: Random, recorder: InputRecorder): Random {
+export function recordedRandom(random: Random, recorder: InputSink): Random {
   return {
     stream(name) {
       const next = random.stream(name)
@@ -41,7 +41,7 @@ export function recordedRandom(random: Random, recorder: InputRecorder): Random 
   }
 }
 
-export function recordedBus(bus: Bus, recorder: InputRecorder): Bus {
+export function recordedBus(bus: Bus, recorder: InputSink): Bus {
   let requests = 0
   return {
     publish: (subject, message) => bus.publish(subject, message),
@@ -60,7 +60,7 @@ export function recordedBus(bus: Bus, recorder: InputRecorder): Bus {
 }
 
 /** Decisions are written down for the recording also where the store keeps none. What the store answers the engine tells itself. */
-export function recordedStore(store: Store, recorder: InputRecorder): Store {
+export function recordedStore(store: Store, recorder: InputSink): Store {
   return {
     ...(store.isForgetful === undefined ? {} : { isForgetful: store.isForgetful }),
     keepsDecisions: true,

@@ -1,6 +1,6 @@
-import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority } from '../../protocol/units.ts'
-import type { AttemptRecord, StartCommand, SwapCommand, TaskReport, WireResidency } from '../../protocol/messages.ts'
-import type { AttemptStart } from './device.ts'
+import type { DurationMs, GpuMode, Instant, Mib, NoSwap, OnNodeLoss, Priority, WireResidency } from '../../protocol/units.ts'
+import type { AttemptRecord, StartCommand, SwapCommand, TaskReport } from '../../protocol/messages.ts'
+import type { AttemptStart } from './attempt-start.ts'
 import type { EndsAs } from './finished.ts'
 import type { AttemptDescription, KeptAttempt } from './storage.ts'
 

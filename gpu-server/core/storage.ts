@@ -1,5 +1,6 @@
-import type { FinishedEvent, NodeEvent, WireResidency } from '../../protocol/messages.ts'
-import type { AttemptStart } from './device.ts'
+import type { FinishedEvent, NodeEvent } from '../../protocol/messages.ts'
+import type { WireResidency } from '../../protocol/units.ts'
+import type { AttemptStart } from './attempt-start.ts'
 
 /** An attempt that lives here, as a restarted server needs to know it; `vramMib` and `noswap` as they are by now. */
 export interface KeptAttempt extends AttemptStart {

@@ -1,6 +1,6 @@
 /** Out of VRAM and back, whole tasks only. The server has the last word on its GPUs (R12). */
-import type { RefusalReason, SwapCommand, WireResidency } from '../../protocol/messages.ts'
-import type { Mib } from '../../protocol/units.ts'
+import type { RefusalReason, SwapCommand } from '../../protocol/messages.ts'
+import type { Mib, WireResidency } from '../../protocol/units.ts'
 import type { Attempt } from './attempt.ts'
 import type { SwapOutcome } from './device.ts'
 import type { Growths } from './growths.ts'

@@ -4,21 +4,12 @@
  */
 import type { DurationMs } from '../../protocol/units.ts'
 import type { Examiner } from './examiner.ts'
+import type { Finding, Rule } from './rule.ts'
 import { COMMAND_RULES } from './rules-of-commands.ts'
 import { FAULT_RULES } from './rules-under-faults.ts'
 import { LIFE_RULES } from './rules-of-life.ts'
 import { PRESENCE_RULES } from './rules-of-presence.ts'
 import { STOP_RULES } from './rules-of-stops.ts'
-
-/** Null: kept. Otherwise what was seen instead. `not_tested`: this server gives no occasion. */
-export type Finding = null | string | { readonly notTested: string }
-
-export interface Rule {
-  /** Of docs/protocol.md. */
-  readonly rule: string
-  readonly claim: string
-  readonly examine: (e: Examiner) => Promise<Finding>
-}
 
 export interface RuleReport {
   readonly rule: string

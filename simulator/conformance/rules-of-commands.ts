@@ -1,6 +1,6 @@
 /** Which commands are obeyed, and what the others are answered (R3, R7). */
 import type { CommandResult } from '../../protocol/messages.ts'
-import type { Rule } from './conformance.ts'
+import type { Rule } from './rule.ts'
 import type { Examiner, Forged } from './examiner.ts'
 import { ended, newTask, running, said, start, stop } from './orders.ts'
 

@@ -1,5 +1,5 @@
 /** What becomes of a task: its reports, its swaps, the end of the lease (R1, R4, R8, R12). */
-import type { Rule } from './conformance.ts'
+import type { Rule } from './rule.ts'
 import type { Examiner } from './examiner.ts'
 import { ended, hasFinished, running, said, SOON_MS, start, newTask, stop, swap } from './orders.ts'
 

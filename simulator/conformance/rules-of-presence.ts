@@ -1,5 +1,5 @@
 /** Who a server is, and how it says so (R6, R11). */
-import type { Rule } from './conformance.ts'
+import type { Rule } from './rule.ts'
 import { SOON_MS } from './orders.ts'
 
 export const PRESENCE_RULES: readonly Rule[] = [

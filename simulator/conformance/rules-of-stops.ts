@@ -1,6 +1,6 @@
 /** Stops with a grace (docs/protocol.md, "A stop"): they end, not later than they must, and as what they are. */
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Finding, Rule } from './conformance.ts'
+import type { Finding, Rule } from './rule.ts'
 import type { Examiner } from './examiner.ts'
 import { hasFinished, running, said, SOON_MS, stop, stopWithin } from './orders.ts'
 

@@ -1,5 +1,5 @@
 /** The same life over a bad network: messages lost, doubled, late and overtaking each other (protocol principles 1 and 2). */
-import type { Rule } from './conformance.ts'
+import type { Rule } from './rule.ts'
 import type { Examiner, Faults } from './examiner.ts'
 import { NO_FAULTS } from './examiner.ts'
 import { hasFinished, newTask, SOON_MS, start, stop, swap } from './orders.ts'

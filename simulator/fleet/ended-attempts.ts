@@ -1,5 +1,6 @@
 import { empty, removeAt } from '../../controller/domain/list-edit.ts'
-import type { AttemptEnd, AttemptStart } from '../../gpu-server/core/device.ts'
+import type { AttemptEnd } from '../../gpu-server/core/device.ts'
+import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 
 interface EndedAttempt {
   readonly start: AttemptStart

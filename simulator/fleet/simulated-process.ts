@@ -1,4 +1,5 @@
-import type { AttemptStart, UseReport } from '../../gpu-server/core/device.ts'
+import type { UseReport } from '../../gpu-server/core/device.ts'
+import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
 import type { SimTimer } from '../virtual-clock.ts'
 import type { Runner } from './compute-sharing.ts'

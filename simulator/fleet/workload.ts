@@ -1,9 +1,7 @@
 /** What the tasks of a run do once they run: looked up by the simulated devices, because the wire carries no such thing. */
 import type { AllocSteps } from '../scenario/scenario.ts'
 import type { DurationMs } from '../../protocol/units.ts'
-import type { Work } from '../trace/trace-format.ts'
-import { workOfCommand } from './command-work.ts'
-import { planOf, type WorkPlan } from './work-plan.ts'
+import type { WorkPlan } from './work-plan.ts'
 
 export interface Workload {
   /** A task nobody described (submitted by hand, over REST) does what its command says (`headroom work busy=10m`), else it stays busy until it is cancelled. */
@@ -11,42 +9,4 @@ export interface Workload {
   allocStepsOf(taskId: string): AllocSteps
   /** How long the task takes to end after SIGTERM, 0 unless it was described otherwise. */
   stopTakesMs?(taskId: string): DurationMs
-}
-
-/** Ten years: longer than any run. */
-export const ENDLESS = { kind: 'duration', ms: 315_360_000_000 } as const satisfies Work
-const NO_STEPS: AllocSteps = []
-
-export class OpenWorkload implements Workload {
-  readonly #plans = new Map<string, WorkPlan>()
-  readonly #steps = new Map<string, AllocSteps>()
-  readonly #stops = new Map<string, DurationMs>()
-
-  add(taskId: string, work: Work, steps: AllocSteps, stopTakesMs: DurationMs = 0): void {
-    this.#plans.set(taskId, planOf(work))
-    if (stopTakesMs > 0) this.#stops.set(taskId, stopTakesMs)
-    if (steps.length > 0) this.#steps.set(taskId, steps)
-  }
-
-  /** The task is over. */
-  forget(taskId: string): void {
-    this.#plans.delete(taskId)
-    if (this.#steps.size > 0) this.#steps.delete(taskId)
-    if (this.#stops.size > 0) this.#stops.delete(taskId)
-  }
-
-  planOf(taskId: string, command: readonly string[] | null): WorkPlan {
-    const known = this.#plans.get(taskId)
-    if (known !== undefined) return known
-    const work = workOfCommand(command)
-    return work === null ? ENDLESS : planOf(work)
-  }
-
-  allocStepsOf(taskId: string): AllocSteps {
-    return this.#steps.get(taskId) ?? NO_STEPS
-  }
-
-  stopTakesMs(taskId: string): DurationMs {
-    return this.#stops.get(taskId) ?? 0
-  }
 }

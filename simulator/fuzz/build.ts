@@ -1,7 +1,7 @@
 /** A drawn document becomes a scenario by the same table and the same builder as a file. */
 import { buildScenario } from '../scenario/build.ts'
 import { check } from '../scenario/check.ts'
-import type { DocNode } from '../scenario/document.ts'
+import type { DocNode } from '../scenario/doc-node.ts'
 import { ProblemList } from '../scenario/problem.ts'
 import { refuseIn } from '../scenario/refusal.ts'
 import type { Scenario } from '../scenario/scenario.ts'

@@ -1,7 +1,7 @@
 /** Holds a document against a rule: the checked value, or problems, each with its place, what is wrong and what is allowed. */
 import { checkScalar, shownScalar } from './check-scalar.ts'
 import { describeRule } from './describe-rule.ts'
-import type { DocMap, DocNode } from './document.ts'
+import type { DocMap, DocNode } from './doc-node.ts'
 import { nearestName } from './nearest-name.ts'
 import type { Path, ProblemList } from './problem.ts'
 import { parseRange, rangeCount, rangeValues } from './quantity.ts'

@@ -4,45 +4,10 @@
  */
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from 'yaml'
 import type { Alias, Pair, YAMLMap, YAMLSeq } from 'yaml'
+import type { DocBroken, DocEntry, DocList, DocMap, DocNode, DocScalar } from './doc-node.ts'
 import { type Path, type ProblemList } from './problem.ts'
 import { isJsonText, parseJsonDocument } from './json-document.ts'
 import { MAX_DEPTH, MAX_TEXT_BYTES, parseYaml } from './yaml-syntax.ts'
-
-export type DocNode = DocScalar | DocList | DocMap | DocBroken
-
-interface Placed {
-  /** In UTF-16 code units from the start of the text. */
-  readonly offset: number
-  /** Values in it, itself and those behind aliases included. */
-  readonly size: number
-  /** Lists and maps inside each other, itself included. */
-  readonly height: number
-}
-
-export interface DocScalar extends Placed {
-  readonly kind: 'scalar'
-  readonly value: string | number | boolean | null
-}
-
-export interface DocList extends Placed {
-  readonly kind: 'list'
-  readonly items: readonly DocNode[]
-}
-
-export interface DocMap extends Placed {
-  readonly kind: 'map'
-  readonly entries: ReadonlyMap<string, DocEntry>
-}
-
-/** Stands where a problem has been reported; whatever is expected there, nothing more is said about it. */
-export interface DocBroken extends Placed {
-  readonly kind: 'broken'
-}
-
-export interface DocEntry {
-  readonly keyOffset: number
-  readonly value: DocNode
-}
 
 const MAX_ALIASES = 100
 /** Values that all aliases together may stand for. */

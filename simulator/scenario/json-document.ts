@@ -2,7 +2,7 @@
  * A large scenario file that is JSON (a snapshot of a cluster) as the checker walks it. JSON is YAML, but a YAML parser takes a hundred times as long; what is given up
  * for that are places in the text: problems name the field alone.
  */
-import type { DocEntry, DocNode } from './document.ts'
+import type { DocEntry, DocNode } from './doc-node.ts'
 import { type Path, ProblemList } from './problem.ts'
 import { MAX_DEPTH } from './yaml-syntax.ts'
 

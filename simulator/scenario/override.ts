@@ -2,7 +2,7 @@
  * Fields of a scenario file that take another value than the file says, by dotted path: `config.idle_swap_out_seconds`, `fleet.0.count`,
  * `workload.1.rate_per_hour`. They are put into the document before it is checked, so that the schema says what is allowed, as for the file itself.
  */
-import type { DocEntry, DocList, DocMap, DocNode, DocScalar } from './document.ts'
+import type { DocEntry, DocList, DocMap, DocNode, DocScalar } from './doc-node.ts'
 import type { Path, ProblemList } from './problem.ts'
 
 export type OverrideValue = number | string | boolean | null

@@ -1,4 +1,4 @@
-import type { DocNode } from './document.ts'
+import type { DocNode } from './doc-node.ts'
 import type { Path, ProblemList } from './problem.ts'
 
 /** Reports a problem at a place that was right by itself. */

@@ -2,6 +2,7 @@ import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { cruise, type ICruiseResult } from 'dependency-cruiser'
 import extractDepcruiseOptions from 'dependency-cruiser/config-utl/extract-depcruise-options'
+import { type Import, type ImportCircles, importCircles } from './import-circles.ts'
 
 const FOLDERS = ['protocol', 'controller', 'gpu-server', 'simulator', 'ui', 'cli', 'test']
 
@@ -13,6 +14,8 @@ export type CruisedImports = {
   readonly violations: readonly ImportViolation[]
   /** Source files that the cruise never saw: nothing is proven about them. */
   readonly unseen: readonly string[]
+  /** In the product; tests are left out. */
+  readonly circles: ImportCircles
 }
 
 /** Follows every import below `root` and holds it against .dependency-cruiser.cjs. */
@@ -27,7 +30,23 @@ export async function cruiseImports(root: string): Promise<CruisedImports> {
     importCount: result.summary.totalDependenciesCruised ?? 0,
     violations: result.summary.violations.map(({ rule, from, to }) => ({ rule: rule.name, from, to })),
     unseen: unseenFiles(root, folders, result),
+    circles: importCircles(importsOfProduct(result)),
   }
+}
+
+function importsOfProduct({ modules }: ICruiseResult): Import[] {
+  const isOfProduct = (file: string): boolean => FOLDERS.some((folder) => folder !== 'test' && file.startsWith(`${folder}/`))
+  return modules
+    .filter(({ source }) => isOfProduct(source))
+    .flatMap(({ source, dependencies }) =>
+      dependencies
+        .filter(({ resolved }) => isOfProduct(resolved))
+        .map(({ resolved, dependencyTypes }) => ({
+          from: source,
+          to: resolved,
+          isTypeOnly: dependencyTypes.includes('type-only'),
+        })),
+    )
 }
 
 function unseenFiles(root: string, folders: readonly string[], result: ICruiseResult): string[] {

@@ -26,7 +26,6 @@ import type { Bus, Handler, RequestOutcome } from '../../controller/ports/bus.ts
 import { RANK_MESSAGE } from '../../controller/ports/clock.ts'
 import type {
   AttemptEnd,
-  AttemptStart,
   Device,
   DeviceListener,
   Launched,
@@ -35,6 +34,7 @@ import type {
   Survivor,
   SwapOutcome,
 } from '../../gpu-server/core/device.ts'
+import type { AttemptStart } from '../../gpu-server/core/attempt-start.ts'
 import { ServerCore } from '../../gpu-server/core/server-core.ts'
 import { EMPTY_NODE_STATE } from '../../gpu-server/core/storage.ts'
 import type { NodeChange, NodeState, NodeStorage } from '../../gpu-server/core/storage.ts'

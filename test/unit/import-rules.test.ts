@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { cruiseImports } from '../support/cruise-imports.ts'
+import { importCircles } from '../support/import-circles.ts'
 
 const CONFIGURATION: string = '../../.dependency-cruiser.cjs'
 
@@ -137,3 +138,22 @@ function specifier(from: string, to: string): string {
   const packageName = /^node_modules\/([^/]+)/.exec(to)?.[1]
   return packageName ?? `./${relative(dirname(from), to)}`
 }
+
+test('A circle that only imports of types close is a circle of files, and none of folders', () => {
+  const imports = [
+    { from: 'a/hen.ts', to: 'b/egg.ts', isTypeOnly: false },
+    { from: 'b/egg.ts', to: 'a/hen.ts', isTypeOnly: true },
+    { from: 'b/egg.ts', to: 'c/nest.ts', isTypeOnly: false },
+  ]
+  expect(importCircles(imports)).toEqual({ files: [['a/hen.ts', 'b/egg.ts']], folders: [] })
+})
+
+test('Folders that import values from each other through different files are a circle of folders', () => {
+  const imports = [
+    { from: 'a/one.ts', to: 'b/one.ts', isTypeOnly: false },
+    { from: 'b/two.ts', to: 'c/two.ts', isTypeOnly: false },
+    { from: 'c/three.ts', to: 'a/three.ts', isTypeOnly: false },
+    { from: 'c/three.ts', to: 'd/three.ts', isTypeOnly: false },
+  ]
+  expect(importCircles(imports)).toEqual({ files: [], folders: [['a', 'b', 'c']] })
+})

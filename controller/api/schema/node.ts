@@ -2,7 +2,6 @@ import { Type, type Static } from 'typebox'
 import { CONFIG_RULES, type FieldRule } from '../../domain/config.ts'
 import { NODE_CONDITIONS } from '../../domain/node-conditions.ts'
 import { PARTS_CURSOR_LIMIT } from '../cursor.ts'
-import { NODE_SORTS } from '../node-list.ts'
 import {
   closed,
   count,
@@ -22,6 +21,10 @@ import {
   textOrNull,
 } from './fields.ts'
 import { DRY_RUN_PARTS } from './impact.ts'
+
+/** Orders of a list of nodes; `node-list.ts` says what each compares. */
+export const NODE_SORTS = ['registered', 'name', 'load', 'allocated', 'used', 'swaps'] as const
+export type NodeSort = (typeof NODE_SORTS)[number]
 
 /** The same range as the global value (specification 8), and null, which takes the override away. */
 function overrideOf(rule: FieldRule, description: string) {
