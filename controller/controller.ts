@@ -12,6 +12,7 @@ import { createViews } from './engine/live-views.ts'
 import type { EngineMemory } from './engine/memory/engine-memory.ts'
 import type { Marks, Rearm } from './engine/memory/marks.ts'
 import { TASK_LEASE_MS } from './engine/node/leases.ts'
+import { aheadOf } from './engine/node/contacts.ts'
 import { mayLeave } from './engine/node/may-leave.ts'
 import { isWanted } from './engine/orders.ts'
 import type { Views } from './engine/views.ts'
@@ -158,7 +159,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   return {
     engine,
     ...{ commands, views, series, events, messages },
-    logs: createTaskLogs(given.bus, envelope),
+    logs: createTaskLogs(given.bus, envelope, (nodeId) => aheadOf(engine.cluster, nodeId) === null),
     outboundDepth: () => outbound.depth(),
     start: () =>
       engine.start(() => {

@@ -11,7 +11,7 @@ export const END_SENTENCES = {
   start_failed: 'the GPU server could not start the command',
   cancelled: 'cancelled',
   lease_expired: 'the client of the lease stopped renewing it',
-  REQUEUE_LIMIT: 'its attempts ended soon after their start more often than max_requeues allows',
+  requeue_limit: 'its attempts ended soon after their start more often than max_requeues allows',
   max_runtime: 'the attempt reached max_runtime_seconds',
   stopped_by_node: 'the GPU server was told to end its tasks',
   run_lease_ended: 'the run lease of the GPU server was over, and its guard ended the task',
@@ -62,10 +62,13 @@ interface Ended {
   readonly endCode?: EndCode | null
 }
 
+/** Spellings of earlier records. */
+const RENAMED: ReadonlyMap<string, EndCode> = new Map([['REQUEUE_LIMIT', 'requeue_limit']])
+
 /** Null: the task has not ended. Records without a code get the one that follows from what they hold. */
 export function endCodeOf({ state, exitCode, endReason, endCode }: Ended): EndCode | null {
   if (state === 'pending' || state === 'assigned' || state === 'running' || state === 'unreachable') return null
-  if (endCode !== undefined && endCode !== null) return endCode
+  if (endCode !== undefined && endCode !== null) return RENAMED.get(endCode) ?? endCode
   if (state === 'completed') return 'completed'
   if (endReason === 'lease_expired') return 'lease_expired'
   if (state === 'cancelled') return 'cancelled'

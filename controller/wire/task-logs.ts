@@ -9,7 +9,8 @@ const ANSWER_WITHIN_MS: DurationMs = 3_000
 /** Reads of one server under way; more are refused, so that commands keep their turn (R11). */
 const MAX_READS_PER_NODE = 8
 
-export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Envelope): TaskLogs {
+/** @param mayAsk false for a node that has heard of more than the store has: nothing is sent to it */
+export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Envelope, mayAsk: (nodeId: string) => boolean): TaskLogs {
   const underWay = new Map<string, number>()
   const count = (nodeId: string, by: number): void => {
     const reads = (underWay.get(nodeId) ?? 0) + by
@@ -18,6 +19,7 @@ export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Env
   }
   return {
     read(nodeId, taskId, attempt, stream, offset, maxBytes) {
+      if (!mayAsk(nodeId)) return Promise.resolve(null)
       if ((underWay.get(nodeId) ?? 0) >= MAX_READS_PER_NODE) return Promise.resolve({ refused: 'too_many_reads' })
       const asked: ReadLog = { op: 'read_log', task_id: taskId, attempt, stream, offset, max_bytes: maxBytes }
       count(nodeId, 1)
@@ -33,6 +35,7 @@ export function createTaskLogs(bus: Bus, envelope: (body: ControllerBody) => Env
     },
     readRecord: (nodeId, taskId, attempt) =>
       new Promise((resolve) => {
+        if (!mayAsk(nodeId)) return resolve(null)
         const asked = envelope({ op: 'read_attempt', task_id: taskId, attempt })
         bus.request(nodeSubject(nodeId, 'command'), asked, ANSWER_WITHIN_MS, (outcome) => {
           const body = outcome.answered ? outcome.answer.body : null

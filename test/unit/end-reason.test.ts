@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { END_CODES, END_SENTENCES, endCodeOf, endSentenceOf } from '../../controller/domain/end-reason.ts'
+import { END_CODES, END_SENTENCES, endCodeOf, endSentenceOf, type EndCode } from '../../controller/domain/end-reason.ts'
 
 const ended = { state: 'lost', exitCode: null, endReason: null } as const
 
@@ -23,6 +23,7 @@ describe('why a task ended', () => {
 
   it.each([
     [{ ...ended, state: 'completed', exitCode: 0 }, 'completed', 'exit code 0'],
+    [{ ...ended, state: 'failed', endCode: 'REQUEUE_LIMIT' as EndCode, endReason: 'old spelling' }, 'requeue_limit', 'old spelling'],
     [{ ...ended, state: 'failed', exitCode: 3 }, 'exit_code', 'exit code 3'],
     [{ ...ended, state: 'failed', exitCode: 139, endReason: 'signal SIGSEGV' }, 'signal', 'signal SIGSEGV'],
     [{ ...ended, state: 'failed', endReason: 'max_runtime_seconds (2) is over' }, 'max_runtime', 'max_runtime_seconds (2) is over'],

@@ -77,6 +77,31 @@ it('A task that its node no longer has ends as lost with result_unknown, and is 
   expect(world.eventsOf('task_returned')).toEqual([])
 })
 
+it('A start that the backup has not seen confirmed, and whose attempt is gone, ends as lost with result_unknown and does not run again', async () => {
+  const world = await SetBackWorld.of(NAMES)
+  world.submit({ id: 'a', vramMib: 1_000, onNodeLoss: 'requeue' })
+  await world.pass(10_000)
+  const backup = await world.stored()
+  const isUnconfirmed = { startedAt: null, confirmed: null, residency: 'none' } as const
+  const openTasks = backup.openTasks.map((task) => ({
+    ...task,
+    state: 'assigned' as const,
+    firstStartedAt: null,
+    placement: task.placement === null ? null : { ...task.placement, ...isUnconfirmed },
+  }))
+  world.controller.commands.cancelTask('a', 'test', () => {})
+  await world.pass(10_000)
+  expect(world.runsOn('a')).toEqual([])
+  world.events.length = 0
+  await world.setBack(restored({ ...backup, openTasks }))
+  await world.pass(60_000)
+  expect(world.runsOn('a')).toEqual([])
+  expect(world.eventsOf('task_finished').map(({ taskId, data }) => [taskId, data['state'], data['code']])).toEqual([
+    ['a', 'lost', 'result_unknown'],
+  ])
+  expect(world.eventsOf('task_returned')).toEqual([])
+})
+
 it('VRAM of a quarantined attempt counts as noswap, also after a restart of the controller', async () => {
   const world = await afterRestore()
   await world.pass(13_000)

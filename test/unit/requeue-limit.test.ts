@@ -33,13 +33,13 @@ describe('a task that ends its own guard', () => {
     expect(waits).toEqual([10_000, 20_000, 40_000, 80_000, 160_000])
   })
 
-  it('has failed with REQUEUE_LIMIT after max_requeues, 5 by default', async () => {
+  it('has failed with requeue_limit after max_requeues, 5 by default', async () => {
     const world = await worldOf()
     world.submit({ id: 't', ms: HOUR, onNodeLoss: 'requeue' })
     await keepLosing(world, 't', HOUR)
     expect(world.stateOf('t')).toBe('failed')
     expect(world.eventsOf('task_started', 't')).toHaveLength(6)
-    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'failed', code: 'REQUEUE_LIMIT' })
+    expect(world.eventsOf('task_finished', 't')[0]?.data).toMatchObject({ state: 'failed', code: 'requeue_limit' })
   })
 
   it.each([

@@ -25,7 +25,7 @@ interface Asked {
 }
 
 /** A server that answers every request so; null: it does not answer. */
-function serverThatSays(answer: ((request: Envelope) => NodeBody | ControllerBody) | null): Asked {
+function serverThatSays(answer: ((request: Envelope) => NodeBody | ControllerBody) | null, mayAsk = true): Asked {
   const clock = new VirtualClock(0)
   const bus = new SimBus({ clock, mode: 'wire', delayMs: 1 })
   const requests: Envelope[] = []
@@ -33,7 +33,7 @@ function serverThatSays(answer: ((request: Envelope) => NodeBody | ControllerBod
     requests.push(message)
     if (answer !== null) reply(sealed(answer(message)))
   })
-  return { clock, logs: createTaskLogs(bus, sealed), requests }
+  return { clock, logs: createTaskLogs(bus, sealed, () => mayAsk), requests }
 }
 
 describe('reading what a task has written', () => {
@@ -65,6 +65,13 @@ describe('reading what a task has written', () => {
     const read = logs.read(NODE, 't', 2, 'stdout', 0, 5)
     clock.run(60_000, () => false)
     expect(await read).toEqual({ refused: 'unknown_attempt' })
+  })
+
+  it('asks nothing of a server that has heard of more than the store has', async () => {
+    const { clock, logs, requests } = serverThatSays(() => chunk(), false)
+    const answers = [logs.read(NODE, 't', 2, 'stdout', 10, 5), logs.readRecord?.(NODE, 't', 2)]
+    clock.run(60_000, () => false)
+    expect([await Promise.all(answers), requests]).toEqual([[null, null], []])
   })
 
   it('gives up on a server that does not answer, after seconds', async () => {

@@ -8,7 +8,8 @@ import type { Cluster } from '../cluster.ts'
 import { askForGrowth, askForSwapIn, dropEntry } from './entries.ts'
 import { applyLateResult } from './late-result.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../live.ts'
-import { pauseOf } from './placement-pause.ts'
+import { lacksHistoryOf, pauseOf } from './placement-pause.ts'
+import { endUnknown } from './result-unknown.ts'
 import { noteUnknownEnd } from './quarantine.ts'
 import { requeueLost } from './requeue-limit.ts'
 import { refuseStart } from './start-refusals.ts'
@@ -214,6 +215,9 @@ export function applyCommandResult(c: Cluster, nodeId: string, command: string, 
     case 'gone':
       // A later attempt may run on a node that has not spoken yet: the next snapshot says whether this one is over.
       if (pauseOf(c) !== null && placement.startedAt !== null) return
+      // The start was never confirmed in this store, and the node says that the attempt is over: the store lost how it ended.
+      if (placement.startedAt === null && placement.stopping === null && lacksHistoryOf(c, placement.node.id))
+        return endUnknown(c, placement, now)
       return endLost(c, placement, 'gone', 'the node no longer has it', now)
     case 'refused':
       return applyRefusal(c, placement, command, result, seq, now)

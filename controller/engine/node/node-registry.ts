@@ -13,6 +13,7 @@ import { tryRefusedAgain } from './start-tries.ts'
 import { planProbe } from './probes.ts'
 import { countQuarantined } from '../gpu-ledger.ts'
 import { lacksHistoryOf, pauseOf } from './placement-pause.ts'
+import { endUnknown } from './result-unknown.ts'
 import { fateOf, settleQuarantine, supersede } from './quarantine.ts'
 import { nodeOf } from '../records.ts'
 import { finish, reachAgain, setResidency } from '../transitions.ts'
@@ -317,11 +318,6 @@ export function absentFrom(node: LiveNode, present: ReadonlySet<string>): readon
     (placement) =>
       !placement.isInDoubt && isConfirmedBefore(placement, node) && !present.has(attemptKey(placement.task.spec.id, placement.attempt)),
   )
-}
-
-/** Its end is in the part of the history that is lost: it is never requeued by itself. A later attempt that runs elsewhere is the task's. */
-function endUnknown(c: Cluster, placement: LivePlacement, now: Instant): void {
-  if (!supersede(c, placement, now)) finish(c, placement.task, { state: 'lost', code: 'result_unknown', exitCode: null, reason: null }, now)
 }
 
 function isConfirmedBefore({ startedAt, confirmed }: LivePlacement, node: LiveNode): boolean {

@@ -22,7 +22,7 @@ export function requeueLost(c: Cluster, placement: LivePlacement, because: strin
   const earlyEnds = task.trouble.earlyEnds + 1
   if (maxRequeues !== null && earlyEnds > maxRequeues) {
     const reason = `its attempts ended within 10 minutes of their start ${earlyEnds} times; max_requeues is ${maxRequeues}`
-    return finish(c, task, { state: 'failed', code: 'REQUEUE_LIMIT', exitCode: null, reason }, now)
+    return finish(c, task, { state: 'failed', code: 'requeue_limit', exitCode: null, reason }, now)
   }
   const until = now + doubled(FIRST_DELAY_MS, earlyEnds, MAX_DELAY_MS)
   task.trouble = { ...task.trouble, earlyEnds, pause: { reason: 'REQUEUE_DELAY', since: now, until } }
