@@ -24,6 +24,7 @@ import { ENVIRONMENT } from './environment/env-table.ts'
 import type { EnvironmentVariable } from './environment/env-table.ts'
 import { CommandFailure, UsageError } from './exit-codes.ts'
 import { checkBroker, checkFolders, checkKeyFile, taskIdentityOf, type TaskIdentityOptions } from './gpu-server/task-identity.ts'
+import { helloRefusal } from './hello-refusal.ts'
 import { readInventory } from './inventory.ts'
 import { natsSettings, type NatsSettings } from './environment/nats-settings.ts'
 import { SettingsError } from './environment/settings.ts'
@@ -104,6 +105,7 @@ export async function gpuServer(options: GpuServerCommandOptions, env: Environme
       maxOutputBytes: (valueOf(env, ENVIRONMENT.outputLimitMib) ?? 0) * MIB,
       idleAfterMs: options.idleAfter,
       onNote: (line) => log.warn(line),
+      onRefused: (reason) => log.error({ reason }, helloRefusal(reason)),
     })
     log.info({ node: nodeId, name, device: accelerator.kind, gpus: accelerator.gpus().length, tasks: server.taskCount }, 'GPU server runs')
     await untilSignal()

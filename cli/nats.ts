@@ -21,6 +21,11 @@ export function addNatsCommands(program: Command): void {
       list(CLIENT, 'names of letters, digits, _ and -'),
     )
     .option(
+      '--trial-fleets <name,…>',
+      'the same, made only where CONTROLLER_STORE_KIND is trial',
+      list(CLIENT, 'names of letters, digits, _ and -'),
+    )
+    .option(
       '--workers <name,…>',
       'workers of sweeps over machines, and one identity `sweep` that starts them; turns JetStream on',
       list(CLIENT, 'names of letters, digits, _ and -'),
@@ -40,7 +45,7 @@ export function addNatsCommands(program: Command): void {
     .option('--tls-ca <file>', 'authority from which whoever connects must show a certificate')
     .action(async (options: NatsConfigOptions) => {
       const { natsConfig } = await import('./nats/nats-config.ts')
-      natsConfig(options)
+      natsConfig(options, process.env['CONTROLLER_STORE_KIND'] === 'trial')
     })
   nats
     .command('rotate')

@@ -88,7 +88,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
   const app = createApi({
     ...{ commands, views, events, logs, series, simulation: beside.simulation, twin: beside.twin },
     version: packageVersion(),
-    build: { commit: packageCommit(), schema: SCHEMA_VERSION },
+    build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
     fleet: fleet.kind,
     logger: log,

@@ -36,6 +36,8 @@ export interface GpuServerOptions {
   readonly maxOutputBytes: number
   readonly idleAfterMs: DurationMs
   readonly onNote: (line: string) => void
+  /** The controller refuses this server's hello: its reason, once for each in a row. */
+  readonly onRefused: (reason: string) => void
 }
 
 export interface GpuServer {
@@ -81,6 +83,7 @@ export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
     device,
     storage: o.storage,
     areHeartbeatsElided: false,
+    onRefused: o.onRefused,
   })
   core.start()
   return {

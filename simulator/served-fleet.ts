@@ -29,6 +29,8 @@ export interface ServedFleetOptions {
   readonly workload: Workload
   /** Hears of every fault that begins and ends. */
   readonly onFault: FaultNote
+  /** The controller refuses a server's hello, for a reason that is a code. */
+  readonly onRefused?: (node: string, reason: string) => void
 }
 
 export interface ServedFleet {
@@ -50,7 +52,9 @@ export function createServedFleet(o: ServedFleetOptions): ServedFleet {
   const links = new LinkFaults(random.stream('faults/links'), tally)
   const bus = new WeatheredBus({ clock, busFor: o.busFor, weather: links })
   const { nodes } = o.plan
-  const stage = new FleetStage({ nodes, clock, deviceClock, bus, links, random, workload: o.workload, tally, homeOf: () => null })
+  const { workload, onRefused } = o
+  const ground = { nodes, clock, deviceClock, bus, links, random, workload, tally, homeOf: () => null }
+  const stage = new FleetStage({ ...ground, ...(onRefused === undefined ? {} : { onRefused }) })
   return {
     servers: stage.servers,
     start() {

@@ -17,6 +17,8 @@ export interface NatsConfigOptions {
   readonly nodes?: readonly string[]
   readonly clients?: readonly string[]
   readonly fleets?: readonly string[]
+  /** Only for a store of trials. */
+  readonly trialFleets?: readonly string[]
   readonly workers?: readonly string[]
   readonly jetstreamDir?: string
   /** `name=folder`: copies of keys for containers. */
@@ -35,8 +37,11 @@ type Named = Pick<BrokerUser, 'name' | 'identity'>
 /** For its owner and its group: the server in a container is root, and not its owner. */
 const KEY_COPY_MODE = 0o440
 
-/** Keys that exist stay; only those that are missing are made. */
-export function natsConfig(options: NatsConfigOptions): void {
+/** Keys that exist stay; only those that are missing are made. @param isTrial the controller's store is one of trials */
+export function natsConfig(asked: NatsConfigOptions, isTrial: boolean): void {
+  const { trialFleets = [] } = asked
+  const options = isTrial ? { ...asked, fleets: [...(asked.fleets ?? []), ...trialFleets] } : asked
+  const leftOut = isTrial ? [] : trialFleets.map((name) => `fleet-${name}`)
   const { out, listen, monitor, tlsCert, tlsKey, tlsCa } = options
   const { workers = [], jetstreamDir } = options
   if (jetstreamDir !== undefined && workers.length === 0) throw new UsageError('--jetstream-dir needs --workers')
@@ -61,7 +66,7 @@ export function natsConfig(options: NatsConfigOptions): void {
     const tls = tlsCert === undefined || tlsKey === undefined ? null : { cert: tlsCert, key: tlsKey, ca: tlsCa ?? null }
     const jetStreamDir = workers.length === 0 ? null : (jetstreamDir ?? join(resolve(dirname(out)), 'jetstream'))
     writeOutput(option, out, brokerConfigText(users, { listen, monitor: monitor ?? null, tls, jetStreamDir }))
-    for (const copy of options.keyCopies ?? []) copyKey(copy, keys, users)
+    for (const copy of options.keyCopies ?? []) copyKey(copy, keys, users, leftOut)
     const manifests = options.kubernetes === true ? writeManifests(option, out, options.nodes ?? [], keys) : null
     tell(out, keys, users)
     if (manifests !== null)
@@ -71,16 +76,17 @@ export function natsConfig(options: NatsConfigOptions): void {
   }
 }
 
-/** A folder for the one container that needs the key: other keys in it are of an earlier run, and go. */
-function copyKey(copy: string, keys: string, users: readonly BrokerUser[]): void {
+/** A folder for the one container that needs the key: other keys in it are of an earlier run, and go. One that is left out has none. */
+function copyKey(copy: string, keys: string, users: readonly BrokerUser[], leftOut: readonly string[]): void {
   const [name = '', folder = ''] = copy.split(/=(.*)/s)
-  if (users.every((user) => user.name !== name)) {
+  const isLeftOut = leftOut.includes(name)
+  if (!isLeftOut && users.every((user) => user.name !== name)) {
     throw new UsageError(`--key-copies ${copy}: there is no identity ${name}; there are ${users.map((user) => user.name).join(', ')}`)
   }
   makeFolder('--key-copies', folder, 0o755)
   const file = `${name}.nk`
-  writeOutput('--key-copies', join(folder, file), readFileSync(seedFile(keys, name), 'utf8'), KEY_COPY_MODE)
-  for (const each of readdirSync(folder)) if (each.endsWith('.nk') && each !== file) rmSync(join(folder, each))
+  if (!isLeftOut) writeOutput('--key-copies', join(folder, file), readFileSync(seedFile(keys, name), 'utf8'), KEY_COPY_MODE)
+  for (const each of readdirSync(folder)) if (each.endsWith('.nk') && (isLeftOut || each !== file)) rmSync(join(folder, each))
 }
 
 /** @returns their folder */

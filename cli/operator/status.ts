@@ -16,7 +16,10 @@ export async function status({ output, ...server }: VerbOptions): Promise<number
 function statusFields(url: string, version: Version, readiness: Readiness, summary: Summary): readonly Field[] {
   const failing = readiness.checks.filter((check) => !check.ok).map((check) => `${check.name}: ${check.detail}`)
   return [
-    ['controller', `${url}, Headroom ${version.version}, ${version.fleet === 'simulated' ? 'simulated fleet' : 'live fleet'}`],
+    [
+      'controller',
+      `${url}, Headroom ${version.version}, ${version.store_kind ?? version.fleet} ${version.fleet === 'simulated' ? 'fleet' : 'store'}`,
+    ],
     ['ready', failing.length === 0 ? 'yes' : ['no', ...failing]],
     ...summaryFields(summary),
   ]

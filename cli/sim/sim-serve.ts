@@ -12,6 +12,7 @@ import type { Work } from '../../simulator/trace/trace-format.ts'
 import { connectBroker, type BrokerOptions } from '../nats/broker-connection.ts'
 import { EXIT_OK } from '../exit-codes.ts'
 import { REAL_TIME } from '../serve/real-time.ts'
+import { helloRefusal } from '../hello-refusal.ts'
 import { untilSignal } from '../until-signal.ts'
 
 export interface SimServeOptions extends BrokerOptions {
@@ -37,6 +38,7 @@ export async function simServe(file: string, options: SimServeOptions): Promise<
     seed: randomUUID(),
     workload: new CommandWorkload(otherwise),
     onFault: (phase, fault) => process.stdout.write(`${new Date().toISOString()}  ${phase}  ${describeFault(fault)}\n`),
+    onRefused: (node, reason) => process.stderr.write(`headroom: ${node}: ${helloRefusal(reason)}\n`),
   })
   fleet.start()
   const gpus = scenario.nodes.reduce((sum, node) => sum + node.gpuCount, 0)

@@ -13,6 +13,7 @@ import type { EventFeed } from './event-feed.ts'
 import type { Metrics } from './prometheus/metrics.ts'
 import type { Series } from '../series/series.ts'
 import type { OwnerLimits } from '../domain/owner-limits.ts'
+import type { StoreKind } from '../domain/store-kind.ts'
 import type { TaskWaits } from './task-waits.ts'
 
 /** A Fastify instance whose handlers get their types from TypeBox schemas. */
@@ -36,6 +37,7 @@ export interface Build {
   readonly commit: string | null
   /** Of the store. */
   readonly schema: number | null
+  readonly storeKind: StoreKind | null
 }
 
 export interface ApiContext {

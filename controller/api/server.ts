@@ -155,7 +155,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     simulation = null,
     twin = null,
   } = options
-  const { build = { commit: null, schema: null }, metrics = new Metrics(), ownerLimits = NO_OWNER_LIMITS } = options
+  const { build = { commit: null, schema: null, storeKind: null }, metrics = new Metrics(), ownerLimits = NO_OWNER_LIMITS } = options
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const pendingReasons = createPendingReasons(views)
   const summary = createSummary({ views, fleet, series, pendingReasons })

@@ -39,6 +39,8 @@ export interface PresenceOptions {
   readonly onStranger: () => void
   /** In answer to a message sent at `sentMono`. Says whether no later one was answered before. */
   readonly onLease: (sentMono: number, lengthMs: DurationMs) => boolean
+  /** The controller takes no server like this one; it is asked again. Once for each reason in a row. */
+  readonly onRefused: (reason: string) => void
   /** Attempts that the controller has given up. */
   readonly onStop: (refs: readonly AttemptRef[]) => void
 }
@@ -51,6 +53,8 @@ export class Presence {
   #unheardMs = RETRY_FIRST_MS
   #isGreeting = false
   #isStopped = false
+  /** Why the last hello was refused; null: it was not. */
+  #refusedFor: string | null = null
   #cancelHello: () => void = () => {}
   #cancelHeartbeat: () => void = () => {}
 
@@ -127,9 +131,16 @@ export class Presence {
       if (!durable.accepts(outcome.answer)) return this.#helloAgain(retryMs)
       const { body } = outcome.answer
       if (body.op === 'welcome') return this.#welcome(body, sent.sent_mono)
+      this.#noteRefusal(body)
       this.unwelcome(sent, outcome.answer)
       this.#helloAgain(retryMs)
     })
+  }
+
+  #noteRefusal(body: Envelope['body']): void {
+    if (body.op !== 'refused' || body.reason === this.#refusedFor) return
+    this.#refusedFor = body.reason
+    this.#o.onRefused(body.reason)
   }
 
   #helloAgain(retryMs: DurationMs): void {
@@ -140,6 +151,7 @@ export class Presence {
 
   #welcome(body: Welcome, sentMono: number): void {
     this.#isGreeting = false
+    this.#refusedFor = null
     this.#granted(body, sentMono)
     this.#planHeartbeat()
     this.#o.onWelcome()

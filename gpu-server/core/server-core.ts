@@ -49,6 +49,8 @@ export interface ServerCoreOptions {
   readonly storage: NodeStorage
   /** Heartbeats that change nothing are not enacted (simulation between faults). */
   readonly areHeartbeatsElided: boolean
+  /** The controller refuses this server's hello: its reason, once for each in a row. */
+  readonly onRefused?: (reason: string) => void
 }
 
 export class ServerCore {
@@ -196,6 +198,7 @@ export class ServerCore {
         this.#growths.askNewController()
         return this.#leaseWatch.renewed(sentMono, lengthMs)
       },
+      onRefused: (reason) => this.#o.onRefused?.(reason),
       onStop: (refs) => this.#stopAll(refs),
     })
   }

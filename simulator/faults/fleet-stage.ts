@@ -36,6 +36,8 @@ export interface FleetStageOptions {
   readonly tally: FaultTally
   /** What earlier servers have left there; null: nothing. */
   readonly homeOf: (nodeId: string) => NodeHome | null
+  /** The controller refuses a server's hello, for a reason that is a code. */
+  readonly onRefused?: (node: string, reason: string) => void
 }
 
 export class FleetStage {

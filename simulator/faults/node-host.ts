@@ -35,6 +35,8 @@ export interface NodeHostOptions {
   readonly tally: FaultTally
   /** What an earlier server has left here; null: nothing. */
   readonly home: NodeHome | null
+  /** The controller refuses a server's hello, for a reason that is a code. */
+  readonly onRefused?: (node: string, reason: string) => void
 }
 
 interface ServerProcess {
@@ -109,7 +111,8 @@ export class NodeHost {
     const clock = new ProcessClock(this.#clock)
     const endpoint = bus.endpoint(node.name)
     try {
-      const ground = { clock, bus: endpoint, device: this.#device, storage: this.#storage, areHeartbeatsElided: false }
+      const onRefused = (reason: string): void => this.#o.onRefused?.(node.name, reason)
+      const ground = { clock, bus: endpoint, device: this.#device, storage: this.#storage, areHeartbeatsElided: false, onRefused }
       const core = simulatedServer(node, { ...ground, random: random.stream(serverStream(node, this.#starts)) })
       this.#process = { core, endpoint, clock }
       this.#o.onServer(this.id, core)

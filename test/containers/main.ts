@@ -33,9 +33,7 @@ if (why !== null) {
 }
 const folder = mkdtempSync(join(tmpdir(), 'headroom-containers-'))
 const override = join(folder, 'override.yml')
-/** Without the line `name:`, which docker-compose 1.29 (Debian) does not know; the name is given by `-p`. */
-const SHIPPED = join(folder, 'docker-compose.yml')
-writeFileSync(SHIPPED, readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8').replace(/^name: headroom$/m, ''))
+const SHIPPED = join(ROOT, 'docker-compose.yml')
 writeFileSync(override, OVERRIDE)
 const engine = await startEngine(folder)
 try {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { natsSettings } from '../../cli/environment/nats-settings.ts'
-import { headroom, temporaryFolder } from '../support/headroom-command.ts'
+import { headroom, temporaryFolder, type Ended } from '../support/headroom-command.ts'
 import { startNatsServer, whyNoNatsServer } from '../support/nats-server.ts'
 import type { NatsServer } from '../support/nats-server.ts'
 import { natsBus, until } from '../support/nats-world.ts'
@@ -83,6 +83,24 @@ describe('headroom nats config', () => {
     expect(readFileSync(join(copies, 'node-a.nk'), 'utf8')).toBe(readFileSync(join(place, 'keys/node-a.nk'), 'utf8'))
     expect(statSync(join(copies, 'node-a.nk')).mode & 0o777).toBe(0o440)
     expect(await headroom([...config, `node-c=${copies}`])).toMatchObject({ code: 2 })
+  })
+
+  it('--trial-fleets makes a key for a simulated fleet in a trial store only, and takes it back afterwards', async () => {
+    const place = temporaryFolder()
+    const [copies, conf] = [join(place, 'sim'), join(place, 'nats.conf')]
+    const config = (kind: string): Promise<Ended> =>
+      headroom(['nats', 'config', '--nodes', 'a', '--trial-fleets', 'sim', '--key-copies', `fleet-sim=${copies}`, '-o', conf], {
+        env: { CONTROLLER_STORE_KIND: kind },
+      })
+    const isKnown = (): boolean => readFileSync(conf, 'utf8').includes('# fleet-sim')
+    for (const [kind, keys] of [
+      ['live', []],
+      ['trial', ['fleet-sim.nk']],
+      ['live', []],
+    ] as const) {
+      expect(await config(kind)).toMatchObject({ code: 0 })
+      expect([kind, readdirSync(copies), isKnown()]).toEqual([kind, keys, kind === 'trial'])
+    }
   })
 
   it('--kubernetes writes a Secret and a workload for each node, for its owner alone', async () => {

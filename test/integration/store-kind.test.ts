@@ -1,11 +1,13 @@
 /** A store is of one kind for good: a demonstration is never served as a live cluster, nor the reverse. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createSqliteStore } from '../../controller/adapters/sqlite/store.ts'
 import type { StoreKind } from '../../controller/domain/store-kind.ts'
 import type { DeviceKind } from '../../protocol/messages.ts'
+import { LiveCluster, until } from '../support/live-cluster.ts'
+import { whyNoNatsServer } from '../support/nats-server.ts'
 import { aBatch, aNode } from '../support/store-builders.ts'
 import { serve } from '../support/served.ts'
 
@@ -84,5 +86,19 @@ describe('headroom serve', { timeout: 120_000 }, () => {
     live.process.kill('SIGTERM')
     await live.ended
     await expect(serve(join(folder, 'live'))).rejects.toThrow(/holds a live cluster: set CONTROLLER_NATS_URL[^\n]*\n?$/)
+  })
+})
+
+describe.skipIf(whyNoNatsServer() !== null)('a live controller', { timeout: 120_000 }, () => {
+  it('refuses simulated servers, and they print why', async () => {
+    const cluster = await LiveCluster.start({ CONTROLLER_STORE_KIND: 'live' })
+    onTestFinished(() => cluster.end())
+    const fleet = await cluster.startFleet(
+      readFileSync(join(import.meta.dirname, '../../scenarios/noswap-physical-only.scenario.yaml'), 'utf8'),
+    )
+    await until('the refusal is printed', () =>
+      /: the controller refuses this server: its store is live and takes no simulated/.test(fleet.output),
+    )
+    expect(await cluster.nodes()).toEqual([])
   })
 })

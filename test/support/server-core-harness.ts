@@ -51,6 +51,7 @@ export interface HarnessOptions {
   readonly hostSwapMib?: Mib
   readonly settings?: Partial<NodeSettings>
   readonly allowExec?: boolean
+  readonly onRefused?: (reason: string) => void
   /** False: the core is made, and not started. */
   readonly isStarted?: boolean
 }
@@ -231,6 +232,7 @@ export class ServerCoreHarness {
       device: this.device,
       storage: this.storage,
       areHeartbeatsElided: false,
+      ...(this.#options.onRefused === undefined ? {} : { onRefused: this.#options.onRefused }),
     })
   }
 }

@@ -23,6 +23,7 @@ describe('health and version', () => {
       node: process.version,
       commit: null,
       schema: null,
+      store_kind: null,
     }
     expect(await api.send('GET', `${root}version`)).toMatchObject({ status: 200, body: version })
     await api.app.close()

@@ -94,6 +94,14 @@ describe('docker-compose.yml', () => {
     expect(services['controller']?.healthcheck?.test?.at(-1)).toContain("'http://127.0.0.1:30080/livez'")
   })
 
+  it('makes a key for a simulated fleet in a trial store only, and has no element that Compose 1.29 refuses', () => {
+    const config = services['broker-config']
+    expect(config?.command?.filter((word) => /fleets/.test(word))).toEqual(['--trial-fleets=sim'])
+    expect(config?.environment).toEqual({ CONTROLLER_STORE_KIND: services['controller']?.environment?.['CONTROLLER_STORE_KIND'] })
+    const elements = Object.keys(parse(text, { merge: true }) as object).filter((name) => !name.startsWith('x-'))
+    expect(elements.toSorted(byText)).toEqual(['services', 'volumes'])
+  })
+
   it('sets variables that are read, and holds no secret', () => {
     const set = all.flatMap(([, { environment = {} }]) => Object.keys(environment))
     expect(set.filter((name) => !NAMED.has(name))).toEqual([])

@@ -9,6 +9,22 @@ const gaps = (messages: readonly Envelope[]) =>
   messages.slice(1).map((message, i) => message.sent_mono - (messages[i] as Envelope).sent_mono)
 
 describe('hello', () => {
+  it('that is refused is told once for each reason in a row, and said again until it is welcome', () => {
+    const refusals: string[] = []
+    const h = new ServerCoreHarness({ onRefused: (reason) => refusals.push(reason), isStarted: false })
+    h.bus.script.hello = () => ({ op: 'refused', reason: 'nvidia_in_trial' })
+    h.core.start()
+    h.advance(60_000)
+    expect(h.bus.of('hello').length).toBeGreaterThan(2)
+    expect(refusals).toEqual(['nvidia_in_trial'])
+    h.bus.script.hello = () => ({ op: 'welcome', settings: h.bus.settings, stop: [] })
+    h.advance(60_000)
+    h.bus.script.hello = () => ({ op: 'refused', reason: 'nvidia_in_trial' })
+    h.bounce()
+    h.advance(60_000)
+    expect(refusals).toEqual(['nvidia_in_trial', 'nvidia_in_trial'])
+  })
+
   it('says who it is, what lives here, and which ends are not acknowledged', () => {
     const h = new ServerCoreHarness({ gpus: 2 })
     h.run('a', { gpus: [1], vram_mib: 2_000 })

@@ -51,6 +51,7 @@ export function healthRoutes(app: ApiApp, { version, build, fleet, readiness }: 
     node: process.version,
     commit: build.commit,
     schema: build.schema,
+    store_kind: build.storeKind,
   }))
 }
 

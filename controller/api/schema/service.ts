@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
-import { countOrNull, list, oneOf, textOrNull } from './fields.ts'
+import { STORE_KINDS } from '../../domain/store-kind.ts'
+import { countOrNull, list, oneOf, oneOfOrNull, textOrNull } from './fields.ts'
 
 export const LivezSchema = Type.Object({ status: oneOf(['alive']) })
 
@@ -17,6 +18,10 @@ export const VersionSchema = Type.Object({
   node: Type.String({ description: 'Version of Node.js' }),
   commit: textOrNull('Of the sources, where it is known'),
   schema: countOrNull('Version of the store'),
+  store_kind: oneOfOrNull(
+    STORE_KINDS,
+    'live: GPU servers; trial: simulated servers over the broker; simulated: a fleet inside the controller; null: not known',
+  ),
 })
 export type VersionBody = Static<typeof VersionSchema>
 

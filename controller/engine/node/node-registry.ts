@@ -14,7 +14,7 @@ import { planProbe } from './probes.ts'
 import { countQuarantined } from '../gpu-ledger.ts'
 import { lacksHistoryOf, pauseOf } from './placement-pause.ts'
 import { endUnknown } from './result-unknown.ts'
-import { fateOf, settleQuarantine, supersede } from './quarantine.ts'
+import { fateOf, settleQuarantine } from './quarantine.ts'
 import { nodeOf } from '../records.ts'
 import { finish, reachAgain, setResidency } from '../transitions.ts'
 
