@@ -230,6 +230,7 @@ describe('nodes in trouble', () => {
       ['m', 'draining: 3 tasks left'],
       ['n', 'cordoned'],
     ])
+    expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual(['2 attempts in quarantine: unknown to the store'])
     expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual(['silent, takes no new task', 'drained'])
   })
 

@@ -18,11 +18,13 @@ export function troubleWords({
   drain,
   vram,
   auto_cordon: closed = null,
-}: NodeState & Pick<NodeBody, 'vram'>): readonly string[] {
+  quarantined_attempts: quarantined = 0,
+}: NodeState & Pick<NodeBody, 'vram'> & Partial<Pick<NodeBody, 'quarantined_attempts'>>): readonly string[] {
   return [
     ...(closed === null ? [] : [`cannot start tasks: ${closed.reason}`]),
     ...(status === 'unreachable' ? ['does not answer, its tasks are out of reach'] : []),
     ...(status === 'suspect' ? ['silent, takes no new task'] : []),
+    ...(quarantined > 0 ? [`${quarantined} attempts in quarantine: unknown to the store`] : []),
     ...(vram.reserve_deficit_mib > 0 ? [`${mib(vram.reserve_deficit_mib)} missing from the reserve`] : []),
     ...(vram.over_committed_mib > 0 ? [`${mib(vram.over_committed_mib)} promised beyond the limit`] : []),
     ...(drain !== null ? [drain.tasks_left === 0 ? 'drained' : `draining: ${drain.tasks_left} tasks left`] : cordoned ? ['cordoned'] : []),

@@ -1,4 +1,5 @@
 /** The cluster's figures, read from the views when somebody asks. Each costs one pass over nodes or open tasks. */
+import type { TaskIdentityKind } from '../../../protocol/messages.ts'
 import type { Node } from '../../domain/node.ts'
 import type { TaskState } from '../../domain/task.ts'
 import { resolveOvercommit } from '../../domain/vram.ts'
@@ -25,6 +26,9 @@ export interface ClusterSources {
   readonly fleet: 'simulated' | 'live'
   readonly pendingReasons: () => PendingByReason
 }
+
+/** As nodes say it; the rest is `unknown`. */
+const TASK_IDENTITIES: readonly TaskIdentityKind[] = ['uid_per_attempt', 'task_user', 'root', 'server_user']
 
 export function addClusterMetrics(metrics: Metrics, sources: ClusterSources): void {
   const { views, series, fleet } = sources
@@ -143,6 +147,11 @@ function addNodes(metrics: Metrics, views: Views, fleet: ClusterSources['fleet']
       let closed = 0
       for (const { autoCordon } of views.nodes()) if (autoCordon !== null) closed += 1
       return closed
+    }),
+    gauges('headroom_nodes_by_task_identity', 'Nodes by the user that their tasks run as.', ['identity'], function* () {
+      const counts: Record<string, number> = Object.fromEntries([...TASK_IDENTITIES, 'unknown'].map((kind) => [kind, 0]))
+      for (const { taskIdentity } of views.nodes()) counts[taskIdentity ?? 'unknown'] = (counts[taskIdentity ?? 'unknown'] ?? 0) + 1
+      yield* byLabel(counts)
     }),
     gauges('headroom_gpus', 'GPUs of known nodes.', ['status'], function* () {
       const { gpus, gpusUp } = views.totals()

@@ -1,0 +1,129 @@
+/** `GET /recovery`, `/attempts` and the commands for them, before production controllers and servers whose store was set back. */
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createApi } from '../../controller/api/server.ts'
+import type { AttemptListBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { headroom, type Ended } from '../support/headroom-command.ts'
+import { restored, SetBackWorld } from '../support/set-back-world.ts'
+
+const NAMES = ['n1', 'n2', 'n3']
+
+/** The restored backup knows `before` only; `later` and `other` run unknown to it. */
+async function restoredWorld(silent: readonly string[]): Promise<SetBackWorld> {
+  const world = await SetBackWorld.of(NAMES)
+  world.submit({ id: 'before', vramMib: 1_000 })
+  await world.pass(10_000)
+  const backup = await world.stored()
+  for (const id of ['later', 'other']) world.submit({ id, vramMib: 1_000 })
+  await world.pass(10_000)
+  for (const name of silent) world.stopServer(name)
+  await world.setBack(restored(backup))
+  await world.pass(13_000)
+  return world
+}
+
+describe('after a restore', { timeout: 60_000 }, () => {
+  let world: SetBackWorld
+  let app: ReturnType<typeof createApi>
+  let url = ''
+  let isOver = false
+  let pumping: Promise<void> = Promise.resolve()
+
+  const open = async (silent: readonly string[] = []): Promise<void> => {
+    world = await restoredWorld(silent)
+    const { commands, views, logs } = world.controller
+    app = createApi({ commands, views, logs, version: '0.0.0-test', inVirtualTime: true })
+    url = await app.listen({ host: '127.0.0.1', port: 0 })
+    isOver = false
+    pumping = (async () => {
+      while (!isOver) {
+        await world.pass(20)
+        await wait(2)
+      }
+    })()
+  }
+  beforeEach(() => {
+    isOver = true
+  })
+  afterEach(async () => {
+    isOver = true
+    await pumping
+    await app.close()
+  })
+  const run = (...args: readonly string[]): Promise<Ended> => headroom(args, { env: { VENDOR_CONTROLLER_URL: url } })
+  const get = async <T>(path: string): Promise<T> => (await (await fetch(`${url}/api/v1${path}`)).json()) as T
+  const nodeOf = (id: string): string => world.runsOn(id)[0] ?? ''
+
+  it('headroom attempts list shows what runs unknown to the store, with what its server recorded', async () => {
+    await open()
+    const { items } = await get<AttemptListBody>('/attempts')
+    expect(
+      items.map(({ task_id, attempt, node_name, vram_mib, stopped_by, record }) => ({
+        task_id,
+        attempt,
+        node_name,
+        vram_mib,
+        stopped_by,
+        record,
+      })),
+    ).toEqual(
+      expect.arrayContaining(
+        ['later', 'other'].map((id) => ({
+          ...{ task_id: id, attempt: 1, node_name: nodeOf(id), vram_mib: 1_000, stopped_by: null },
+          record: { name: id, owner: null, command: ['simulated'] },
+        })),
+      ),
+    )
+    const listed = await run('attempts', 'list')
+    expect(listed.code).toBe(0)
+    expect(listed.stdout).toMatch(new RegExp(`^later/1 +${nodeOf('later')} .* later`, 'm'))
+    const status = JSON.parse((await run('recovery', 'status', '-o', 'json')).stdout) as RecoveryBody
+    expect(status.quarantined_attempts).toBe(2)
+  })
+
+  it('headroom attempts adopt makes a task of one, stop ends the other, and neither runs twice', async () => {
+    await open()
+    expect(await run('attempts', 'adopt', 'later/1', '--owner', 'ada', '--name', 'trained')).toMatchObject({
+      code: 0,
+      stdout: 'later/1: task of ada from now on\n',
+    })
+    expect(await get('/tasks/later')).toMatchObject({ state: 'running', attempt: 1, owner: 'ada', name: 'trained' })
+    expect(await run('attempts', 'stop', 'other/1')).toMatchObject({ code: 0, stdout: `other/1: ${nodeOf('other')} is told to end it\n` })
+    while (world.runsOn('other').length > 0) await wait(10)
+    expect(world.runsOn('later')).toHaveLength(1)
+    expect(world.runs.takeDoubles()).toEqual([])
+    while ((await get<AttemptListBody>('/attempts')).items.length > 0) await wait(10)
+    expect((await run('attempts', 'adopt', 'other/1', '--owner', 'ada')).stderr).toMatch(/other\/1/)
+    expect(await run('attempts', 'stop', 'other')).toMatchObject({ code: 2, stderr: 'error: "other" must be TASK/ATTEMPT\n' })
+  })
+
+  it('headroom recovery status names the nodes that are awaited, and finish ends it', async () => {
+    await open(['n3'])
+    const status = await run('recovery', 'status')
+    expect(status.stdout).toMatch(/^placements +paused: RECOVERY$/m)
+    expect(status.stdout).toMatch(/^recovery +restored .*, 1 nodes awaited$/m)
+    expect(await get('/recovery')).toMatchObject({ placements_paused: 'RECOVERY', recovery: { nodes_awaited: [nodeIdFromName('n3')] } })
+    expect(await run('recovery', 'finish')).toMatchObject({ code: 0 })
+    expect(await get('/recovery')).toMatchObject({ recovery: null })
+    expect((await run('recovery', 'status')).stdout).toMatch(/^recovery +none$/m)
+  })
+
+  it('GET /recovery names nodes that are ahead of a store that was set back without a restore', async () => {
+    await open()
+    isOver = true
+    await pumping
+    await app.close()
+    const stored = await world.stored()
+    world.submit({ id: 'lost', vramMib: 100 })
+    await world.pass(10_000)
+    await world.setBack(stored)
+    await world.pass(13_000)
+    const { commands, views, logs } = world.controller
+    app = createApi({ commands, views, logs, version: '0.0.0-test', inVirtualTime: true })
+    url = await app.listen({ host: '127.0.0.1', port: 0 })
+    const { placements_paused, nodes_ahead } = await get<RecoveryBody>('/recovery')
+    expect([placements_paused, nodes_ahead.length > 0]).toEqual(['STORE_BEHIND', true])
+    expect((await run('recovery', 'status')).stdout).toMatch(/^ahead +\d of 3 nodes that were heard$/m)
+  })
+})
