@@ -10,6 +10,7 @@ import { whyNotUnderstood } from '../support/command-lines.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const PAGES = [
   'README.md',
+  'docs/README.md',
   'docs/protocol.md',
   'docs/operating.md',
   'docs/planning.md',
