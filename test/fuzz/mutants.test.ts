@@ -6,7 +6,7 @@ import { hunt } from '../mutants/hunt.ts'
 import { MUTANTS } from '../mutants/mutants.ts'
 
 const OF_EACH_RULE = 2
-const OF_POLICY = ['admission', 'queue', 'swap', 'return']
+const OF_POLICY = ['admission', 'queue', 'swap', 'return', 'stop']
 const caught = JSON.parse(readFileSync(join(import.meta.dirname, '../mutants/caught.json'), 'utf8')) as Record<string, number>
 
 const chosen = OF_POLICY.flatMap((rule) =>
