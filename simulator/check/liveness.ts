@@ -31,7 +31,8 @@ export class Liveness {
   /** The run is over. */
   finish(now: Instant): void {
     for (const task of this.#context.shadow.tasks.values()) {
-      const isReached = this.#that === 'every_feasible_task_runs' && (!isAwaited(task) || !this.#context.shadow.isFeasible(task))
+      const isReached =
+        this.#that === 'every_feasible_task_runs' && (!isAwaited(task) || task.pendingSince > now || !this.#context.shadow.isFeasible(task))
       if (!isReached && (this.#withinMs === null || now > this.#deadline(task))) this.#report(task, `it has not ${this.#what()}`)
     }
   }

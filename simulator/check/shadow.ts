@@ -26,6 +26,7 @@ export interface ShadowTask {
   readonly id: string
   readonly submittedAt: Instant
   request: ObservedRequest
+  /** It waits for a place from then on. In the future while it is paused after refused or short attempts (safety 3). */
   pendingSince: Instant
   placement: ShadowPlacement | null
   /** After a failed swap it is no victim before this instant. */
@@ -210,6 +211,12 @@ export class Shadow {
         this.#unplace(task)
         this.tasks.delete(task.id)
         return
+      case 'task_paused':
+        task.pendingSince = data['until'] as Instant
+        return
+      case 'task_resumed':
+        task.pendingSince = at
+        return
       case 'task_residency':
         return changeResidency(task, data['residency'] as ShadowResidency, at)
       case 'growth_granted':
@@ -241,8 +248,6 @@ export class Shadow {
       case 'requeue_freeze':
       case 'broker_absence':
       case 'node_auto_cordon':
-      case 'task_paused':
-      case 'task_resumed':
       case 'duplicate_node':
       case 'store_behind':
       case 'recovery':
