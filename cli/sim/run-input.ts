@@ -1,5 +1,6 @@
 /** What `sim run`, `sweep` and `check` read before they begin: the scenario, and what identifies its traces. */
 import { createHash } from 'node:crypto'
+import type { DurationMs } from '../../protocol/units.ts'
 import type { RunIdentity } from '../../simulator/run.ts'
 import { loadScenario, type LoadedScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
 import type { Override } from '../../simulator/scenario/override.ts'
@@ -17,22 +18,27 @@ export interface RunInput {
 /** What `fingerprintTrace` says of a file, by its path, so that a trace is read once for all settings of a sweep. */
 export type Fingerprints = Map<string, Awaited<ReturnType<typeof fingerprintTrace>>>
 
-/** Throws ScenarioError or TraceError. */
+/** Throws ScenarioError or TraceError. @param withinMs as for `expectedOf` */
 export async function readRunInput(
   source: ScenarioSource,
   overrides: readonly Override[] = [],
   known: Fingerprints = new Map(),
+  withinMs: DurationMs = Infinity,
 ): Promise<RunInput> {
-  return identified(loadScenario(source, overrides), known)
+  return identified(loadScenario(source, overrides), known, withinMs)
 }
 
 /** Reads the traces of a scenario that was loaded. Throws TraceError. */
-export async function identified({ scenario, sha256 }: LoadedScenario, known: Fingerprints = new Map()): Promise<RunInput> {
+export async function identified(
+  { scenario, sha256 }: LoadedScenario,
+  known: Fingerprints = new Map(),
+  withinMs: DurationMs = Infinity,
+): Promise<RunInput> {
   const hashes: string[] = []
   let expectedTasks = 0
   for (const item of scenario.workload) {
     if (item.kind !== 'trace') {
-      expectedTasks += expectedOf(item)
+      expectedTasks += expectedOf(item, withinMs)
       continue
     }
     const fingerprint = known.get(item.file) ?? (await fingerprintTrace(item.file))
@@ -44,10 +50,11 @@ export async function identified({ scenario, sha256 }: LoadedScenario, known: Fi
   return { scenario, identity: { scenarioSha256: sha256, traceSha256: combined(hashes), version: packageVersion() }, expectedTasks }
 }
 
-/** How many tasks it brings, about. */
-export function expectedOf(item: Exclude<WorkloadItem, { kind: 'trace' }>): number {
+/** Returns about how many tasks the item brings. @param withinMs no later ones are counted; Infinity: all */
+export function expectedOf(item: Exclude<WorkloadItem, { kind: 'trace' }>, withinMs: DurationMs = Infinity): number {
   if (item.kind === 'task') return 1
-  const byTime = item.untilMs === null ? Infinity : ((item.untilMs - item.fromMs) / 3_600_000) * item.ratePerHour
+  const untilMs = Math.min(item.untilMs ?? Infinity, withinMs)
+  const byTime = (Math.max(0, untilMs - item.fromMs) / 3_600_000) * item.ratePerHour
   return Math.min(item.count ?? Infinity, byTime)
 }
 

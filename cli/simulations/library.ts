@@ -147,7 +147,9 @@ export class ScenarioLibrary {
 
 async function ownEntry(file: string): Promise<Known> {
   const name = basename(file, SUFFIX)
-  return { name, description: null, purpose: 'own', isOwn: true, createdBy: await ownerIn(join(dirname(file), `${name}${FACTS}`)), file }
+  const createdBy = await ownerIn(join(dirname(file), `${name}${FACTS}`))
+  // What is too large to run was not stored.
+  return { name, description: null, purpose: 'own', tooLargeBecause: null, isOwn: true, createdBy, file }
 }
 
 /** Of what was stored before owners were written down, none is known. */

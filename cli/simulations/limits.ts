@@ -10,6 +10,8 @@ export const LIMITS = {
   gpus: 20_000,
   /** Tasks that come in one run, those of traces included. */
   tasks: 2_000_000,
+  /** Of a session those tasks are counted that come within this, 30 days. */
+  sessionTasksWithinMs: 30 * 24 * 60 * 60_000,
   /** Entries of the event queue that one run may take: messages, timers, arrivals, decisions. */
   steps: 500_000_000,
   /** Memory of the process of one run or session: the heap of JavaScript, MiB. */

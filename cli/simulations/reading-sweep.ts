@@ -1,4 +1,5 @@
 /** A sweep that was asked for over REST, before it is queued: which runs it is made of, and whether each of its scenarios is right and within the limits. */
+import type { DurationMs } from '../../protocol/units.ts'
 import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
 import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
 import { overrideFieldProblem } from '../../simulator/scenario/override.ts'
@@ -15,14 +16,14 @@ export type SweepReading =
   | { readonly kind: 'invalid'; readonly field: string; readonly detail: string }
 
 /** Throws ScenarioError for what is wrong with the scenario itself. */
-export function readSweep(source: ScenarioSource, wish: SweepWish): SweepReading {
+export function readSweep(source: ScenarioSource, wish: SweepWish, withinMs: DurationMs | null): SweepReading {
   const loaded = loadScenario(source)
-  const facts = factsOf(loaded)
+  const facts = factsOf(loaded, withinMs)
   const tooLarge = whyTooLarge(facts)
   if (tooLarge !== null) return { kind: 'too_large', detail: tooLarge }
   const outcome = sweepGrid(loaded.scenario, wish, LIMITS.sweptRuns)
   if (!outcome.ok) return bodyProblem(outcome.refusal)
-  return whyNotTried(source, outcome.grid) ?? { kind: 'sweep', facts, grid: outcome.grid }
+  return whyNotTried(source, outcome.grid, withinMs) ?? { kind: 'sweep', facts, grid: outcome.grid }
 }
 
 type Refused = Extract<SweepReading, { readonly kind: 'invalid' }>
@@ -43,7 +44,7 @@ function bodyProblem(refusal: GridRefusal): Refused {
 }
 
 /** Null: every combination of the other fields is a scenario that may be run. */
-function whyNotTried(source: ScenarioSource, { axes }: SweepGrid): Refused | null {
+function whyNotTried(source: ScenarioSource, { axes }: SweepGrid, withinMs: DurationMs | null): Refused | null {
   for (const { field, values } of axes) {
     const problem = overrideFieldProblem(field)
     if (problem !== null) return refusedAt(['fields', field], problem)
@@ -54,15 +55,15 @@ function whyNotTried(source: ScenarioSource, { axes }: SweepGrid): Refused | nul
     return refusedAt(['fields'], `fields make ${combinations} combinations; allowed are ${LIMITS.sweptSettings}`)
   }
   for (const settings of axes.length === 0 ? [] : settingsOf(axes)) {
-    const refused = whyNotSet(source, settings)
+    const refused = whyNotSet(source, settings, withinMs)
     if (refused !== null) return refused
   }
   return null
 }
 
-function whyNotSet(source: ScenarioSource, settings: Settings): Refused | null {
+function whyNotSet(source: ScenarioSource, settings: Settings, withinMs: DurationMs | null): Refused | null {
   try {
-    const tooLarge = whyTooLarge(factsOf(loadScenario(source, overridesOf(settings))))
+    const tooLarge = whyTooLarge(factsOf(loadScenario(source, overridesOf(settings)), withinMs))
     return tooLarge === null ? null : refusedAt(['fields'], `with ${settingsText(settings)}: ${tooLarge}`)
   } catch (error) {
     if (!(error instanceof ScenarioError)) throw error

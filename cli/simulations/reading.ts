@@ -1,5 +1,6 @@
 /** What the process that reads scenarios is asked, and answers. A text that somebody sent is never read in that of the controller. */
 import { readFileSync } from 'node:fs'
+import type { DurationMs } from '../../protocol/units.ts'
 import type { LibraryEntry, ScenarioFacts, ScenarioProblem } from '../../controller/ports/simulation.ts'
 import { loadScenario, type ScenarioSource } from '../../simulator/scenario/load.ts'
 import { ScenarioError } from '../../simulator/scenario/problem.ts'
@@ -10,8 +11,9 @@ import { factsOf, whyTooLarge } from './scenario-facts.ts'
 export type FoundScenario = Omit<LibraryEntry, 'isOwn' | 'createdBy'> & { readonly file: string }
 
 export type ReadJob =
-  | { readonly kind: 'scenario'; readonly source: ScenarioSource }
-  | { readonly kind: 'sweep'; readonly source: ScenarioSource; readonly wish: SweepWish }
+  /** `withinMs`: tasks that come later are not counted; null: all are. */
+  | { readonly kind: 'scenario'; readonly source: ScenarioSource; readonly withinMs: DurationMs | null }
+  | { readonly kind: 'sweep'; readonly source: ScenarioSource; readonly wish: SweepWish; readonly withinMs: DurationMs | null }
   | { readonly kind: 'library'; readonly files: ReadonlyArray<{ readonly file: string; readonly purpose: string | null }> }
 
 export type ReadAnswer =
@@ -23,16 +25,16 @@ export type ReadAnswer =
 export async function read(job: ReadJob): Promise<ReadAnswer> {
   if (job.kind === 'library') return { kind: 'library', entries: entriesOf(job.files) }
   try {
-    return job.kind === 'scenario' ? readScenario(job.source) : readSweep(job.source, job.wish)
+    return job.kind === 'scenario' ? readScenario(job.source, job.withinMs) : readSweep(job.source, job.wish, job.withinMs)
   } catch (error) {
     if (!(error instanceof ScenarioError)) throw error
     return { kind: 'problems', problems: error.problems }
   }
 }
 
-function readScenario(source: ScenarioSource): ReadAnswer {
+function readScenario(source: ScenarioSource, withinMs: DurationMs | null): ReadAnswer {
   const loaded = loadScenario(source)
-  const facts = factsOf(loaded)
+  const facts = factsOf(loaded, withinMs)
   const detail = whyTooLarge(facts)
   return detail === null ? { kind: 'facts', facts, text: loaded.text } : { kind: 'too_large', detail }
 }
@@ -42,14 +44,15 @@ function entriesOf(files: Extract<ReadJob, { kind: 'library' }>['files']): reado
   return files.map(({ file, purpose }) => ({ ...described(file), purpose, file }))
 }
 
-function described(file: string): { readonly name: string; readonly description: string | null } {
+function described(file: string): Pick<LibraryEntry, 'name' | 'description' | 'tooLargeBecause'> {
   const text = readFileSync(file, 'utf8')
   const name = /^scenario:[ \t]*["']?([a-z0-9][a-z0-9._-]*)/m.exec(text)?.[1] ?? file.replace(/^.*\//, '').replace(/\.scenario\.ya?ml$/, '')
   try {
-    const { scenario } = loadScenario(file)
-    return { name: scenario.name, description: scenario.description }
+    const loaded = loadScenario(file)
+    const { scenario } = loaded
+    return { name: scenario.name, description: scenario.description, tooLargeBecause: whyTooLarge(factsOf(loaded)) }
   } catch (error) {
-    if (error instanceof ScenarioError) return { name, description: null }
+    if (error instanceof ScenarioError) return { name, description: null, tooLargeBecause: null }
     throw error
   }
 }

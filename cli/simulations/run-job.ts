@@ -45,7 +45,7 @@ const STEPS_PER_BEAT = 1024
 
 export async function runJob(job: RunJob, onProgress: (fraction: number) => void): Promise<RunAnswer> {
   const { source, overrides, choices } = job
-  const input = await readRunInput(source, overrides)
+  const input = await readRunInput(source, overrides, new Map(), choices.untilMs ?? Infinity)
   const { scenario, identity, expectedTasks } = input
   const tooLarge = whyTooLarge({ nodes: 0, gpus: 0, expectedTasks: Math.ceil(expectedTasks) })
   if (tooLarge !== null) throw new LimitReached(tooLarge)

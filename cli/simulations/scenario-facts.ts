@@ -1,13 +1,15 @@
 /** What of a scenario is known before it runs, and whether it is more than is run here. */
+import type { DurationMs } from '../../protocol/units.ts'
 import type { ScenarioFacts } from '../../controller/ports/simulation.ts'
 import type { LoadedScenario } from '../../simulator/scenario/load.ts'
 import { ownAxes } from '../../simulator/sweep-grid.ts'
 import { expectedOf } from '../sim/run-input.ts'
 import { LIMITS } from './limits.ts'
 
-export function factsOf({ scenario, sha256 }: LoadedScenario): ScenarioFacts {
+/** @param withinMs tasks that come later are not counted: nothing arrives after it, or it is as far as a limit looks ahead; null: all */
+export function factsOf({ scenario, sha256 }: LoadedScenario, withinMs: DurationMs | null = null): ScenarioFacts {
   let expectedTasks = 0
-  for (const item of scenario.workload) if (item.kind !== 'trace') expectedTasks += expectedOf(item)
+  for (const item of scenario.workload) if (item.kind !== 'trace') expectedTasks += expectedOf(item, withinMs ?? Infinity)
   return {
     name: scenario.name,
     description: scenario.description,
@@ -19,6 +21,11 @@ export function factsOf({ scenario, sha256 }: LoadedScenario): ScenarioFacts {
     untilMs: scenario.clock.untilMs,
     sweptFields: ownAxes(scenario.sweep).map(({ field, values }) => ({ field, values: values.length })),
   }
+}
+
+/** A session is driven by hand and may end at any time: its limit looks no further than this. */
+export function sessionHorizonMs(untilMs: DurationMs | null): DurationMs {
+  return Math.min(untilMs ?? Infinity, LIMITS.sessionTasksWithinMs)
 }
 
 /** Null: it may be run. */

@@ -1,4 +1,5 @@
 /** What somebody sent or named, read and found right before anything is done with it. */
+import type { DurationMs } from '../../protocol/units.ts'
 import type { Outcome, ScenarioFacts, ScenarioReference } from '../../controller/ports/simulation.ts'
 import type { ScenarioSource } from '../../simulator/scenario/load.ts'
 import type { SweepGrid, SweepWish } from '../../simulator/sweep-grid.ts'
@@ -20,9 +21,10 @@ export interface FoundSweep extends Omit<Found, 'text'> {
 }
 
 export interface ScenarioGate {
-  readonly scenario: (scenario: ScenarioReference) => Promise<Outcome<Found>>
+  /** @param withinMs tasks that come later do not count towards the limit; null: all do */
+  readonly scenario: (scenario: ScenarioReference, withinMs: DurationMs | null) => Promise<Outcome<Found>>
   /** With every combination of what is varied in it. */
-  readonly sweep: (scenario: ScenarioReference, wish: SweepWish) => Promise<Outcome<FoundSweep>>
+  readonly sweep: (scenario: ScenarioReference, wish: SweepWish, withinMs: DurationMs | null) => Promise<Outcome<FoundSweep>>
 }
 
 const BUSY = { code: 'too_many', detail: 'Too many scenarios are being read.', retryAfterSeconds: 2 } as const
@@ -51,16 +53,16 @@ export function scenarioGate(library: ScenarioLibrary, reader: ScenarioReader): 
     }
   }
   return {
-    scenario: (scenario) =>
+    scenario: (scenario, withinMs) =>
       read(
         scenario,
-        (source) => ({ kind: 'scenario', source }),
+        (source) => ({ kind: 'scenario', source, withinMs }),
         (answer, source) => (answer.kind === 'facts' ? { source, facts: answer.facts, text: answer.text } : null),
       ),
-    sweep: (scenario, wish) =>
+    sweep: (scenario, wish, withinMs) =>
       read(
         scenario,
-        (source) => ({ kind: 'sweep', source, wish }),
+        (source) => ({ kind: 'sweep', source, wish, withinMs }),
         (answer, source) => (answer.kind === 'sweep' ? { source, facts: answer.facts, grid: answer.grid } : null),
       ),
   }

@@ -10,7 +10,7 @@ import { readRunInput } from '../sim/run-input.ts'
 import { linkToParent } from '../workers/worker-link.ts'
 import { givesWay, NICE_ASKED } from './low-priority.ts'
 import { LimitReached } from './run-job.ts'
-import { whyTooLarge } from './scenario-facts.ts'
+import { sessionHorizonMs, whyTooLarge } from './scenario-facts.ts'
 import { SessionHost, type SessionHostOptions } from './session-host.ts'
 import type { FromSession, SessionJob, ToSession } from './session-messages.ts'
 import { injected, NO_CONTROLLER, textHeaders, type SessionAnswer } from './session-stage.ts'
@@ -86,7 +86,7 @@ async function readPlan({ source, choices }: SessionJob): Promise<Pick<SessionHo
     const { clock } = exercise.scenario
     return { plan: { ...exercise.scenario, clock: { ...clock, untilMs: exercise.endsAtMs } }, exercise }
   }
-  const { scenario, expectedTasks } = await readRunInput(source)
+  const { scenario, expectedTasks } = await readRunInput(source, [], new Map(), sessionHorizonMs(choices.untilMs))
   const tooLarge = whyTooLarge({ nodes: 0, gpus: 0, expectedTasks: Math.ceil(expectedTasks) })
   if (tooLarge !== null) throw new LimitReached(tooLarge)
   const plan = planOf(scenario, {

@@ -27,6 +27,7 @@ import { newRecord } from './new-record.ts'
 import { LIMITS } from './limits.ts'
 import { RecordStore, REPORT, runFile } from './records.ts'
 import type { RunAnswer, RunJob } from './run-job.ts'
+import { sessionHorizonMs } from './scenario-facts.ts'
 import { scenarioGate, type ScenarioGate } from './scenario-gate.ts'
 import { refused } from './refused.ts'
 import { ScenarioReader } from './scenario-reader.ts'
@@ -94,7 +95,7 @@ export function createSimulations(options: SimulationsOptions): Simulations {
       await book.settled()
     },
     async run({ scenario, by, seed, untilMs, overcommitPercent }: RunRequest) {
-      const read = await readScenario(scenario)
+      const read = await readScenario(scenario, untilMs)
       if (!read.ok) return read
       const { source, facts } = read.value
       const choices = { seed, untilMs, overcommitPercent }
@@ -104,7 +105,11 @@ export function createSimulations(options: SimulationsOptions): Simulations {
       const objectives = objectivesOf(request.objectives)
       if (typeof objectives === 'string') return refused({ code: 'invalid', field: 'objectives', detail: objectives })
       const { percentages, seeds, fields, untilMs } = request
-      const read = await readSweep(request.scenario, { overcommit: percentages ?? undefined, seeds: seeds ?? undefined, set: fields })
+      const read = await readSweep(
+        request.scenario,
+        { overcommit: percentages ?? undefined, seeds: seeds ?? undefined, set: fields },
+        untilMs,
+      )
       if (!read.ok) return read
       const { source, facts, grid } = read.value
       const sweep = { source, untilMs, grid, objectives }
@@ -131,7 +136,7 @@ function sessionsPort(
 ): Pick<Simulation, 'openSession' | 'control' | 'fork' | 'injectFault' | 'faults' | 'ask'> {
   return {
     async openSession(request) {
-      const read = await readScenario(request.scenario)
+      const read = await readScenario(request.scenario, sessionHorizonMs(request.untilMs))
       return read.ok ? sessions.start(read.value, request) : read
     },
     control: (id, command) => sessions.control(id, command),
@@ -175,7 +180,7 @@ function libraryPort(
     scenarios: () => library.list(),
     scenario: (name) => library.get(name),
     async putScenario(text, by) {
-      const read = await readScenario({ text })
+      const read = await readScenario({ text }, null)
       if (!read.ok) return read
       const { facts } = read.value
       const put = await library.put(facts.name, text, by, room)
@@ -183,7 +188,7 @@ function libraryPort(
     },
     removeScenario: (name, by) => library.remove(name, by),
     async validate(scenario) {
-      const read = await readScenario(scenario)
+      const read = await readScenario(scenario, null)
       return read.ok ? { ok: true, value: read.value.facts } : read
     },
   }

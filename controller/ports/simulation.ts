@@ -120,6 +120,8 @@ export interface LibraryEntry {
   readonly description: string | null
   /** The folder it stands in: what it is for; null: none. */
   readonly purpose: string | null
+  /** Why a run of it to its end is refused; null: it may be run. A session or a shorter run of it may be possible. */
+  readonly tooLargeBecause: string | null
   /** Somebody has stored it here. */
   readonly isOwn: boolean
   /** Who has stored it; null: not known, or it came with Headroom. */

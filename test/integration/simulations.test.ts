@@ -277,6 +277,28 @@ describe('the library', () => {
     expect((await world.api.send('POST', '/simulations', { scenario: 'busy' })).status).toBe(404)
   })
 
+  it('A scenario of ten years is listed as too large to run to its end, and opens as a session or runs for less', async () => {
+    const world = await open()
+    const { items } = (await world.api.send('GET', '/scenarios')).body
+    const entry = items.find(({ name }: { name: string }) => name === 'live-demo')
+    expect(entry.too_large_because).toMatch(/^About 4380000 tasks would come/)
+    const tooLarge = items.filter((each: { too_large_because: string | null }) => each.too_large_because !== null)
+    expect(tooLarge.map(({ name }: { name: string }) => name)).toEqual(['live-demo'])
+    const sends = (path: string, body: object) => world.api.send('POST', path, { scenario: 'live-demo', ...body })
+    expect((await sends('/simulations', {})).body.errors[0].detail).toBe(entry.too_large_because)
+    const session = await sends('/simulations', { mode: 'session' })
+    expect([session.status, session.body.kind], JSON.stringify(session.body)).toEqual([202, 'session'])
+    await world.api.send('DELETE', `/simulations/${session.body.id}`)
+    const ran = await world.ended(await start(world, { scenario: 'live-demo', until_seconds: 600 }))
+    expect([ran.state, ran.reason]).toEqual(['done', null])
+    expect((await sends('/simulations/sweep', { overcommit_percents: [0], seeds: [1] })).status).toBe(400)
+    const { body: sweep } = await sends('/simulations/sweep', { overcommit_percents: [0], seeds: [1], until_seconds: 600 })
+    expect(await world.ended(sweep.id)).toMatchObject({ state: 'done' })
+    const flood = `scenario: t\nversion: 1\n${FLEET}\nworkload: [{ generate: poisson, rate_per_hour: 1000000000, vram_mib: 10 }]\nclock: { until: 3650d }`
+    const refused = await world.api.send('POST', '/simulations', { scenario_text: flood, mode: 'session' })
+    expect([refused.status, refused.body.code]).toEqual([400, 'invalid_request'])
+  })
+
   it('says all that is wrong with one, by line and column', async () => {
     const world = await open()
     const text = 'scenario: wrong\nversion: 2\nfleet:\n  - { name: n, gpus: 0, gpu: { model: A, vram_mib: 1 } }\n'

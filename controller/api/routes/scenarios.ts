@@ -120,8 +120,8 @@ export function scenarioRoutes(app: ApiApp, { simulation }: ApiContext): void {
   })
 }
 
-function presentEntry<T extends LibraryEntry>({ isOwn, createdBy, ...entry }: T) {
-  return { ...entry, is_own: isOwn, created_by: createdBy }
+function presentEntry<T extends LibraryEntry>({ isOwn, createdBy, tooLargeBecause, ...entry }: T) {
+  return { ...entry, too_large_because: tooLargeBecause, is_own: isOwn, created_by: createdBy }
 }
 
 function noScenario(name: string): ApiProblem {

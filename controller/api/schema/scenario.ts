@@ -6,6 +6,9 @@ const entry = {
   name: Type.String(),
   description: textOrNull('What it shows'),
   purpose: textOrNull('What it is for; own: somebody stored it here'),
+  too_large_because: textOrNull(
+    'Why a run or sweep of it to its end is refused; null: it may be run. A session, or a run with until_seconds, may be possible',
+  ),
   is_own: Type.Boolean({ description: 'It did not come with Headroom and may be deleted' }),
   created_by: textOrNull('Who stored it; null: it came with Headroom, or this is not known'),
 }
