@@ -28,7 +28,6 @@ const LEAST_PAIRS_FOR_A_SIGN = 5
 const MAX_INTERVALS = 24
 const LEAST_INTERVAL_MS = 60_000
 /** So many of them have to agree. */
-const AGREEMENT = 0.8
 
 /** By figure: how it is called outside. */
 const FIGURE_OF: Readonly<Record<TwinMetric, keyof ForkFigures>> = {
@@ -117,6 +116,7 @@ export function changeOf(pairs: readonly (readonly [before: number | null, after
   const at = (values: readonly number[], percent: number): number => quantileOf(risingOf(values), percent) ?? 0
   const differences = measured.map(([before, after]) => after - before)
   const median = at(differences, 50)
+  const difference = { p10: at(differences, 10), p50: median, p90: at(differences, 90) }
   const agreement = differences.filter((each) => Math.sign(each) === Math.sign(median)).length / differences.length
   return {
     before: at(
@@ -127,14 +127,15 @@ export function changeOf(pairs: readonly (readonly [before: number | null, after
       measured.map(([, after]) => after),
       50,
     ),
-    difference: { p10: at(differences, 10), p50: median, p90: at(differences, 90) },
+    difference,
     agreement,
-    verdict: verdictOf(differences, median, agreement),
+    verdict: verdictOf(differences, difference),
   }
 }
 
-function verdictOf(differences: readonly number[], median: number, agreement: number): MetricChange['verdict'] {
+/** A direction is claimed only where the band of the differences leaves zero out. */
+function verdictOf(differences: readonly number[], { p10, p90 }: MetricChange['difference']): MetricChange['verdict'] {
   if (differences.every((each) => each === 0)) return 'stays'
-  if (median === 0 || differences.length < LEAST_PAIRS_FOR_A_SIGN || agreement < AGREEMENT) return 'unclear'
-  return median > 0 ? 'rises' : 'falls'
+  if (differences.length < LEAST_PAIRS_FOR_A_SIGN || (p10 <= 0 && p90 >= 0)) return 'unclear'
+  return p10 > 0 ? 'rises' : 'falls'
 }

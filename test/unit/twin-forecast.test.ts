@@ -106,10 +106,12 @@ describe('a forecast of a change', () => {
     expect(whole.swap_outs_per_hour?.after).toBeLessThanOrEqual(mean(p90))
   }
 
-  it('speaks of a sign only where enough pairs agree', () => {
+  it('A direction is claimed only where zero is outside of the 10th to 90th percentile of at least 5 pairs', () => {
     const pairs = (differences: readonly number[]) => changeOf(differences.map((each) => [10, 10 + each] as const))
     expect(pairs([1, 2, 3, 4, 5])).toMatchObject({ verdict: 'rises', agreement: 1, difference: { p10: 1, p50: 3, p90: 5 } })
-    expect(pairs([-1, -2, -3, -4, 5])).toMatchObject({ verdict: 'falls', agreement: 0.8 })
+    expect(pairs([-1, -2, -3, -4, -5])).toMatchObject({ verdict: 'falls', agreement: 1 })
+    expect(pairs([-1, -2, -3, -4, 5])).toMatchObject({ verdict: 'unclear', agreement: 0.8, difference: { p10: -4, p90: 5 } })
+    expect(pairs([-1, -2, -3, -4, -5, -6, -7, -8, -9, 5])).toMatchObject({ verdict: 'falls', agreement: 0.9 })
     expect(pairs([-1, -2, -3, 4, 5])).toMatchObject({ verdict: 'unclear' })
     expect(pairs([1, 2, 3, 4])).toMatchObject({ verdict: 'unclear' })
     expect(pairs([0, 0])).toMatchObject({ verdict: 'stays' })

@@ -18,7 +18,9 @@ const MetricChangeSchema = Type.Object({
     p90: Type.Number(),
   }),
   agreement: Type.Number({ description: 'Share of the pairs whose difference has the sign of the median' }),
-  verdict: oneOf(['rises', 'falls', 'stays', 'unclear'], { description: 'unclear: fewer than 5 pairs, or fewer than 80 % agree' }),
+  verdict: oneOf(['rises', 'falls', 'stays', 'unclear'], {
+    description: 'unclear: fewer than 5 pairs, or zero is within difference.p10 to difference.p90',
+  }),
 })
 
 const metricChange = (what: string) => objectOrNull(MetricChangeSchema, `${what}; null: nothing was measured`)
