@@ -90,7 +90,7 @@ export async function serve(env: NodeJS.ProcessEnv, acceptLoss?: string): Promis
     version: packageVersion(),
     build: { commit: packageCommit(), schema: SCHEMA_VERSION, storeKind: settings.storeKind },
     metrics: measured.metrics,
-    fleet: fleet.kind,
+    ...{ fleet: fleet.kind, brokerUrls: nats?.urls ?? [] },
     logger: log,
     ...builtPage(),
     readiness: () => [...ownChecks(controller, measured.process), ...fleet.readiness(), disk.check()],

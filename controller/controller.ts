@@ -138,7 +138,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
   })
   const commands = watch?.commands(engine.commands) ?? engine.commands
   // Whoever looks decides nothing: that is not watched.
-  const views = createViews(engine, given.clock, ports.store.reads)
+  const views = createViews(engine, given.clock, ports.store.reads, isElided)
   const series = new Series(views)
   const messages = new MessageTally()
   const silence = new SilenceWatch(engine, clock)

@@ -16,15 +16,16 @@ interface Sources {
   readonly views: Views
   readonly fleet: 'simulated' | 'live'
   readonly series: Series
+  readonly brokerUrls: readonly string[]
   readonly pendingReasons: () => PendingByReason
 }
 
 /** The summary as it is at each call. */
-export function createSummary({ views, fleet, series, pendingReasons }: Sources): CurrentSummary {
+export function createSummary({ views, fleet, series, brokerUrls, pendingReasons }: Sources): CurrentSummary {
   const ends = new EndsOfTheHour(views)
   const present = (recentEnds: RecentEnds | null): SummaryBody => {
     series.take()
-    return presentSummary({ views, fleet, window: series.lastMinute(), pendingByReason: pendingReasons(), recentEnds })
+    return presentSummary({ views, fleet, brokerUrls, window: series.lastMinute(), pendingByReason: pendingReasons(), recentEnds })
   }
   return { now: () => present(ends.latest()), asked: async () => present(await ends.current()) }
 }

@@ -104,6 +104,8 @@ export interface ApiOptions {
   readonly uiDir?: string
   /** What the fleet is made of, as /summary and /version say it. */
   readonly fleet?: 'simulated' | 'live'
+  /** Of the message broker, without credentials; left out: there is none. */
+  readonly brokerUrls?: readonly string[]
   /** No timer is set then, and request ids are counted instead of drawn. */
   readonly inVirtualTime?: boolean
   /** What is sampled of the cluster; without it nobody does, and /summary counts from the first time it was asked. */
@@ -158,7 +160,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   const { build = { commit: null, schema: null, storeKind: null }, metrics = new Metrics(), ownerLimits = NO_OWNER_LIMITS } = options
   const access = options.access ?? createAccess({ book: null, now: () => views.now() })
   const pendingReasons = createPendingReasons(views)
-  const summary = createSummary({ views, fleet, series, pendingReasons })
+  const summary = createSummary({ views, fleet, series, brokerUrls: options.brokerUrls ?? [], pendingReasons })
   const feed = new EventFeed({ source: options.events ?? SILENT, stored: views.stored, summary: () => summary.now() })
   const waits = options.inVirtualTime === true ? null : new TaskWaits(options.events ?? SILENT)
   const api: ApiContext = {

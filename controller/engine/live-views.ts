@@ -24,13 +24,15 @@ import { overOf, planConfig, planNodeConfig } from './what-if/impact.ts'
 import type { LiveGpu, LiveNode, LiveTask } from './live.ts'
 import type { ClusterTotals, RecoveryView, TaskCounts, Views, WaitCounts } from './views.ts'
 
-export function createViews(engine: Engine, clock: Clock, stored: StoreReads): Views {
+/** @param areHeartbeatsElided heartbeats that change nothing are not sent: between faults a node that is up is heard at every instant */
+export function createViews(engine: Engine, clock: Clock, stored: StoreReads, areHeartbeatsElided = false): Views {
   const c = engine.cluster
   return {
     now: () => clock.now(),
     config: () => c.config,
     nodes: () => c.nodes.values(),
     node: (id) => c.nodes.get(id),
+    lastHeardAt: (node) => (areHeartbeatsElided && node.status === 'up' ? clock.now() : node.lastSeenAt),
     groups: () => c.groups.values(),
     group: (id) => c.groups.get(id),
     openTasks: () => c.tasks.values(),

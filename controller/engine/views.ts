@@ -79,6 +79,8 @@ export interface Views {
   config(): Config
   nodes(): Iterable<Node>
   node(id: string): Node | undefined
+  /** When the node was heard last. A simulated node that is up is heard now where its heartbeats are not sent one by one. */
+  lastHeardAt(node: Node): Instant
   groups(): Iterable<Group>
   group(id: string): Group | undefined
   /** Pending and placed tasks, in submission order. */

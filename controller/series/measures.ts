@@ -37,7 +37,7 @@ export const MEASURES = {
   ),
   starvation_swap_percent: starvation('swap', 'The part of demand that has started and is not resident'),
   starvation_compute_percent: starvation('compute', 'The part of demand that is resident and shares the GPU; an estimate on real GPUs'),
-  vram_physical_mib: vram('What the GPUs have', ['physical']),
+  vram_physical_mib: vram('What the GPUs of nodes that are up have', ['physical']),
   vram_used_mib: vram('Resident and foreign together', ['resident', 'foreign']),
   vram_resident_mib: vram('Held by tasks', ['resident']),
   vram_foreign_mib: vram('Held by processes that no GPU server started', ['foreign']),

@@ -56,9 +56,9 @@ describe('the dry run of a change', () => {
       const nodes = [...b.cluster.nodes.values()]
       const node = nodes[pick % nodes.length] as (typeof nodes)[number]
       const { value, impact } = planned(planNodeConfig(b.cluster, node.id, change, b.now))
-      const before = presentNode(value, b.cluster.config.fields, node.swaps)
+      const before = presentNode(value, b.cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps })
       b.configureNode(node, change)
-      expect(before).toEqual(presentNode(node, b.cluster.config.fields, node.swaps))
+      expect(before).toEqual(presentNode(node, b.cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps }))
       expectFigures(b, impact)
     })
     holds(property, 300, FILE)
@@ -161,7 +161,9 @@ function waiting(b: ClusterBuilder): readonly LiveTask[] {
 
 function expectFigures(b: ClusterBuilder, { total, nodes, gpusOver, residencyImpossible, pending }: Impact): void {
   const { cluster } = b
-  const presented = [...cluster.nodes.values()].map((node) => presentNode(node, cluster.config.fields, node.swaps))
+  const presented = [...cluster.nodes.values()].map((node) =>
+    presentNode(node, cluster.config.fields, { lastHeardAt: b.now, swaps: node.swaps }),
+  )
   const sum = (name: 'effective_schedulable_mib' | 'commit_limit_mib' | 'over_committed_mib' | 'reserve_deficit_mib') =>
     presented.reduce((mib, { vram }) => mib + vram[name], 0)
   expect(total.after).toEqual({

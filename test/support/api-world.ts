@@ -203,6 +203,7 @@ export class FakeController implements ApiWorld {
     config: () => this.config,
     nodes: () => this.nodes.values(),
     node: (id) => this.nodes.get(id),
+    lastHeardAt: ({ lastSeenAt }) => lastSeenAt,
     groups: () => this.groups.values(),
     group: (id) => this.groups.get(id),
     openTasks: () => this.open.values(),

@@ -27,6 +27,7 @@ describe('an alarm that holds', async () => {
   const summary = presentSummary({
     views,
     fleet: 'live',
+    brokerUrls: [],
     window: null,
     pendingByReason: { counted: 0, of: 0, is_estimate: false, reasons: [] },
     recentEnds: null,

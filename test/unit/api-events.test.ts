@@ -68,7 +68,7 @@ describe('GET /events', () => {
         ],
       },
     })
-    world.addEvent('task_residency', { taskId: victim, nodeId: NODE_ID, data: { residency: 'swapped_out', because: eager } })
+    world.addEvent('task_residency', { taskId: victim, nodeId: NODE_ID, data: { residency: 'swapped_out', because: `for ${eager}` } })
     world.finish(eager, 'completed')
     const { body } = await api.send('GET', '/events?kind=swap_decided')
     expect(body.names).toEqual({ [victim]: 'victim', [eager]: 'eager', [NODE_ID]: 'node-1' })

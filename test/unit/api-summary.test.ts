@@ -127,6 +127,26 @@ describe('GET /summary', () => {
     await api.app.close()
   })
 
+  test('Sums VRAM of nodes that are up, beside that of all', async () => {
+    const world = await oneNode()
+    await world.addNode({ id: NODE_ID.replace('1', '2'), gpus: 1, physicalMib: 24_000 })
+    const api = await apiClient(world, { brokerUrls: ['nats://127.0.0.1:31899'] })
+    const task = await submit(world, 10_000)
+    world.place(task, NODE_ID, [0])
+    ;(world.nodes.get(NODE_ID) as Mutable<Node>).status = 'unreachable'
+    const { vram, broker_urls: urls } = (await api.send('GET', '/summary')).body
+    expect(vram).toMatchObject({ physical_mib: 104_000, committed_mib: 10_000, used_mib: 10_000 })
+    expect(vram.up).toEqual({
+      physical_mib: 24_000,
+      used_mib: 0,
+      committed_mib: 0,
+      swapped_mib: 0,
+      effective_schedulable_mib: 24_000,
+    })
+    expect(urls).toEqual(['nats://127.0.0.1:31899'])
+    await api.app.close()
+  })
+
   test('Counts tasks that failed or were lost within the hour, also those of before a restart', async () => {
     const world = await oneNode()
     const ended = (state: string, at: number) => world.addEvent('task_finished', { at, data: { state } })

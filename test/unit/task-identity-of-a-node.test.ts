@@ -1,7 +1,7 @@
 /** What a server says of the users that its tasks run as is kept, also over a restart of the controller, and shown. */
 import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
-import { presentNode } from '../../controller/api/present/node.ts'
+import { presentNode, readingsOf } from '../../controller/api/present/node.ts'
 import { createController, type Controller } from '../../controller/controller.ts'
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { Hello } from '../../protocol/messages.ts'
@@ -39,7 +39,7 @@ it('from a server that says nothing of it to one that does, and back', async () 
   }
   const shown = ({ views }: Controller): unknown => {
     const node = views.node(ID)
-    return node === undefined ? 'unknown' : presentNode(node, DEFAULT_CONFIG, views.nodeSwaps(node)).task_identity
+    return node === undefined ? 'unknown' : presentNode(node, DEFAULT_CONFIG, readingsOf(node, views)).task_identity
   }
   const says = (more: Partial<Hello>): void => {
     const envelope = { v: PROTOCOL_VERSION, sent_mono: ++seq, boot: { counter: 1, random: 'x' }, seq, epoch: 1 } as const

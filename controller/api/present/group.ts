@@ -1,9 +1,9 @@
 import type { Group } from '../../domain/group.ts'
 import type { Node } from '../../domain/node.ts'
 import { byCodeUnits, firstDifference } from '../../domain/order.ts'
-import { effectiveSchedulableMib } from '../../domain/vram.ts'
 import type { Views } from '../../engine/views.ts'
 import type { GroupBody, GroupSumsBody } from '../schema/group.ts'
+import { vramOfNodes } from './vram.ts'
 
 /** Nodes that are named with a group; the others are counted. */
 const NAMED = 8
@@ -30,15 +30,13 @@ const byName = firstDifference<Node>(
 
 /** Over all GPUs of these nodes. */
 export function presentSums(nodes: readonly Node[]): GroupSumsBody {
-  const sums = { nodes: nodes.length, nodes_up: 0, gpus: 0, physical_mib: 0, committed_mib: 0, effective_schedulable_mib: 0 }
-  for (const { status, gpus } of nodes) {
-    sums.nodes_up += status === 'up' ? 1 : 0
-    sums.gpus += gpus.length
-    for (const gpu of gpus) {
-      sums.physical_mib += gpu.physicalMib
-      sums.committed_mib += gpu.noswapMib + gpu.swappableMib
-      sums.effective_schedulable_mib += effectiveSchedulableMib(gpu.physicalMib, gpu.overcommitPercent)
-    }
+  const { physical_mib, committed_mib, effective_schedulable_mib } = vramOfNodes(nodes)
+  return {
+    nodes: nodes.length,
+    nodes_up: nodes.filter(({ status }) => status === 'up').length,
+    gpus: nodes.reduce((sum, { gpus }) => sum + gpus.length, 0),
+    physical_mib,
+    committed_mib,
+    effective_schedulable_mib,
   }
-  return sums
 }

@@ -1,14 +1,24 @@
 import type { ConfigFields } from '../../domain/config.ts'
 import type { Gpu, Node } from '../../domain/node.ts'
-import type { SwapCounts } from '../../engine/views.ts'
+import type { SwapCounts, Views } from '../../engine/views.ts'
 import { resolveOvercommit } from '../../domain/vram.ts'
-import type { Percent } from '../../../protocol/units.ts'
+import type { Instant, Percent } from '../../../protocol/units.ts'
 import type { GpuBody, NodeBody } from '../schema/node.ts'
 import { presentInstant, presentInstantOrNull } from './instant.ts'
 import { sumOfVram, vramOfGpu } from './vram.ts'
 
+/** What the views say of a node besides what it is. */
+export interface NodeReadings {
+  readonly lastHeardAt: Instant
+  readonly swaps: SwapCounts
+}
+
+export function readingsOf(node: Node, views: Pick<Views, 'lastHeardAt' | 'nodeSwaps'>): NodeReadings {
+  return { lastHeardAt: views.lastHeardAt(node), swaps: views.nodeSwaps(node) }
+}
+
 /** A node with its GPUs; `defaults` is the live global configuration. */
-export function presentNode(node: Node, defaults: ConfigFields, { swapOuts, swapIns }: SwapCounts): NodeBody {
+export function presentNode(node: Node, defaults: ConfigFields, { lastHeardAt, swaps }: NodeReadings): NodeBody {
   const overcommit = resolveOvercommit(defaults.default_vram_overcommit_percent, node.overcommitOverride)
   const gpus = node.gpus.map((gpu) => presentGpu(gpu, overcommit.percent))
   return {
@@ -38,10 +48,10 @@ export function presentNode(node: Node, defaults: ConfigFields, { swapOuts, swap
     host_memory: { swap_mib: node.hostSwapMib, used_mib: node.hostUsedMib, promised_mib: node.hostPromisedMib },
     quarantined_attempts: node.quarantine.length,
     queue_length: node.queue.length,
-    swaps: { outs: swapOuts, ins: swapIns },
+    swaps: { outs: swaps.swapOuts, ins: swaps.swapIns },
     gpus,
     registered_at: presentInstant(node.registeredAt),
-    last_seen_at: presentInstant(node.lastSeenAt),
+    last_seen_at: presentInstant(lastHeardAt),
   }
 }
 

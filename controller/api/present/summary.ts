@@ -7,10 +7,12 @@ import type { SeriesWindow } from '../../series/recent-window.ts'
 import type { RecentEnds } from '../recent-ends.ts'
 import type { SummaryBody } from '../schema/summary.ts'
 import { presentInstant, presentInstantOrNull } from './instant.ts'
+import { vramOfNodes } from './vram.ts'
 
 export interface SummarySources {
   readonly views: Views
   readonly fleet: SummaryBody['fleet']
+  readonly brokerUrls: readonly string[]
   /** null when no two readings are far enough apart yet. */
   readonly window: SeriesWindow | null
   readonly pendingByReason: SummaryBody['pending_by_reason']
@@ -18,12 +20,13 @@ export interface SummarySources {
   readonly recentEnds: RecentEnds | null
 }
 
-export function presentSummary({ views, fleet, window, pendingByReason, recentEnds }: SummarySources): SummaryBody {
+export function presentSummary({ views, fleet, brokerUrls, window, pendingByReason, recentEnds }: SummarySources): SummaryBody {
   const totals = views.totals()
   return {
     at: presentInstant(views.now()),
     revision: views.lastEventSeq(),
     fleet,
+    broker_urls: brokerUrls,
     alarms: views.alarms().map((alarm) => presentAlarm(alarm, views)),
     tasks: { ...presentCounts(views), ended_last_hour: presentEnds(recentEnds) },
     pending_by_reason: pendingByReason,
@@ -69,6 +72,7 @@ function presentVram(views: Views): SummaryBody['vram'] {
     swapped_mib: totals.swappedMib,
     effective_schedulable_mib: totals.effectiveSchedulableMib,
     commit_limit_mib: totals.commitLimitMib,
+    up: vramOfNodes([...views.nodes()].filter(({ status }) => status === 'up')),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Gpu } from '../../domain/node.ts'
+import type { Gpu, Node } from '../../domain/node.ts'
 import { overCommitted, reserveDeficit } from '../../domain/node-conditions.ts'
 import { effectiveSchedulableMib } from '../../domain/vram.ts'
 import type { Percent } from '../../../protocol/units.ts'
@@ -20,6 +20,23 @@ export function vramOfGpu(gpu: Gpu, overcommitPercent: Percent): Vram {
     over_committed_mib: overCommitted(gpu),
     reserve_deficit_mib: reserveDeficit(gpu),
   }
+}
+
+type VramTotals = Pick<Vram, 'physical_mib' | 'used_mib' | 'committed_mib' | 'swapped_mib' | 'effective_schedulable_mib'>
+
+/** Over all GPUs of these nodes. */
+export function vramOfNodes(nodes: Iterable<Node>): VramTotals {
+  const sum = { physical_mib: 0, used_mib: 0, committed_mib: 0, swapped_mib: 0, effective_schedulable_mib: 0 }
+  for (const { gpus } of nodes) {
+    for (const gpu of gpus) {
+      sum.physical_mib += gpu.physicalMib
+      sum.used_mib += gpu.noswapResidentMib + gpu.swappableResidentMib + gpu.foreignMib
+      sum.committed_mib += gpu.noswapMib + gpu.swappableMib
+      sum.swapped_mib += swappedOutMib(gpu)
+      sum.effective_schedulable_mib += effectiveSchedulableMib(gpu.physicalMib, gpu.overcommitPercent)
+    }
+  }
+  return sum
 }
 
 /** Sums over GPUs: of floors, never a floor of the sum (semantics 1). */

@@ -96,7 +96,7 @@ async function pageOf(views: Views, query: EventQuery): Promise<EventPage> {
   }
 }
 
-/** Also of whom somebody leaves for, and who leaves. Open tasks are in memory; those that are over are looked up, each once. */
+/** Also of the victims of a swap, and of the task that a victim leaves for (`because` is `for ID`). Open tasks are in memory; those that are over are looked up, each once. */
 async function namesOf(views: Views, events: readonly Event[]): Promise<Readonly<Record<string, string>>> {
   const nodes = [...new Set(events.map(({ nodeId }) => nodeId))]
     .filter((id) => id !== null)
@@ -104,7 +104,7 @@ async function namesOf(views: Views, events: readonly Event[]): Promise<Readonly
   const nameOf = async (id: string) => views.openTask(id)?.spec.name ?? (await views.stored.task(id))?.name
   const told = events.flatMap(({ taskId, data: { because, victims } }) => [
     taskId,
-    because,
+    typeof because === 'string' ? because.replace(/^for /, '') : null,
     ...(Array.isArray(victims) ? victims.map(idOf) : []),
   ])
   const tasks = await Promise.all(

@@ -12,7 +12,7 @@ import { operation } from '../operation.ts'
 import { requireTag } from '../preconditions.ts'
 import { pageOf } from '../page-bytes.ts'
 import { presentImpact } from '../present/impact.ts'
-import { presentNode } from '../present/node.ts'
+import { presentNode, readingsOf } from '../present/node.ts'
 import { DryRunQuerySchema } from '../schema/impact.ts'
 import {
   ChangedNodeSchema,
@@ -112,7 +112,7 @@ const DEFAULT_LIMIT = 200
 
 /** GET /nodes and /nodes/{node_id}, PUT /nodes/{node_id}/config (specification 4), cordon, uncordon and drain. */
 export function nodeRoutes(app: ApiApp, { commands, views, twin }: ApiContext): void {
-  const present = (node: Node) => presentNode(node, views.config().fields, views.nodeSwaps(views.node(node.id) ?? node))
+  const present = (node: Node) => presentNode(node, views.config().fields, readingsOf(views.node(node.id) ?? node, views))
   const known = (id: string) => {
     const node = views.node(id)
     if (node === undefined) throw notFound('node', id)

@@ -54,6 +54,9 @@ export const SummarySchema = Type.Object(
     at: instant('When it was taken'),
     revision: count('seq of the newest event that it shows'),
     fleet: oneOf(['simulated', 'live'], { description: 'Whether the GPU servers are simulated' }),
+    broker_urls: list(Type.String(), {
+      description: 'Addresses of the message broker as the controller has them, without credentials; empty: there is none',
+    }),
     alarms: list(AlarmSchema, { description: 'States that an operator should know of; empty when all is well' }),
     tasks: TasksSchema,
     pending_by_reason: PendingReasonsSchema,
@@ -79,6 +82,16 @@ export const SummarySchema = Type.Object(
       swapped_mib: mib('Demand of the tasks that are swapped out'),
       effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
       commit_limit_mib: mib('What may be promised in all'),
+      up: Type.Object(
+        {
+          physical_mib: mib('What the GPUs have'),
+          used_mib: mib('Resident and foreign together'),
+          committed_mib: mib('Promised to placed tasks, resident or swapped out'),
+          swapped_mib: mib('Demand of the tasks that are swapped out'),
+          effective_schedulable_mib: mib('Physical VRAM × (1 + overcommit percentage / 100), node by node'),
+        },
+        { description: 'The same on nodes that are up, as /series has it; the figures above include what silent nodes held last' },
+      ),
     }),
     overcommit: Type.Object({
       default_percent: count('The global default'),

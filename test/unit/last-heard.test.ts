@@ -1,0 +1,48 @@
+/** When a node was heard last: of a simulated one whose heartbeats are not sent one by one, now. */
+import { expect, it } from 'vitest'
+import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
+import { createController } from '../../controller/controller.ts'
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
+import { nodeIdFromName } from '../../protocol/node-id.ts'
+import { nodeSubject } from '../../protocol/subjects.ts'
+import { createSeededRandom } from '../../simulator/seeded-random.ts'
+import { SimBus } from '../../simulator/sim-bus.ts'
+import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { apiClient } from '../support/api-client.ts'
+import type { ApiWorld } from '../support/api-world.ts'
+
+const ID = nodeIdFromName('alpha')
+const HELLO = {
+  op: 'hello',
+  node_id: ID,
+  name: 'alpha',
+  address: '',
+  gpus: [{ index: 0, model: 'm', physical_mib: 4000, foreign_mib: 0 }],
+  host_swap_mib: 4000,
+  signals_wanted: true,
+  device: 'process',
+  allow_exec: true,
+  tasks: [],
+  finished_unacked: [],
+}
+const LATER_MS = 10_000
+
+it.each([
+  ['is now where heartbeats that change nothing are not sent', true, LATER_MS],
+  ['is the time of its last message where heartbeats are sent', false, 0],
+])('The last contact of a node that is up %s', async (_, areHeartbeatsElided, afterMs) => {
+  const clock = new VirtualClock(1_000_000)
+  const bus = new SimBus({ clock, mode: 'reference', delayMs: 0 })
+  const controller = createController({ clock, random: createSeededRandom(1), bus, store: createMemoryStore() }, { areHeartbeatsElided })
+  await controller.start()
+  const helloAt = clock.now()
+  const envelope = { v: PROTOCOL_VERSION, id: 'h1', sent_mono: 1, boot: { counter: 1, random: 'x' }, seq: 1, epoch: 1 }
+  bus.request(nodeSubject(ID, 'hello'), { ...envelope, body: HELLO } as never, 1000, () => {})
+  clock.at(helloAt + LATER_MS, () => {})
+  clock.run(helloAt + LATER_MS, () => false)
+  const api = await apiClient(controller as unknown as ApiWorld)
+  const { body } = await api.send('GET', `/nodes/${ID}`)
+  expect([body.status, Date.parse(body.last_seen_at) - helloAt]).toEqual(['up', afterMs])
+  await api.app.close()
+  await controller.stop()
+})
