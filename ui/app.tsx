@@ -1,25 +1,26 @@
 /** Which page stands where. The controller serves the same file for each of these paths (controller/api/page-paths.ts). */
 import { Route, Router } from '@solidjs/router'
-import { lazy, onCleanup, type JSX } from 'solid-js'
+import { onCleanup, type JSX } from 'solid-js'
+import { lazyPage } from './components/lazy-page.tsx'
 import { LiveLayout } from './components/live-layout.tsx'
 import { Dashboard } from './pages/dashboard/dashboard.tsx'
 import { Tasks } from './pages/tasks/tasks.tsx'
 
-const Events = lazy(() => import('./pages/events/events.tsx'))
-const Glossary = lazy(() => import('./pages/glossary.tsx'))
-const Groups = lazy(() => import('./pages/groups/groups.tsx'))
-const Settings = lazy(() => import('./pages/settings/settings.tsx'))
-const Task = lazy(() => import('./pages/tasks/task.tsx'))
-const Nodes = lazy(() => import('./pages/nodes/nodes.tsx'))
-const Node = lazy(() => import('./pages/nodes/node.tsx'))
-const Simulator = lazy(() => import('./pages/simulator/simulator.tsx'))
-const SessionLayout = lazy(() => import('./pages/simulator/session-layout.tsx'))
-const Exercise = lazy(() => import('./pages/simulator/exercise.tsx'))
-const Instructor = lazy(() => import('./pages/simulator/instructor.tsx'))
-const Planner = lazy(() => import('./pages/planner/planner.tsx'))
-const Sweep = lazy(() => import('./pages/planner/sweep.tsx'))
-const Search = lazy(() => import('./pages/search/search.tsx'))
-const NotFound = lazy(() => import('./pages/not-found.tsx'))
+const Events = lazyPage(() => import('./pages/events/events.tsx'))
+const Glossary = lazyPage(() => import('./pages/glossary.tsx'))
+const Groups = lazyPage(() => import('./pages/groups/groups.tsx'))
+const Settings = lazyPage(() => import('./pages/settings/settings.tsx'))
+const Task = lazyPage(() => import('./pages/tasks/task.tsx'))
+const Nodes = lazyPage(() => import('./pages/nodes/nodes.tsx'))
+const Node = lazyPage(() => import('./pages/nodes/node.tsx'))
+const Simulator = lazyPage(() => import('./pages/simulator/simulator.tsx'))
+const SessionLayout = lazyPage(() => import('./pages/simulator/session-layout.tsx'))
+const Exercise = lazyPage(() => import('./pages/simulator/exercise.tsx'))
+const Instructor = lazyPage(() => import('./pages/simulator/instructor.tsx'))
+const Planner = lazyPage(() => import('./pages/planner/planner.tsx'))
+const Sweep = lazyPage(() => import('./pages/planner/sweep.tsx'))
+const Search = lazyPage(() => import('./pages/search/search.tsx'))
+const NotFound = lazyPage(() => import('./pages/not-found.tsx'))
 
 /** Fetched once the first page stands: afterwards each opens at once, also while the controller cannot be reached. */
 const LATER = [

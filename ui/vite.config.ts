@@ -55,6 +55,8 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
+    // One style for all pages: the helper of split ones does not ask again for a style that could not be fetched.
+    cssCodeSplit: false,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
     // On a slow machine it would say which plugin was slow, to somebody who only wants the page.

@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { CHROMIUM, MAPPED_HOST, TestBrowser } from './browser.ts'
 import { serve, type Served } from './served.ts'
 
-const START_WITHIN_MS = 60_000
+const START_WITHIN_MS = 120_000
 
 export class ServedPage {
   readonly #dataDir: string

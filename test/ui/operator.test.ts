@@ -47,7 +47,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     // Tasks of the past that the fleet begins with are idle: with overcommit others come in their place.
     await putJson(`${api}/config`, { default_vram_overcommit_percent: 50 })
     await vi.waitFor(async () => expect((await swapsOf()).items.length).toBeGreaterThan(0), { timeout: 30_000 })
-  }, 60_000)
+  }, 120_000)
 
   test('sees who was swapped out and why, with the names of all who might have been', async () => {
     const { page, faults } = await open('/')
@@ -132,7 +132,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await fetch(`${api}/nodes/${home}/cordon`, { method: 'POST' })
     const { page, faults } = await open('/')
     const trouble = page.getByRole('region', { name: 'Nodes in trouble' })
-    await trouble.getByText('cordoned').waitFor()
+    await trouble.getByText('cordoned', { exact: true }).waitFor()
     await trouble.getByRole('link', { name: at.name, exact: true }).press('Enter')
     await page.getByRole('heading', { level: 1, name: at.name }).waitFor()
 

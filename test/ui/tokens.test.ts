@@ -29,6 +29,8 @@ async function signedIn(role: string, path: string): Promise<Page> {
   const field = page.getByLabel(/A token of this controller/)
   await field.waitFor()
   expect(await accessibilityFaults(page)).toEqual([])
+  // Whether the fleet is simulated is not known before the sign-in.
+  expect(await page.locator('#mode').count()).toBe(0)
   await field.focus()
   await page.keyboard.insertText(tokens.get(role) as string)
   await page.keyboard.press('Enter')
@@ -44,7 +46,7 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
     }
     served = await serve(data, { CONTROLLER_HTTP_ALLOWED_HOSTS: MAPPED_HOST })
     browser = await TestBrowser.start()
-  }, 60_000)
+  }, 120_000)
   afterAll(async () => {
     await browser?.end()
     served?.process.kill('SIGTERM')

@@ -2,6 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { columnsFor, perHour } from '../../ui/charts/series-data.ts'
 import { clockTime, mib, overcommitWords, percent, seconds, secondsSince, UNKNOWN, whole } from '../../ui/format/figures.ts'
+import { GroupIdSchema } from '../../controller/api/schema/group.ts'
+import { brokerFor } from '../../ui/format/broker.ts'
+import { GROUP_NAME_RULE } from '../../ui/format/groups.ts'
 import { proseParts } from '../../ui/format/prose-parts.ts'
 import { reasonWords } from '../../ui/format/reasons.ts'
 import { subjectsOf } from '../../ui/state/subjects.ts'
@@ -44,6 +47,28 @@ describe('figures', () => {
     const words = WAIT_REASONS.map(reasonWords)
     expect(new Set(words).size).toBe(WAIT_REASONS.length)
     expect(reasonWords('SOMETHING_NEW')).toBe('something new')
+    // The reason is given where a node has enough in total.
+    expect(reasonWords('FRAGMENTED')).toBe('enough VRAM in total, but too little on each GPU')
+  })
+})
+
+describe('the address of the broker for a GPU host', () => {
+  test.each([
+    [[], 'nats://headroom.test:4222', false],
+    [['nats://127.0.0.1:31899'], 'nats://headroom.test:31899', true],
+    [['nats://localhost'], 'nats://headroom.test:4222', true],
+    [['tls://broker.example:4443', 'tls://other'], 'tls://broker.example:4443', true],
+    [['nats://[::1]:5000'], 'nats://headroom.test:5000', true],
+  ] as const)('%j', (urls, url, isKnown) => expect(brokerFor(urls, 'headroom.test')).toEqual({ url, isKnown }))
+})
+
+describe('the rule of group names', () => {
+  test('Names what the controller takes', () => {
+    const words = GroupIdSchema['x-allowed' as keyof typeof GroupIdSchema] as unknown as string
+    for (const part of ['1 to 200 letters, digits', 'spaces inside', 'dots', 'dashes', 'underscores', 'letter or digit']) {
+      expect(words).toContain(part)
+      expect(GROUP_NAME_RULE).toContain(part)
+    }
   })
 })
 

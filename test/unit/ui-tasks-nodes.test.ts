@@ -1,15 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { NodeBody } from '../../controller/api/schema/node.ts'
-import { gpuModels, groupWords, statusWords, troubleWords } from '../../ui/format/nodes.ts'
+import { conditionWords, CONDITIONS, gpuModels, groupWords, statusWords, troubleWords } from '../../ui/format/nodes.ts'
 import { askedWords, idleWords, reasonOf, residencyWords, usedMib } from '../../ui/format/tasks.ts'
 import { choiceWords, levelWords } from '../../ui/format/victims.ts'
-import { eventWords, factWords } from '../../ui/format/events.ts'
+import { eventWords, factWords, tasksOf } from '../../ui/format/events.ts'
+import { EVENT_GROUPS, SWAP_KINDS } from '../../ui/pages/events/event-words.ts'
 import { typedWhole } from '../../ui/format/whole-number.ts'
 import { changeOf, draftOf, settingsWords } from '../../ui/pages/nodes/override-draft.ts'
 import { isFiltered, sortsOf, taskQueryOf } from '../../ui/pages/tasks/task-filter.ts'
 import { whyNotHold, whyNotOwn, whyNotPatch, whyNotRelease, whyNotSwapIn, whyNotSwapOut } from '../../ui/pages/tasks/task-rights.ts'
 import { noForecastWords } from '../../ui/format/forecast.ts'
-import { hottest, troubled } from '../../ui/pages/dashboard/rankings.ts'
+import { NODE_CONDITIONS } from '../../controller/domain/node-conditions.ts'
+import { troubled } from '../../ui/pages/dashboard/rankings.ts'
 
 const placement = {
   node_id: 'n',
@@ -64,12 +66,32 @@ describe('what is said of a task', () => {
     }
     expect(factWords(swap, { v1: 'notebook' })).toBe('for a placement, notebook leaves GPU 2, 12.0 GiB missing on GPU 2')
     expect(factWords(swap)).toContain('v1 leaves GPU 2')
-    expect(factWords({ residency: 'swapped_out', generation: 2, because: 'v1' }, { v1: 'eager' })).toBe('swapped out, for eager')
+    expect(factWords({ residency: 'swapped_out', generation: 2, because: 'for v1' }, { v1: 'eager' })).toBe('swapped out, for eager')
+    const gone = 'c5217096-051c-48eb-aa0a-42a749b7ac88'
+    expect(factWords({ residency: 'swapping_out', because: `for ${gone}` })).toBe(`swapping out, for ${gone}`)
+    expect(factWords({ residency: 'swapping_out', because: 'for my-own-id' })).toBe('swapping out, for my-own-id')
     expect(factWords({ stopping: true, because: 'max_runtime_seconds' })).toBe('stopping true, because of max runtime seconds')
     expect(factWords({ seq: 9, gpus: 1, vram_mib: 9_879, mode: 'shared', noswap: 0, priority: 2 })).toBe('9 879 MiB, may be swapped, P2')
     expect(factWords({ waited_ms: 5_180, mib: 7_479, default_vram_overcommit_percent: 40 })).toBe(
       'waited 5.2 s, mib 7479, default vram overcommit 40 %',
     )
+  })
+})
+
+describe('the tasks that an event is about', () => {
+  test('A decided swap-out is about the tasks that leave, any other event about its own task', () => {
+    const victims = [
+      { id: 'v1', gpu: 0 },
+      { id: 'v2', gpu: 1 },
+    ]
+    expect(tasksOf({ kind: 'swap_decided', task_id: 'eager', data: { victims } })).toEqual(['v1', 'v2'])
+    expect(tasksOf({ kind: 'swap_decided', task_id: 'eager', data: {} })).toEqual(['eager'])
+    expect(tasksOf({ kind: 'task_placed', task_id: 'eager', data: { victims } })).toEqual(['eager'])
+    expect(tasksOf({ kind: 'node_status', task_id: null, data: {} })).toEqual([])
+  })
+
+  test('The link to all swaps asks for what an option of the filter has', () => {
+    expect(EVENT_GROUPS.map(({ kinds }) => kinds)).toContain(SWAP_KINDS)
   })
 })
 
@@ -234,8 +256,9 @@ describe('nodes in trouble', () => {
     expect(troubleWords(node('s', { status: 'suspect', drain: drain(0) }))).toEqual(['silent, takes no new task', 'drained'])
   })
 
-  test('are not the hottest once they are out of reach', () => {
-    const names = hottest([node('a'), node('b', { status: 'unreachable', queue_length: 9 }), node('c', { queue_length: 1 })])
-    expect(names.map(({ node: { name } }) => name)).toEqual(['c', 'a'])
+  test('Every condition that the summary counts has words of its own, and so has a node with it', () => {
+    expect(new Set<string>(CONDITIONS)).toEqual(new Set<string>(NODE_CONDITIONS))
+    expect(new Set(CONDITIONS.map(conditionWords)).size).toBe(CONDITIONS.length)
+    expect(troubleWords(node('q', { quarantined_attempts: 2 }))).toEqual(['2 attempts in quarantine: unknown to the store'])
   })
 })

@@ -18,6 +18,8 @@ export interface AlignedGanttsProps {
   readonly cursor?: GanttCursor
   /** Where the time axis begins; left out: at the start of the runs. */
   readonly fromSeconds?: number
+  /** All GPUs are shown at first, as far as SHOWN goes; left out: a few. */
+  readonly isWhole?: boolean
 }
 
 const KINDS: readonly BarWords[] = [
@@ -26,11 +28,13 @@ const KINDS: readonly BarWords[] = [
   { kind: 'out', words: 'swapped out' },
 ]
 const SHOWN = [2, 4, 8, 32] as const
+const MOST_SHOWN = SHOWN[3]
 
 export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
   const id = createUniqueId()
   const [pointed, setPointed] = createSignal<number | null>(null)
-  const [shown, setShown] = createSignal(4)
+  // eslint-disable-next-line solid/reactivity -- how it begins
+  const [shown, setShown] = createSignal<number>(props.isWhole === true ? MOST_SHOWN : 4)
   const cursor = (): GanttCursor => props.cursor ?? { at: pointed(), onMove: setPointed }
   const from = (): number => (props.fromSeconds ?? 0) * 1000
   const to = (): number => Math.max(1, ...props.runs.map(({ residency }) => residency.ends_seconds)) * 1000
@@ -44,7 +48,7 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
           <select id={id} value={String(shown())} onChange={(event) => setShown(Number(event.currentTarget.value))}>
             <For each={SHOWN.filter((count, index) => index === 0 || (SHOWN[index - 1] ?? 0) < gpus())}>
               {(count) => (
-                <option value={String(count)} selected={count === shown()}>
+                <option value={String(count)} selected={count === choice(gpus(), shown())}>
                   {count < gpus() ? `the first ${count}` : `all ${gpus()}`}
                 </option>
               )}
@@ -82,6 +86,11 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
       </For>
     </div>
   )
+}
+
+/** The smallest offered number that shows as many. */
+function choice(gpus: number, shown: number): number {
+  return SHOWN.find((count) => count >= Math.min(gpus, shown)) ?? MOST_SHOWN
 }
 
 function standingWords({ residency }: AlignedRun, at: number): string {

@@ -88,7 +88,7 @@ function Table(props: { readonly forecast: ChangeForecastBody }): JSX.Element {
             <th scope="col" class="number">
               after
             </th>
-            <th scope="col">the difference</th>
+            <th scope="col">the difference, 10th to 90th percentile</th>
           </tr>
         </thead>
         <tbody>

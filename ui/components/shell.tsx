@@ -7,6 +7,7 @@ import { useCluster } from '../state/cluster.tsx'
 import { now } from '../state/now.ts'
 import { nextTheme, theme } from '../state/theme.ts'
 import { Alarms } from './alarms.tsx'
+import { PageFaults } from './lazy-page.tsx'
 import { RangePicker } from './range-picker.tsx'
 import { SearchField } from './search-field.tsx'
 import styles from './shell.module.css'
@@ -94,7 +95,7 @@ export function Shell(props: ShellProps): JSX.Element {
         <Show when={session.isAsked() && !session.isSignInNeeded()}>
           {props.banner}
           <Alarms />
-          {props.children}
+          <PageFaults>{props.children}</PageFaults>
         </Show>
       </main>
     </div>
@@ -111,17 +112,26 @@ function TopBar(props: TopBarProps): JSX.Element {
   const { mode } = useWorld()
   const path = usePath()
   const { feed, session } = useCluster()
-  const chip = (): 'live' | 'sim' | 'replay' =>
-    props.isReplay ? 'replay' : mode === 'live' && feed.summary()?.fleet !== 'simulated' ? 'live' : 'sim'
+  /** Null: not known before the first summary, and while sign-in is needed. */
+  const chip = (): 'live' | 'sim' | 'replay' | null => {
+    if (props.isReplay) return 'replay'
+    if (mode === 'sim') return 'sim'
+    const fleet = feed.summary()?.fleet
+    return fleet === undefined ? null : fleet === 'simulated' ? 'sim' : 'live'
+  }
   return (
     <header class={styles['top']}>
       <button class={styles['menu']} aria-expanded={props.isOpen} aria-controls="navigation" onClick={() => props.onMenu()}>
         Menu
       </button>
       <strong class={styles['brand']}>Headroom</strong>
-      <span class={styles['mode']} data-mode={chip()} id="mode">
-        {chip().toUpperCase()}
-      </span>
+      <Show when={chip()}>
+        {(known) => (
+          <span class={styles['mode']} data-mode={known()} id="mode">
+            {known().toUpperCase()}
+          </span>
+        )}
+      </Show>
       <Freshness isReplay={props.isReplay} />
       <Range />
       <span class={styles['spring']} />

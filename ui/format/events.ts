@@ -51,6 +51,13 @@ export function eventWords(kind: Kind): string {
   return (EVENT_WORDS as Readonly<Record<string, string>>)[kind] ?? kind.replaceAll('_', ' ')
 }
 
+/** Tasks that an event is about: of a decided swap-out those that leave, of any other its own. */
+export function tasksOf({ kind, task_id: taskId, data }: Pick<EventBody, 'kind' | 'task_id' | 'data'>): readonly string[] {
+  const victims = kind === 'swap_decided' && Array.isArray(data['victims']) ? data['victims'] : []
+  const ids = victims.map((victim: Value) => (victim as { readonly id?: unknown } | null)?.id).filter((id) => typeof id === 'string')
+  return ids.length > 0 ? ids : taskId === null ? [] : [taskId]
+}
+
 /** What says nothing to people: numbers by which others count. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['seq', 'generation', 'decision', 'closed_rounds'])
 const MAX_FACTS = 8
@@ -68,8 +75,9 @@ export function factWords(data: EventBody['data'], names: Names = {}): string {
 const FACTS: Readonly<Record<string, (value: Value, names: Names) => string>> = {
   attempt: (value) => (value === 1 ? '' : `attempt ${String(value)}`),
   because: (value, names) => {
-    const who = names[String(value)] ?? (/^[0-9a-f]{8}-/.test(String(value)) ? cut(String(value)) : null)
-    return who === null ? `because of ${spaced(value)}` : `for ${who}`
+    const id = String(value).replace(/^for /, '')
+    const task = names[id] ?? (id === value && !/^[0-9a-f]{8}-/.test(id) ? null : cut(id))
+    return task === null ? `because of ${spaced(value)}` : `for ${task}`
   },
   for: (value) => `for a ${spaced(value)}`,
   gpus: (value) => (Array.isArray(value) ? `GPU ${value.join(', ')}` : value === 1 ? '' : `${String(value)} GPUs`),

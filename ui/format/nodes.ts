@@ -31,6 +31,23 @@ export function troubleWords({
   ]
 }
 
+/** Conditions that the summary counts, the worst first. */
+export const CONDITIONS = ['silent', 'auto_cordoned', 'quarantined', 'reserve_breached', 'over_limit', 'draining', 'cordoned'] as const
+
+const CONDITION_WORDS: Readonly<Record<(typeof CONDITIONS)[number], string>> = {
+  silent: 'do not answer',
+  auto_cordoned: 'cannot start tasks',
+  quarantined: 'with unknown attempts',
+  reserve_breached: 'short of their reserve',
+  over_limit: 'over their commit limit',
+  draining: 'draining',
+  cordoned: 'cordoned',
+}
+
+export function conditionWords(condition: (typeof CONDITIONS)[number]): string {
+  return CONDITION_WORDS[condition]
+}
+
 /** `4 × A100-40`; several models one after the other. */
 export function gpuModels({ gpus }: { readonly gpus: readonly { readonly model: string }[] }): string {
   const byModel = Map.groupBy(gpus, ({ model }) => model)

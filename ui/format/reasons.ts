@@ -24,7 +24,7 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   WAITING_PHYSICAL_VRAM: 'physical VRAM is taken',
   NEVER_RESIDENT: 'beside tasks that may not be swapped it would never be in VRAM',
   WOULD_STRAND: 'others could never return to VRAM',
-  FRAGMENTED: 'room enough, but not on one node',
+  FRAGMENTED: 'enough VRAM in total, but too little on each GPU',
   WAITING_EXCLUSIVE_GPU: 'a GPU of its own is not free',
   NO_ELIGIBLE_VICTIM: 'nobody may be swapped out yet',
   SWAPPING_OUT_FOR_YOU: 'others are being swapped out for it',

@@ -50,6 +50,7 @@ function Drawn(props: { readonly body: SeriesBody }): JSX.Element {
       </section>
       <section class="card">
         <VramChart {...vital} body={props.body} />
+        <p class="quiet">Of nodes that are up.</p>
       </section>
       <section class="card">
         <UplotChart

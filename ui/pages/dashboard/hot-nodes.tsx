@@ -1,31 +1,30 @@
-/** Nodes with the most promised of what may be promised, and with a queue of their own. */
+/** Of all nodes that are up those with the longest queue of their own, then those with the most promised of what may be promised. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
 import { For, type JSX } from 'solid-js'
-import { firstNodes } from '../../api/first-nodes.ts'
+import type { NodePage } from '../../../controller/api/schema/node.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { percent, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { hottest } from './rankings.ts'
+import { allocatedPercent } from './rankings.ts'
 
-/** In order of registration. */
-export const LOOKED_AT = 200
+const SHOWN = 8
 
 export function HotNodes(): JSX.Element {
   const { api } = useCluster()
   const path = usePath()
   const nodes = useQuery(() => ({
     queryKey: ['nodes', 'hot'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, LOOKED_AT, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<NodePage>('/nodes', { status: 'up', sort: 'load', limit: SHOWN }, signal),
     staleTime: 5_000,
   }))
   return (
-    <section class="card">
+    <section class="card" aria-label="Hottest nodes">
       <h2>Hottest nodes</h2>
-      <QueryState query={nodes} isEmpty={(found) => found.length === 0} whenEmpty={<p class="quiet">No node has registered.</p>}>
-        {(found) => (
+      <QueryState query={nodes} isEmpty={({ items }) => items.length === 0} whenEmpty={<p class="quiet">No node is up.</p>}>
+        {(page) => (
           <table>
             <thead>
               <tr>
@@ -34,20 +33,20 @@ export function HotNodes(): JSX.Element {
                   allocated
                 </th>
                 <th scope="col" class="number">
-                  waiting for bytes
+                  waiting for VRAM
                 </th>
               </tr>
             </thead>
             <tbody>
-              <For each={hottest(found())}>
-                {({ node, allocatedPercent }) => (
+              <For each={page().items}>
+                {(node) => (
                   <tr>
                     <td class="text">
                       <A class="name" href={path(`/nodes/${part(node.node_id)}`)}>
                         {node.name}
                       </A>
                     </td>
-                    <td class="number">{percent(allocatedPercent)}</td>
+                    <td class="number">{percent(allocatedPercent(node))}</td>
                     <td class="number">{whole(node.queue_length)}</td>
                   </tr>
                 )}

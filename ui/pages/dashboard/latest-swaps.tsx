@@ -7,6 +7,7 @@ import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
+import { SWAP_KINDS } from '../events/event-words.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import styles from './dashboard.module.css'
 
@@ -28,7 +29,7 @@ export function LatestSwaps(): JSX.Element {
       <QueryState
         query={decisions}
         isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">Nobody was swapped out, or that is no longer kept.</p>}
+        whenEmpty={<p class="quiet">No swap-outs in the decisions that are kept.</p>}
       >
         {(page) => (
           <>
@@ -45,7 +46,7 @@ export function LatestSwaps(): JSX.Element {
               </For>
             </ul>
             <p>
-              <A href={path('/events?kind=swap_decided,swap_in_decided,swap_failed,swap_ordered,task_residency')}>All swaps</A>
+              <A href={path(`/events?kind=${SWAP_KINDS}`)}>All swaps</A>
             </p>
           </>
         )}

@@ -1,53 +1,60 @@
-/** Tasks that want a GPU and get the least of it, among the running ones that were looked at. */
+/** Of all tasks that run those that were given the least of the GPU time that they wanted. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { For, Show, type JSX } from 'solid-js'
+import { For, type JSX } from 'solid-js'
 import type { TaskPage } from '../../../controller/api/schema/task.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
-import { percent } from '../../format/figures.ts'
+import { percent, seconds } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { mostStarved } from './rankings.ts'
+
+const SHOWN = 8
 
 export function StarvedTasks(): JSX.Element {
   const { api } = useCluster()
   const path = usePath()
   const tasks = useQuery(() => ({
     queryKey: ['tasks', 'starved'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<TaskPage>('/tasks', { state: 'running', limit: 200 }, signal),
+    queryFn: async ({ signal }: { signal: AbortSignal }) => {
+      const { items } = await api.get<TaskPage>('/tasks', { state: 'running', sort: 'starved_seconds', limit: SHOWN }, signal)
+      return items.filter(({ starved_seconds: lost }) => lost > 0)
+    },
     staleTime: 5_000,
   }))
   return (
-    <section class="card">
+    <section class="card" aria-label="Most starved tasks">
       <h2>Most starved tasks</h2>
-      <QueryState
-        query={tasks}
-        isEmpty={(page) => mostStarved(page.items).length === 0}
-        whenEmpty={<p class="quiet">Nobody who runs is starved.</p>}
-      >
-        {(page) => (
-          <>
-            <table>
-              <tbody>
-                <For each={mostStarved(page().items)}>
-                  {(task) => (
-                    <tr>
-                      <td class="text">
-                        <A class="name" href={path(`/tasks/${part(task.id)}`)}>
-                          {task.name}
-                        </A>
-                      </td>
-                      <td class="number">{percent(task.starvation_percent.total)}</td>
-                    </tr>
-                  )}
-                </For>
-              </tbody>
-            </table>
-            <Show when={page().next_cursor !== null}>
-              <p class="quiet">Among the {page().items.length} newest that run.</p>
-            </Show>
-          </>
+      <QueryState query={tasks} isEmpty={(found) => found.length === 0} whenEmpty={<p class="quiet">No running task is starved.</p>}>
+        {(found) => (
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Task</th>
+                <th scope="col" class="number" title="GPU time wanted and not given, over all its GPUs">
+                  GPU time lost
+                </th>
+                <th scope="col" class="number" title="Of the GPU time that it wanted">
+                  starvation
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              <For each={found()}>
+                {(task) => (
+                  <tr>
+                    <td class="text">
+                      <A class="name" href={path(`/tasks/${part(task.id)}`)}>
+                        {task.name}
+                      </A>
+                    </td>
+                    <td class="number">{seconds(task.starved_seconds)}</td>
+                    <td class="number">{percent(task.starvation_percent.total)}</td>
+                  </tr>
+                )}
+              </For>
+            </tbody>
+          </table>
         )}
       </QueryState>
     </section>

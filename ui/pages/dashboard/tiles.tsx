@@ -1,11 +1,15 @@
 import { A } from '@solidjs/router'
 import { For, Show, type JSX } from 'solid-js'
+import type { SummaryBody } from '../../../controller/api/schema/summary.ts'
 import { usePath } from '../../api/world.ts'
 import { Tile } from '../../components/tile.tsx'
-import { mib, percent, UNKNOWN, whole } from '../../format/figures.ts'
+import { clockTime, mib, percent, UNKNOWN, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { HELPS } from './helps.ts'
 import styles from './dashboard.module.css'
+
+/** Older events are not kept: the figure begins later. */
+const SHORT_OF_AN_HOUR_MS = 3_590_000
 
 const PARTS = ['queue', 'swap', 'compute'] as const
 
@@ -17,6 +21,19 @@ export function Tiles(): JSX.Element {
   const path = usePath()
   const gpus = () => summary()?.gpus
   const down = (): number => (summary()?.nodes.total ?? 0) - (summary()?.nodes.up ?? 0)
+  const ends = () => summary()?.tasks.ended_last_hour ?? null
+  const failed = (): number | null => {
+    const { failed: some, lost } = ends() ?? { failed: null, lost: 0 }
+    return some === null ? null : some + lost
+  }
+  const failedNote = (): string | null => {
+    const known = ends()
+    if (known === null) return summary() === null ? null : 'The store has not answered yet.'
+    const isShort = Date.parse(summary()?.at ?? '') - Date.parse(known.since) < SHORT_OF_AN_HOUR_MS
+    return `${whole(known.failed)} failed, ${whole(known.lost)} lost${isShort ? ` since ${clockTime(known.since)}` : ''}`
+  }
+  /** Where nodes are silent: the part of a figure that the charts draw. */
+  const onUp = (of: keyof SummaryBody['vram']['up']): string | null => (down() > 0 ? `${mib(vram()?.up[of])} on nodes that are up` : null)
   return (
     <div class={styles['tiles']} data-revision={summary()?.revision}>
       <div class={styles['few']}>
@@ -70,11 +87,18 @@ export function Tiles(): JSX.Element {
           note={summary() === null ? null : `${whole(summary()?.tasks.by_list.running)} running`}
           help={HELPS.queue}
         />
+        <Tile name="Failed, last hour" value={whole(failed())} note={failedNote()} help={HELPS.failed}>
+          <Show when={(failed() ?? 0) > 0}>
+            <p>
+              <A href={path('/tasks?tab=completed')}>Completed tasks</A>
+            </p>
+          </Show>
+        </Tile>
       </div>
       <div class={styles['many']}>
-        <Tile name="Physical VRAM" value={mib(vram()?.physical_mib)} help={HELPS.physical} />
-        <Tile name="Used VRAM" value={mib(vram()?.used_mib)} help={HELPS.used} />
-        <Tile name="Allocated VRAM" value={mib(vram()?.committed_mib)} help={HELPS.allocated} />
+        <Tile name="Physical VRAM" value={mib(vram()?.physical_mib)} note={onUp('physical_mib')} help={HELPS.physical} />
+        <Tile name="Used VRAM" value={mib(vram()?.used_mib)} note={onUp('used_mib')} help={HELPS.used} />
+        <Tile name="Allocated VRAM" value={mib(vram()?.committed_mib)} note={onUp('committed_mib')} help={HELPS.allocated} />
         <Tile
           name="Schedulable VRAM"
           value={mib(vram()?.effective_schedulable_mib)}
@@ -84,8 +108,10 @@ export function Tiles(): JSX.Element {
               : `overcommit ${summary()?.overcommit.default_percent} %, ${overriding(summary()?.overcommit.nodes_with_override ?? 0)}`
           }
           help={HELPS.schedulable}
-        />
-        <Tile name="Swapped out" value={mib(vram()?.swapped_mib)} help={HELPS.swapped} />
+        >
+          <Show when={onUp('effective_schedulable_mib')}>{(words) => <p class="quiet">{words()}</p>}</Show>
+        </Tile>
+        <Tile name="Swapped out" value={mib(vram()?.swapped_mib)} note={onUp('swapped_mib')} help={HELPS.swapped} />
       </div>
     </div>
   )

@@ -1,78 +1,115 @@
-/** Nodes that somebody has to look at: those that do not answer, that are taken out of use, or whose GPUs hold more than they should. */
+/** Nodes that an operator has to look at: counted by the controller over all nodes, the worst of them by name. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createMemo, For, Show, type JSX } from 'solid-js'
+import { For, Show, type JSX } from 'solid-js'
 import type { NodeBody, NodePage } from '../../../controller/api/schema/node.ts'
 import { part } from '../../api/client.ts'
-import { firstNodes } from '../../api/first-nodes.ts'
 import { usePath } from '../../api/world.ts'
+import { QueryState } from '../../components/query-state.tsx'
 import { seconds, secondsSince, whole } from '../../format/figures.ts'
-import { troubleWords } from '../../format/nodes.ts'
+import { conditionWords, CONDITIONS, troubleWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { LOOKED_AT } from './hot-nodes.tsx'
 import { troubled } from './rankings.ts'
 
-const SILENT = ['unreachable', 'suspect'] as const
 const SHOWN = 8
 
 export function TroubledNodes(): JSX.Element {
-  const { api, feed, now } = useCluster()
-  const path = usePath()
-  const down = (): number => {
-    const nodes = feed.summary()?.nodes
-    return nodes === undefined ? 0 : nodes.total - nodes.up
-  }
-  // The answer that the hottest nodes are chosen from.
-  const first = useQuery(() => ({
-    queryKey: ['nodes', 'hot'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, LOOKED_AT, signal),
-    staleTime: 5_000,
-  }))
-  // Those that do not answer are found wherever they stand in the list; it is asked for only when there are any.
-  const silent = useQuery(() => ({
-    queryKey: ['nodes', 'silent', down()],
-    queryFn: ({ signal }: { signal: AbortSignal }) =>
-      Promise.all(SILENT.map(async (status) => (await api.get<NodePage>('/nodes', { status, limit: SHOWN }, signal)).items)),
-    enabled: down() > 0,
-    staleTime: 5_000,
-  }))
-  const found = createMemo((): readonly NodeBody[] => troubled([...(down() > 0 ? (silent.data ?? []).flat() : []), ...(first.data ?? [])]))
+  const { feed } = useCluster()
+  const nodes = () => feed.summary()?.nodes
   return (
     <section class="card" aria-label="Nodes in trouble" id="trouble">
       <h2>Nodes in trouble</h2>
-      <Show
-        when={found().length > 0}
-        fallback={
-          <p class="quiet">{first.data === undefined ? 'Loading…' : 'None: all answer, take tasks, and hold no more than they should.'}</p>
-        }
-      >
-        <table>
-          <tbody>
-            <For each={found().slice(0, SHOWN)}>
-              {(node) => (
-                <tr>
-                  <td>
-                    <A class="name" href={path(`/nodes/${part(node.node_id)}`)}>
-                      {node.name}
-                    </A>
-                  </td>
-                  <td>
-                    <span class={node.status === 'up' ? 'warn' : 'bad'}>{troubleWords(node).join('; ')}</span>
-                    <Show when={node.status !== 'up'}>
-                      <span class="quiet"> last seen {seconds(secondsSince(node.last_seen_at, now()))} ago</span>
-                    </Show>
-                  </td>
-                </tr>
-              )}
-            </For>
-          </tbody>
-        </table>
-        <Show when={found().length > SHOWN}>
-          <p class="quiet">
-            And {whole(found().length - SHOWN)} more: <A href={path('/nodes')}>all nodes</A>
-          </p>
-        </Show>
+      <Show when={nodes()} fallback={<p class="quiet">Loading…</p>}>
+        {(counts) => (
+          <Show
+            when={counts().attention > 0}
+            fallback={
+              <p class="quiet">
+                {counts().total === 0
+                  ? 'No node has registered.'
+                  : `None of ${whole(counts().total)}: all answer, take tasks, and hold no more than they should.`}
+              </p>
+            }
+          >
+            <Counts />
+            <Worst />
+          </Show>
+        )}
       </Show>
     </section>
+  )
+}
+
+/** Each condition that some node has, a link to all these nodes. */
+function Counts(): JSX.Element {
+  const { feed } = useCluster()
+  const path = usePath()
+  const held = () => CONDITIONS.filter((condition) => (feed.summary()?.nodes[condition] ?? 0) > 0)
+  return (
+    <ul class="row">
+      <For each={held()}>
+        {(condition) => (
+          <li>
+            <A href={path(`/nodes?status=${condition}`)}>
+              {whole(feed.summary()?.nodes[condition])} {conditionWords(condition)}
+            </A>
+          </li>
+        )}
+      </For>
+    </ul>
+  )
+}
+
+function Worst(): JSX.Element {
+  const { api, feed } = useCluster()
+  const path = usePath()
+  const counts = () => feed.summary()?.nodes
+  const found = useQuery(() => ({
+    queryKey: ['nodes', 'attention', JSON.stringify(counts())],
+    queryFn: async ({ signal }: { signal: AbortSignal }): Promise<readonly NodeBody[]> => {
+      const of = async (status: string) => (await api.get<NodePage>('/nodes', { status, limit: SHOWN }, signal)).items
+      // Silent ones come first, wherever they are in the list.
+      const silent = (counts()?.silent ?? 0) > 0 ? await of('silent') : []
+      return troubled([...silent, ...(silent.length < SHOWN ? await of('attention') : [])]).slice(0, SHOWN)
+    },
+    staleTime: 5_000,
+  }))
+  return (
+    <QueryState query={found}>
+      {(nodes) => (
+        <>
+          <table>
+            <tbody>
+              <For each={nodes()}>{(node) => <Row node={node} />}</For>
+            </tbody>
+          </table>
+          <Show when={(counts()?.attention ?? 0) > nodes().length}>
+            <p class="quiet">
+              And {whole((counts()?.attention ?? 0) - nodes().length)} more: <A href={path('/nodes?status=attention')}>all of them</A>
+            </p>
+          </Show>
+        </>
+      )}
+    </QueryState>
+  )
+}
+
+function Row(props: { readonly node: NodeBody }): JSX.Element {
+  const { now } = useCluster()
+  const path = usePath()
+  return (
+    <tr>
+      <td>
+        <A class="name" href={path(`/nodes/${part(props.node.node_id)}`)}>
+          {props.node.name}
+        </A>
+      </td>
+      <td>
+        <span class={props.node.status === 'up' ? 'warn' : 'bad'}>{troubleWords(props.node).join('; ')}</span>
+        <Show when={props.node.status !== 'up'}>
+          <span class="quiet"> last seen {seconds(secondsSince(props.node.last_seen_at, now()))} ago</span>
+        </Show>
+      </td>
+    </tr>
   )
 }

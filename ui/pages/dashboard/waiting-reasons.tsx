@@ -10,9 +10,8 @@ export function WaitingReasons(): JSX.Element {
   const { feed } = useCluster()
   const path = usePath()
   const pending = () => feed.summary()?.pending_by_reason
-  const isPart = (): boolean => (pending()?.counted ?? 0) < (pending()?.of ?? 0)
   return (
-    <section class="card">
+    <section class="card" aria-label="Why tasks wait">
       <h2>Why tasks wait</h2>
       <Show
         when={(pending()?.reasons.length ?? 0) > 0}
@@ -26,15 +25,18 @@ export function WaitingReasons(): JSX.Element {
                   <td>
                     <A href={path(`/tasks?tab=pending&reason=${reason}`)}>{reasonWords(reason)}</A>
                   </td>
-                  <td class="number">{whole(tasks)}</td>
+                  <td class="number">
+                    {pending()?.is_estimate === true ? '≈ ' : ''}
+                    {whole(tasks)}
+                  </td>
                 </tr>
               )}
             </For>
           </tbody>
         </table>
-        <Show when={isPart()}>
+        <Show when={pending()?.is_estimate === true}>
           <p class="quiet">
-            Of the first {whole(pending()?.counted)} of {whole(pending()?.of)} pending tasks.
+            Estimated for all {whole(pending()?.of)} pending tasks from an even sample of {whole(pending()?.counted)}.
           </p>
         </Show>
       </Show>

@@ -8,7 +8,7 @@ import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { clockTime } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
-import { eventWords, factWords } from '../../format/events.ts'
+import { eventWords, factWords, tasksOf } from '../../format/events.ts'
 import { EVENT_GROUPS } from './event-words.ts'
 
 const PAGE = 100
@@ -68,7 +68,7 @@ export default function Events(): JSX.Element {
         </label>
         <label>
           Node{' '}
-          <input value={text('node')} placeholder="id of the node" onChange={(event) => filter('node', event.currentTarget.value.trim())} />
+          <input value={text('node')} placeholder="name or id" onChange={(event) => filter('node', event.currentTarget.value.trim())} />
         </label>
         <button type="button" onClick={showNews} disabled={news() === 0 && text('before') === ''}>
           {news() === 0 ? 'Up to date' : `${news()} new`}
@@ -152,11 +152,18 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
       </td>
       <td>{eventWords(props.event.kind)}</td>
       <td class="text">
-        <Show when={props.event.task_id}>
+        <For each={tasksOf(props.event)}>
           {(id) => (
-            <A class="name" href={path(`/tasks/${part(id())}`)} title={`Task ${id()}`}>
-              {props.names[id()] ?? shortId(id())}
-            </A>
+            <div>
+              <TaskLink id={id} names={props.names} />
+            </div>
+          )}
+        </For>
+        <Show when={isForAnother(props.event) && props.event.task_id}>
+          {(id) => (
+            <div class="quiet">
+              for <TaskLink id={id()} names={props.names} />
+            </div>
           )}
         </Show>
         <Show when={props.event.node_id}>
@@ -190,6 +197,20 @@ function Row(props: { readonly event: EventBody; readonly names: EventPage['name
       <td class="text quiet">{factWords(props.event.data, props.names)}</td>
     </tr>
   )
+}
+
+function TaskLink(props: { readonly id: string; readonly names: EventPage['names'] }): JSX.Element {
+  const path = usePath()
+  return (
+    <A class="name" href={path(`/tasks/${part(props.id)}`)} title={`Task ${props.id}`}>
+      {props.names[props.id] ?? shortId(props.id)}
+    </A>
+  )
+}
+
+/** A swap-out is of its victims, and for the task that the event names. */
+function isForAnother(event: EventBody): boolean {
+  return event.task_id !== null && !tasksOf(event).includes(event.task_id)
 }
 
 /** To the event on the same page, or to the page that has it first. */

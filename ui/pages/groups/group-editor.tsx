@@ -1,17 +1,17 @@
 /** A group being made, changed or deleted: members to tick, what it would do, and only then the button that does it. */
 import { useQueryClient } from '@tanstack/solid-query'
-import { createMemo, createSignal, For, onMount, Show, type JSX } from 'solid-js'
+import { createSignal, createUniqueId, onMount, Show, type JSX } from 'solid-js'
 import type { GroupBody, GroupDryRunBody } from '../../../controller/api/schema/group.ts'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
 import type { GroupPreviewBody } from '../../../controller/api/schema/preview.ts'
 import { part, Refused } from '../../api/client.ts'
 import { mib, whole } from '../../format/figures.ts'
+import { GROUP_NAME_RULE } from '../../format/groups.ts'
 import { useCluster } from '../../state/cluster.tsx'
+import { MemberPicker } from './member-picker.tsx'
 
 export interface GroupEditorProps {
   /** Null: a new one. */
   readonly group: GroupBody | null
-  readonly nodes: readonly NodeBody[]
   readonly onDone: () => void
 }
 
@@ -23,6 +23,7 @@ interface Plan {
 export function GroupEditor(props: GroupEditorProps): JSX.Element {
   const { api } = useCluster()
   const queries = useQueryClient()
+  const rule = createUniqueId()
   let first!: HTMLHeadingElement
   // eslint-disable-next-line solid/reactivity -- what was opened is edited, whatever becomes of it meanwhile
   const opened = props.group
@@ -63,9 +64,7 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
       props.onDone()
       await Promise.all(['groups', 'nodes'].map((subject) => queries.invalidateQueries({ queryKey: [subject] })))
     })
-  const toggle = (nodeId: string): void => {
-    const next = new Set(members())
-    if (!next.delete(nodeId)) next.add(nodeId)
+  const choose = (next: ReadonlySet<string>): void => {
     setMembers(next)
     setPlan(null)
   }
@@ -82,17 +81,21 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
             required
             maxlength="200"
             aria-invalid={problem() instanceof Refused}
+            aria-describedby={`${rule}-rule`}
             onInput={(event) => {
               setId(event.currentTarget.value)
               setPlan(null)
             }}
           />
         </label>
+        <p id={`${rule}-rule`} class="quiet">
+          {GROUP_NAME_RULE}
+        </p>
       </Show>
       <label>
         Description <input value={description()} maxlength="1000" onInput={(event) => setDescription(event.currentTarget.value)} />
       </label>
-      <Members nodes={props.nodes} members={members()} onToggle={toggle} />
+      <MemberPicker groupId={opened?.id ?? null} members={members()} onChange={choose} />
       <Show when={problem()}>
         {(error) => (
           <p class="bad text" role="alert">
@@ -134,37 +137,6 @@ export function GroupEditor(props: GroupEditorProps): JSX.Element {
       </Show>
     </form>
   )
-}
-
-function Members(props: {
-  readonly nodes: readonly NodeBody[]
-  readonly members: ReadonlySet<string>
-  readonly onToggle: (nodeId: string) => void
-}): JSX.Element {
-  // Rows are kept by id: figures change all the time, and a checkbox must not be replaced under the focus.
-  const byId = createMemo(() => new Map(props.nodes.map((node) => [node.node_id, node])))
-  const ids = createMemo(() => props.nodes.map((node) => node.node_id))
-  return (
-    <fieldset>
-      <legend>Members</legend>
-      <Show when={props.nodes.length > 0} fallback={<p class="quiet">No node has registered yet.</p>}>
-        <For each={ids()}>
-          {(id) => (
-            <div>
-              <label class="text">
-                <input type="checkbox" checked={props.members.has(id)} onChange={() => props.onToggle(id)} /> {byId().get(id)?.name}{' '}
-                <Show when={byId().get(id)}>{(node) => <span class="quiet">{factsOf(node())}</span>}</Show>
-              </label>
-            </div>
-          )}
-        </For>
-      </Show>
-    </fieldset>
-  )
-}
-
-function factsOf({ gpus, vram, groups }: NodeBody): string {
-  return `${gpus.length} GPUs, ${mib(vram.physical_mib)}${groups.length === 0 ? ', common pool' : `, in ${groups.join(', ')}`}`
 }
 
 function Preview(props: { readonly preview: GroupPreviewBody }): JSX.Element {

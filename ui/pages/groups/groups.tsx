@@ -1,23 +1,14 @@
 /** Groups: which nodes are set apart for whom, and what that takes from the common pool. */
 import { A } from '@solidjs/router'
 import { useQuery } from '@tanstack/solid-query'
-import { createMemo, createSignal, For, Show, type JSX } from 'solid-js'
-import type { GroupBody } from '../../../controller/api/schema/group.ts'
-import type { NodeBody } from '../../../controller/api/schema/node.ts'
-import { firstNodes } from '../../api/first-nodes.ts'
+import { createSignal, For, Show, type JSX } from 'solid-js'
+import type { GroupBody, GroupPageBody, GroupSumsBody } from '../../../controller/api/schema/group.ts'
 import { part } from '../../api/client.ts'
 import { usePath } from '../../api/world.ts'
 import { QueryState } from '../../components/query-state.tsx'
 import { mib, whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { GroupEditor } from './group-editor.tsx'
-import { sumOf } from './sums.ts'
-
-export interface GroupPage {
-  readonly items: readonly GroupBody[]
-}
-
-const SHOWN_MEMBERS = 8
 
 /** Each opening is an object of its own, also when the same group is opened twice. A null group is a new one. */
 interface OpenedEditor {
@@ -31,13 +22,9 @@ export default function Groups(): JSX.Element {
   const close = (editor: OpenedEditor): void => void setOpened((now) => (now === editor ? null : now))
   const groups = useQuery(() => ({
     queryKey: ['groups'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<GroupPage>('/groups', {}, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) => api.get<GroupPageBody>('/groups', {}, signal),
+    refetchInterval: 5_000,
   }))
-  const nodes = useQuery(() => ({
-    queryKey: ['nodes', 'of groups'],
-    queryFn: ({ signal }: { signal: AbortSignal }) => firstNodes(api, 1_000, signal),
-  }))
-  const known = (): readonly NodeBody[] => nodes.data ?? []
   const whyNot = () => session.whyNot('operator')
   return (
     <div class="stack">
@@ -53,59 +40,58 @@ export default function Groups(): JSX.Element {
         <span class="quiet">{whyNot() ?? ''}</span>
       </p>
       <Show when={opened()} keyed>
-        {(editor) => <GroupEditor group={editor.group} nodes={known()} onDone={() => close(editor)} />}
+        {(editor) => <GroupEditor group={editor.group} onDone={() => close(editor)} />}
       </Show>
-      <QueryState
-        query={groups}
-        isEmpty={(page) => page.items.length === 0}
-        whenEmpty={<p class="quiet">No group yet: all nodes are in the common pool.</p>}
-      >
+      <QueryState query={groups}>
         {(page) => (
-          <div class="scroll" tabindex="0" role="group" aria-label="Groups">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Group</th>
-                  <th scope="col" class="number">
-                    Nodes
-                  </th>
-                  <th scope="col" class="number">
-                    GPUs
-                  </th>
-                  <th scope="col" class="number">
-                    Physical
-                  </th>
-                  <th scope="col" class="number">
-                    Allocated
-                  </th>
-                  <th scope="col" class="number">
-                    Schedulable
-                  </th>
-                  <th scope="col">
-                    <span class="visually-hidden">Edit</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                <For each={page().items.map(({ id }) => id)}>
-                  {(id) => (
-                    <Show when={page().items.find((group) => group.id === id)}>
-                      {(group) => (
-                        <GroupRow group={group()} nodes={known()} whyNot={whyNot()} onEdit={() => setOpened({ group: group() })} />
-                      )}
-                    </Show>
-                  )}
-                </For>
-                <tr>
-                  <td>
-                    <em>common pool</em>
-                  </td>
-                  <Figures nodes={known().filter(({ groups: own }) => own.length === 0)} members={null} />
-                  <td />
-                </tr>
-              </tbody>
-            </table>
-          </div>
+          <>
+            <Show when={page().items.length === 0}>
+              <p class="quiet">No group yet: all nodes are in the common pool.</p>
+            </Show>
+            <div class="scroll" tabindex="0" role="group" aria-label="Groups">
+              <table>
+                <thead>
+                  <tr>
+                    <th scope="col">Group</th>
+                    <th scope="col" class="number">
+                      Nodes
+                    </th>
+                    <th scope="col" class="number">
+                      GPUs
+                    </th>
+                    <th scope="col" class="number">
+                      Physical
+                    </th>
+                    <th scope="col" class="number">
+                      Allocated
+                    </th>
+                    <th scope="col" class="number">
+                      Schedulable
+                    </th>
+                    <th scope="col">
+                      <span class="visually-hidden">Edit</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  <For each={page().items.map(({ id }) => id)}>
+                    {(id) => (
+                      <Show when={page().items.find((group) => group.id === id)}>
+                        {(group) => <GroupRow group={group()} whyNot={whyNot()} onEdit={() => setOpened({ group: group() })} />}
+                      </Show>
+                    )}
+                  </For>
+                  <tr>
+                    <td>
+                      <em>common pool</em>
+                    </td>
+                    <Figures sums={page().common_pool} named={null} />
+                    <td />
+                  </tr>
+                </tbody>
+              </table>
+            </div>
+          </>
         )}
       </QueryState>
     </div>
@@ -113,25 +99,16 @@ export default function Groups(): JSX.Element {
 }
 
 /** Kept by the group's id when the list is read again, so that its button is not replaced under the focus. */
-function GroupRow(props: {
-  readonly group: GroupBody
-  readonly nodes: readonly NodeBody[]
-  readonly whyNot: string | null
-  readonly onEdit: () => void
-}): JSX.Element {
+function GroupRow(props: { readonly group: GroupBody; readonly whyNot: string | null; readonly onEdit: () => void }): JSX.Element {
   const path = usePath()
-  const members = createMemo(() => {
-    const ids = new Set(props.group.node_ids)
-    return props.nodes.filter(({ node_id }) => ids.has(node_id))
-  })
   return (
     <tr>
       <td class="text">
         <strong>{props.group.id}</strong> <A href={path(`/tasks?tab=all&group=${part(props.group.id)}`)}>tasks</A>
         <div class="quiet">{props.group.description}</div>
-        <MemberLinks nodes={members()} />
+        <MemberLinks group={props.group} />
       </td>
-      <Figures nodes={members()} members={props.group.node_ids.length} />
+      <Figures sums={props.group.sums} named={props.group.node_ids.length} />
       <td>
         <button onClick={() => props.onEdit()} disabled={props.whyNot !== null} aria-label={`Edit ${props.group.id}`}>
           Edit…
@@ -141,12 +118,13 @@ function GroupRow(props: {
   )
 }
 
-/** Who they are; of many the first. */
-function MemberLinks(props: { readonly nodes: readonly NodeBody[] }): JSX.Element {
+/** The first by name; all of them on a page of their own. */
+function MemberLinks(props: { readonly group: GroupBody }): JSX.Element {
   const path = usePath()
+  const more = (): number => props.group.sums.nodes - props.group.first_nodes.length
   return (
     <div>
-      <For each={props.nodes.slice(0, SHOWN_MEMBERS)}>
+      <For each={props.group.first_nodes}>
         {(node, index) => (
           <>
             {index() > 0 ? ', ' : ''}
@@ -154,27 +132,29 @@ function MemberLinks(props: { readonly nodes: readonly NodeBody[] }): JSX.Elemen
           </>
         )}
       </For>
-      <Show when={props.nodes.length > SHOWN_MEMBERS}>
-        <span class="quiet"> and {whole(props.nodes.length - SHOWN_MEMBERS)} more</span>
+      <Show when={more() > 0}>
+        {' '}
+        <A href={path(`/nodes?group=${part(props.group.id)}`)}>and {whole(more())} more</A>
       </Show>
     </div>
   )
 }
 
-function Figures(props: { readonly nodes: readonly NodeBody[]; readonly members: number | null }): JSX.Element {
-  const sum = () => sumOf(props.nodes)
+/** @param props.named ids that the group names; null: the common pool names none */
+function Figures(props: { readonly sums: GroupSumsBody; readonly named: number | null }): JSX.Element {
+  const absent = (): number => (props.named ?? props.sums.nodes) - props.sums.nodes
   return (
     <>
       <td class="number">
-        {whole(props.nodes.length)}
-        <Show when={props.members !== null && props.members > props.nodes.length}>
-          <span class="quiet"> of {props.members} named</span>
+        {whole(props.sums.nodes)}
+        <Show when={absent() > 0}>
+          <span class="quiet"> and {whole(absent())} not registered</span>
         </Show>
       </td>
-      <td class="number">{whole(sum().gpus)}</td>
-      <td class="number">{mib(sum().physicalMib)}</td>
-      <td class="number">{mib(sum().committedMib)}</td>
-      <td class="number">{mib(sum().schedulableMib)}</td>
+      <td class="number">{whole(props.sums.gpus)}</td>
+      <td class="number">{mib(props.sums.physical_mib)}</td>
+      <td class="number">{mib(props.sums.committed_mib)}</td>
+      <td class="number">{mib(props.sums.effective_schedulable_mib)}</td>
     </>
   )
 }

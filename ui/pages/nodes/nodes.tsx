@@ -10,13 +10,24 @@ import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { ServerLine } from '../../components/server-line.tsx'
 import { VramBar } from '../../components/vram-bar.tsx'
-import { mib, overcommitWords, seconds, secondsSince } from '../../format/figures.ts'
-import { gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
+import { mib, overcommitWords, seconds, secondsSince, whole } from '../../format/figures.ts'
+import { conditionWords, CONDITIONS, gpuModels, groupWords, statusWords } from '../../format/nodes.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { NodeActions } from './node-actions.tsx'
 
 const PAGE_ROWS = 50
-const STATUSES = ['up', 'suspect', 'unreachable', 'cordoned', 'auto_cordoned', 'draining'] as const
+const STATUSES = ['up', 'suspect', 'unreachable', 'attention', ...CONDITIONS] as const
+const SORTS = { registered: 'registration', name: 'name', load: 'load', allocated: 'allocated', used: 'used', swaps: 'swaps' } as const
+
+/** Unknown text is as if it were not there. */
+function sortOf(text: string | undefined): keyof typeof SORTS {
+  return text !== undefined && Object.hasOwn(SORTS, text) ? (text as keyof typeof SORTS) : 'registered'
+}
+
+function filterWords(status: (typeof STATUSES)[number]): string {
+  if (status === 'attention') return 'in trouble'
+  return status === 'up' || status === 'suspect' || status === 'unreachable' ? status : conditionWords(status)
+}
 
 function Name(props: { readonly row: Accessor<NodeBody> }): JSX.Element {
   const path = usePath()
@@ -69,17 +80,24 @@ const COLUMNS: readonly Column<NodeBody>[] = [
     isNumber: true,
     cell: (row) => <>{mib(row().vram.effective_schedulable_mib)}</>,
   },
+  {
+    name: 'swaps',
+    help: 'Swap-outs and swap-ins since the controller started',
+    isNumber: true,
+    cell: (row) => <>{whole(row().swaps.outs + row().swaps.ins)}</>,
+  },
   { name: 'physical', isNumber: true, cell: (row) => <>{mib(row().vram.physical_mib)}</> },
   { name: 'Groups', cell: (row) => <span class={row().groups.length === 0 ? 'nowrap' : 'text'}>{groupWords(row().groups)}</span> },
 ]
 
 export default function Nodes(): JSX.Element {
   const { api } = useCluster()
-  const [search, setSearch] = useSearchParams<{ q?: string; status?: string; group?: string; cursor?: string }>()
+  const [search, setSearch] = useSearchParams<{ q?: string; status?: string; group?: string; sort?: string; cursor?: string }>()
   const query = createMemo(() => ({
     q: search.q ?? '',
     status: STATUSES.find((each) => each === search.status) ?? '',
     group: search.group ?? '',
+    sort: sortOf(search.sort),
     cursor: search.cursor ?? '',
   }))
   const of = (): string => JSON.stringify(query())
@@ -103,7 +121,7 @@ export default function Nodes(): JSX.Element {
           <input type="search" size="16" maxLength="200" value={query().q} onChange={(event) => set('q', event.currentTarget.value)} />
         </label>
         <label>
-          Group id{' '}
+          Group{' '}
           <input
             type="text"
             size="12"
@@ -116,7 +134,13 @@ export default function Nodes(): JSX.Element {
           Status{' '}
           <select value={query().status} onChange={(event) => set('status', event.currentTarget.value)}>
             <option value="">all</option>
-            <For each={STATUSES}>{(status) => <option value={status}>{status}</option>}</For>
+            <For each={STATUSES}>{(status) => <option value={status}>{filterWords(status)}</option>}</For>
+          </select>
+        </label>
+        <label>
+          Sort{' '}
+          <select value={query().sort} onChange={(event) => set('sort', event.currentTarget.value)}>
+            <For each={Object.entries(SORTS)}>{([value, name]) => <option value={value}>{name}</option>}</For>
           </select>
         </label>
       </form>

@@ -23,23 +23,23 @@ export function ShippedSource(props: ShippedSourceProps): JSX.Element {
     queryKey: ['scenarios'],
     queryFn: ({ signal }: { signal: AbortSignal }) => api.get<ScenarioEntryPage>('/scenarios', {}, signal),
   }))
+  const entry = () => scenarios.data?.items.find(({ name }) => name === props.name)
   const facts = useQuery(() => ({
     queryKey: ['scenarios', props.name, 'facts'],
-    enabled: props.name !== '',
+    enabled: entry() !== undefined && entry()?.too_large_because === null,
     queryFn: async ({ signal }: { signal: AbortSignal }) =>
       (await api.send<ValidationBody>('POST', '/scenarios/validate', { body: { scenario: props.name }, signal })).body.facts,
     staleTime: Infinity,
   }))
-  const entry = () => scenarios.data?.items.find(({ name }) => name === props.name)
+  const whyNot = (): string | null => {
+    if (props.name === '') return 'Choose a scenario.'
+    if (scenarios.data !== undefined && entry() === undefined) return `There is no scenario ${props.name}.`
+    const because = entry()?.too_large_because ?? null
+    return because === null ? null : `It is too large to run to its end: ${because} Change its text, or open it as a session.`
+  }
   createEffect(() => {
-    const { name } = props
-    props.onChosen(
-      name === ''
-        ? notYet('Choose a scenario.')
-        : scenarios.data !== undefined && entry() === undefined
-          ? notYet(`There is no scenario ${name}.`)
-          : chosen({ scenario: name }, facts.data?.swept_fields),
-    )
+    const because = whyNot()
+    props.onChosen(because === null ? chosen({ scenario: props.name }, facts.data?.swept_fields) : notYet(because))
   })
   const edit = async (): Promise<void> => props.onEdit((await api.get<ScenarioBody>(`/scenarios/${part(props.name)}`)).text)
   return (

@@ -79,7 +79,14 @@ function Figures(props: { readonly body: DebriefBody }): JSX.Element {
   return (
     <section class="card" aria-label="Figures that differ">
       <h2>Figures that differ</h2>
-      <Show when={rows().length > 0} fallback={<p class="quiet">None: both clusters fared the same.</p>}>
+      <Show
+        when={rows().length > 0}
+        fallback={
+          <p class="quiet">
+            No figure of the two runs differs up to the end of the exercise. What the points were given for is in the table above.
+          </p>
+        }
+      >
         <div class="scroll" tabindex="0" role="group" aria-label="Figures">
           <table>
             <thead>

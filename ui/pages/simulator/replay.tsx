@@ -95,6 +95,7 @@ export function Replay(props: { readonly body: DebriefBody }): JSX.Element {
       <AlignedGantts
         runs={runs()}
         fromSeconds={from()}
+        isWhole
         cursor={{ at: at() * 1000, onMove: (each) => goTo((each ?? 0) / 1000), isHeld: true }}
       />
       <div class="scroll" tabindex="0" role="group" aria-label="At this instant">

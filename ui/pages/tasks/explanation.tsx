@@ -175,7 +175,10 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
                 <th scope="col" class="number">
                   GPU
                 </th>
-                <th scope="col" class="number" title="The largest demand of this kind that fits now">
+                <th scope="col" class="number" title="Physically free now; a part of it may be reserved for a task before it">
+                  free
+                </th>
+                <th scope="col" class="number" title="The largest demand of this kind that fits now, reserved VRAM left out">
                   fits now up to
                 </th>
                 <th scope="col" class="number" title="The largest once those that may leave for it have left">
@@ -194,6 +197,7 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
                     <td class="number">{mib(node.have_mib)}</td>
                     <td class="number">{mib(node.need_mib)}</td>
                     <Lines of={node.gpus} words={({ gpu }) => String(gpu)} />
+                    <Lines of={node.gpus} words={(gpu) => mib(gpu.free_mib)} />
                     <Lines of={node.gpus} words={(gpu) => mib(gpu.admits_now_mib)} />
                     <Lines of={node.gpus} words={(gpu) => mib(gpu.admits_after_swap_mib)} />
                   </tr>
@@ -202,7 +206,7 @@ function Verdicts(props: { readonly body: ExplanationBody }): JSX.Element {
               <For each={verdicts().others}>
                 {(other) => (
                   <tr>
-                    <td colSpan={7} class="quiet">
+                    <td colSpan={8} class="quiet">
                       {other.nodes} more: {other.reason === null ? 'fit' : reasonWords(other.reason)}
                     </td>
                   </tr>

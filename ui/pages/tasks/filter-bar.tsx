@@ -6,8 +6,8 @@ import { isFiltered, sortsOf, TEXT_FILTERS, type TaskListQuery, type TextFilter 
 
 const NAMES: Readonly<Record<TextFilter, string>> = {
   q: 'Name contains',
-  node: 'Node id',
-  group: 'Group id',
+  node: 'Node (name or id)',
+  group: 'Group',
   owner: 'Owner',
   label: 'Label (team=vision)',
 }

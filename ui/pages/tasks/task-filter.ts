@@ -12,6 +12,7 @@ export const SORTS = [
   { value: 'oldest', name: 'oldest first', isForFinal: true },
   { value: 'priority', name: 'priority, then oldest', isForFinal: false },
   { value: 'name', name: 'name', isForFinal: false },
+  { value: 'starved_seconds', name: 'GPU time lost', isForFinal: false },
 ] as const
 
 export const TEXT_FILTERS = ['q', 'node', 'group', 'owner', 'label'] as const

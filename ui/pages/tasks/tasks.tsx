@@ -10,7 +10,6 @@ import { DataTable } from '../../components/data-table.tsx'
 import { Pager } from '../../components/pager.tsx'
 import { QueryState } from '../../components/query-state.tsx'
 import { TabLinks } from '../../components/tab-links.tsx'
-import { whole } from '../../format/figures.ts'
 import { useCluster } from '../../state/cluster.tsx'
 import { FilterBar } from './filter-bar.tsx'
 import { TASK_COLUMNS } from './task-columns.tsx'
@@ -49,15 +48,15 @@ export function Tasks(): JSX.Element {
       <FilterBar query={query()} />
       <QueryState
         query={tasks}
-        isEmpty={({ page }) => page.items.length === 0 && query().cursor === null}
+        isEmpty={({ page }) => page.items.length === 0 && page.next_cursor === null && query().cursor === null}
         whenEmpty={<Nothing isFiltered={isFiltered(query())} />}
       >
         {(answer) => (
           <section>
-            <Show when={query().reason !== undefined && isPart(feed.summary())}>
+            <Show when={query().reason !== undefined && answer().page.total === null}>
               <p class="quiet">
-                To say why a task waits is work, so only the first 1 000 that wait are looked at here; the dashboard has counted the first{' '}
-                {whole(feed.summary()?.pending_by_reason.counted)}.
+                Many tasks wait, and up to 1 000 of them are explained for a page, so a page may show few. <em>Next</em> goes on with the
+                others.
               </p>
             </Show>
             <DataTable
@@ -100,11 +99,6 @@ function Nothing(props: { readonly isFiltered: boolean }): JSX.Element {
       </p>
     </Show>
   )
-}
-
-/** Whether more wait than were looked at. */
-function isPart(summary: SummaryBody | null): boolean {
-  return summary !== null && summary.pending_by_reason.counted < summary.pending_by_reason.of
 }
 
 function countOf(summary: SummaryBody | null, list: ListName): number | null {
