@@ -132,6 +132,7 @@ export function createController(given: ControllerPorts, options: ControllerOpti
     ...wire,
     random: ports.random.stream('outbound'),
     runLeaseMs: () => engine.cluster.policy.runLeaseMs,
+    reserveMib: (nodeId) => engine.cluster.nodes.get(nodeId)?.gpus[0]?.reserveMib ?? null,
     isWanted: (effect) => isWanted(effect, engine.cluster.tasks.get(effect.taskId)?.placement),
     mayLeave: (effect) => mayLeave(engine.cluster, effect),
     onResult: (nodeId, command, result, seq) => engine.commandResult(nodeId, command, result, seq),

@@ -7,7 +7,7 @@ import type { DurationMs, Mib } from '../protocol/units.ts'
 import { ServerCore } from './core/server-core.ts'
 import type { Accelerator } from './devices/accelerator.ts'
 import { HostDevice } from './devices/host-device.ts'
-import { kindOf, type TaskIdentity } from './devices/task-identity.ts'
+import { attemptsWithIds, kindOf, type TaskIdentity } from './devices/task-identity.ts'
 import { TaskPlaces } from './devices/task-places.ts'
 import type { DiskStorage } from './disk-storage.ts'
 import type { Guards } from './guard/guards.ts'
@@ -67,6 +67,7 @@ export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
     onNote: o.onNote,
   })
   await device.open()
+  const maxAttempts = attemptsWithIds(o.identity)
   const core = new ServerCore({
     nodeId: o.nodeId,
     name: o.name,
@@ -77,6 +78,7 @@ export async function startGpuServer(o: GpuServerOptions): Promise<GpuServer> {
     deviceKind: o.accelerator.kind,
     allowExec: o.allowExec,
     taskIdentity: kindOf(o.identity),
+    ...(maxAttempts === null ? {} : { maxAttempts }),
     clock: o.clock,
     random: o.random,
     bus: o.bus,

@@ -86,6 +86,11 @@ export interface Hello {
   readonly device: DeviceKind
   /** It runs commands; otherwise only leases are placed here. */
   readonly allow_exec: boolean
+  /**
+   * Attempts that it holds at once: those that live there, and those that ended and whose `finished` is not acknowledged. Missing from servers
+   * of earlier versions: as many as a snapshot holds.
+   */
+  readonly max_attempts?: number
   /** The users that its tasks run as; missing from servers of earlier versions and from simulated ones. */
   readonly task_identity?: TaskIdentityKind
   readonly tasks: readonly TaskReport[]
@@ -282,6 +287,8 @@ interface CommandBase {
   /** The node's own clock and boot: past it, or for another boot, the command is dead (R3). */
   readonly valid_until_mono: number
   readonly node_boot: Boot
+  /** The safety reserve that it was decided with: it holds from then on, as the one of a lease. Absent from older controllers. */
+  readonly safety_reserve_mib?: Mib
 }
 
 export interface StartCommand extends CommandBase {

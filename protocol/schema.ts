@@ -126,6 +126,7 @@ const hello = record<Hello>({
   signals_wanted: flag,
   device: every<DeviceKind>()('nvidia', 'process', 'simulated'),
   allow_exec: flag,
+  max_attempts: optional(integer(1, MAX_ATTEMPTS_PER_NODE)),
   task_identity: optional(every<TaskIdentityKind>()('uid_per_attempt', 'task_user', 'root', 'server_user')),
 })
 
@@ -219,7 +220,12 @@ const settings = record<NodeSettings>({
 
 const commandLine = orNull(list(text(0, MAX_ARGUMENT_LENGTH, 'no_nul'), 1, MAX_ARGUMENTS))
 
-const command = { ...attempt, valid_until_mono: milliseconds, node_boot: boot }
+const command = {
+  ...attempt,
+  valid_until_mono: milliseconds,
+  node_boot: boot,
+  safety_reserve_mib: optional(integer(0, MAX_RESERVE_MIB)),
+}
 
 const start = record<StartCommand>({
   op: oneOf('start'),

@@ -17,6 +17,7 @@ export function simulatedServer(node: ScenarioNode, ground: ServerGround): Serve
     signalsWanted: node.signalsWanted ?? true,
     deviceKind: 'simulated',
     allowExec: true,
+    ...(node.maxAttempts === undefined ? {} : { maxAttempts: node.maxAttempts }),
     ...ground,
   })
 }

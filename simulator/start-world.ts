@@ -184,6 +184,7 @@ function nodeRecord(node: ScenarioNode, ordinal: number, at: Instant): NodeRecor
     device: 'simulated',
     signalsWanted: node.signalsWanted ?? true,
     allowExec: true,
+    ...(node.maxAttempts === undefined ? {} : { maxAttempts: node.maxAttempts }),
     hostSwapMib: node.hostSwapMib,
     hostLinkMibPerS: node.hostLinkMibPerS ?? null,
     registeredAt: at,

@@ -8,6 +8,7 @@ import { createMemoryStore, EMPTY_STATE } from '../controller/adapters/memory-st
 import type { Event } from '../controller/domain/event.ts'
 import { NO_OWNER_LIMITS } from '../controller/domain/owner-limits.ts'
 import type { Node } from '../controller/domain/node.ts'
+import type { Bus } from '../controller/ports/bus.ts'
 import { RANK_ARRIVAL } from '../controller/ports/clock.ts'
 import type { Random } from '../controller/ports/random.ts'
 import type { Store, StoredState } from '../controller/ports/store.ts'
@@ -63,6 +64,8 @@ export interface WorldOptions {
   readonly start?: readonly StartTask[]
   /** Something may be made to break that the plan does not speak of: every heartbeat is sent. */
   readonly mayBreak?: boolean
+  /** What the controller speaks through in place of the bus itself; only in a world in which nothing breaks. */
+  readonly controllerBus?: (bus: Bus) => Bus
   /** Sees everything that enters a controller; asked for at each start. Its world is one in which something may break. */
   readonly watch?: () => ControllerWatch
 }
@@ -121,7 +124,7 @@ export class World {
     const store =
       options.store?.(initial) ?? createMemoryStore({ retainFinished: keepsTasks, retainEvents: 0, isForgetful: !keepsTasks, initial })
     this.#controller = createController(
-      { clock: this.clock, random: this.random, bus, store },
+      { clock: this.clock, random: this.random, bus: options.controllerBus?.(bus) ?? bus, store },
       {
         initialConfig: plan.config,
         ownerLimits: plan.ownerLimits ?? NO_OWNER_LIMITS,

@@ -32,6 +32,10 @@ export interface Node {
   readonly signalsWanted: boolean
   /** It runs commands; otherwise only leases. */
   readonly allowExec: boolean
+  /** Attempts that the server holds at once, as it declared. */
+  readonly maxAttempts: number
+  /** Attempts that count towards it: placed here, about to be, or named by the server without being a task's current attempt. */
+  readonly attemptCount: number
   /** The users that its tasks run as; null: the server has not said. No decision rests on it. */
   readonly taskIdentity: TaskIdentityKind | null
   /** Host memory for swapped-out bytes, as the server declared it. */

@@ -16,6 +16,7 @@ import { RecentRuns } from './activity-runs.ts'
 import { rederive, setCapacity } from './gpu-ledger.ts'
 import type { LiveGpu, LiveNode, LiveTask, SwapTotals } from './live.ts'
 import { newSwapTotals } from './live.ts'
+import { isNearLimit } from './node/attempt-limit.ts'
 import { LeaseBook } from './node/lease-book.ts'
 import type { SwapHand } from './what-if/other-victim.ts'
 import { belongsTo } from './pool/membership.ts'
@@ -211,8 +212,8 @@ export class Cluster implements SchedulingView {
     this.changes += 1
     rederive(gpu)
     this.#staleGpus.markBooks(gpu)
-    // What one GPU is promised of the host's memory, its siblings cannot have.
-    if (gpu.node.isHostTight) for (const sibling of gpu.node.gpus) this.#staleGpus.markBooks(sibling)
+    // What one GPU is promised of the host's memory, and the last attempt that the server holds, its siblings cannot have.
+    if (gpu.node.isHostTight || isNearLimit(gpu.node)) for (const sibling of gpu.node.gpus) this.#staleGpus.markBooks(sibling)
   }
 
   /** More of its bytes may leave, or fewer. */

@@ -28,6 +28,7 @@ export function setCapacity(gpu: LiveGpu, overcommitPercent: Percent, reserveMib
 /** A task is placed here: its demand counts in N or S. It counts as resident from now on (semantics 1: a task starts resident). */
 export function addPlacement(gpu: LiveGpu, placement: LivePlacement): void {
   gpu.placements.push(placement)
+  if (gpu === placement.gpus[0]) gpu.node.attemptCount += 1
   commit(gpu, placement.demandMib, placement.noswap === 1)
   if (placement.task.spec.gpuMode === 'exclusive') gpu.exclusiveTask = placement.task
   if (isInVram(placement)) addResident(gpu, placement, placement.demandMib)
@@ -38,6 +39,7 @@ export function removePlacement(gpu: LiveGpu, placement: LivePlacement): void {
   const at = gpu.placements.indexOf(placement)
   if (at < 0) throw new Error(`broken invariant: task ${placement.task.spec.id} is not on GPU ${gpu.index} of ${gpu.node.id}`)
   removeAt(gpu.placements, at)
+  if (gpu === placement.gpus[0]) gpu.node.attemptCount -= 1
   if (isInVram(placement)) addResident(gpu, placement, -placement.demandMib)
   if (placement.residency === 'swapping_out') gpu.movingOutMib -= placement.demandMib
   if (gpu.exclusiveTask === placement.task) gpu.exclusiveTask = null
@@ -63,6 +65,7 @@ export function countQuarantined(node: LiveNode, { gpus, vramMib }: QuarantinedA
 export function addClaim(gpu: LiveGpu, entry: LiveEntry): void {
   gpu.claims.push(entry)
   commit(gpu, entry.needMib, entry.task.spec.noswap === 1)
+  if (gpu === entry.gpus[0]) gpu.node.attemptCount += 1
   rederive(gpu)
 }
 
@@ -71,6 +74,7 @@ export function removeClaim(gpu: LiveGpu, entry: LiveEntry): void {
   if (at < 0) return
   gpu.claims.splice(at, 1)
   uncommit(gpu, entry.needMib, entry.task.spec.noswap === 1)
+  if (gpu === entry.gpus[0]) gpu.node.attemptCount -= 1
   rederive(gpu)
 }
 

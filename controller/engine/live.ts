@@ -171,6 +171,8 @@ export interface LiveNode extends Mutable<Node> {
   sentWord: SentWord | null
   /** Attempts that its last snapshot named and that the store does not know: stopped when the next one names them too. */
   unknown: readonly UnknownAttempt[]
+  /** Attempts that its last snapshot named and that are no task's current one, as keys: they count towards `maxAttempts`. */
+  otherAttempts: readonly string[]
   /** What its last snapshot named while placements were paused: what it lacked is settled afterwards. */
   deferred: DeferredSnapshot | null
   pools: Pool[]

@@ -1,4 +1,5 @@
 /** The engine's live objects as the store keeps them, and back. */
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import type { Instant } from '../../protocol/units.ts'
 import { endCodeOf } from '../domain/end-reason.ts'
 import { NO_TROUBLE } from '../domain/start-refusal.ts'
@@ -82,6 +83,7 @@ export function recordOfNode(node: LiveNode): NodeRecord {
     signalsWanted: node.signalsWanted,
     allowExec: node.allowExec,
     ...(node.taskIdentity === null ? {} : { taskIdentity: node.taskIdentity }),
+    ...(node.maxAttempts === MAX_ATTEMPTS_PER_NODE ? {} : { maxAttempts: node.maxAttempts }),
     hostSwapMib: node.hostSwapMib,
     ...(node.hostLinkMibPerS === null ? {} : { hostLinkMibPerS: node.hostLinkMibPerS }),
     registeredAt: node.registeredAt,
@@ -124,6 +126,9 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     signalsWanted: record.signalsWanted,
     allowExec: record.allowExec,
     taskIdentity: record.taskIdentity ?? null,
+    maxAttempts: record.maxAttempts ?? MAX_ATTEMPTS_PER_NODE,
+    attemptCount: 0,
+    otherAttempts: [],
     hostSwapMib: record.hostSwapMib,
     hostLinkMibPerS: record.hostLinkMibPerS ?? null,
     hostUsedMib: 0,

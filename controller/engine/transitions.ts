@@ -24,6 +24,7 @@ import { overtakeGivenUp } from './node/given-up.ts'
 import { noteStarted, noteTrial, noteUnstarted } from './node/auto-cordon.ts'
 import { forgetProbe, planProbe } from './node/probes.ts'
 import { setRipe } from './node/ripening.ts'
+import { forgetRefusals, liftRefusals } from './node/refusals.ts'
 import { forgetTries } from './node/start-tries.ts'
 import { forgetRuntime, watchRuntime } from './node/runtime-limits.ts'
 
@@ -68,7 +69,7 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   c.enterState(task, 'running')
   task.firstStartedAt ??= now
   // Not before: two nodes that refuse it would have it by turns.
-  if (task.refusedBy !== null) forgiveRefusals(c, task)
+  if (task.refusedBy !== null) forgetRefusals(c, task)
   overtakeGivenUp(task)
   task.trouble = afterStart(task.trouble)
   placement.startedAt = now
@@ -98,6 +99,8 @@ export function returnToPending(c: Cluster, placement: LivePlacement, reason: st
   c.recorder.taskEvent(now, 'task_returned', task, nodeId, { attempt: placement.attempt, reason, ...more })
   if (mayQueue(task)) c.enqueue(task, now)
   c.waiting.begin(task, now)
+  // A start that was refused has freed nothing.
+  if (placement.startedAt !== null) liftRefusals(c, placement.node)
 }
 
 /** running → unreachable: nobody knows what it gets, so that its demand is not counted meanwhile. */
@@ -127,10 +130,12 @@ export function finish(c: Cluster, task: LiveTask, end: TaskEnd, now: Instant): 
     if (task.claim !== null) dropEntry(c, task.claim)
     c.countPending(task, -1)
   } else {
+    const { node } = task.placement
     noteEndedUnheard(c, task.placement)
     unplace(c, task.placement, now)
+    liftRefusals(c, node)
   }
-  if (task.refusedBy !== null) forgiveRefusals(c, task)
+  if (task.refusedBy !== null) forgetRefusals(c, task)
   forgetTries(c, task)
   task.trouble = { ...task.trouble, pause: null }
   c.waiting.end(task, now)
@@ -266,11 +271,6 @@ export function setNoswap(c: Cluster, placement: LivePlacement, noswap: NoSwap, 
     attempt: placement.attempt,
     noswap,
   })
-}
-
-function forgiveRefusals(c: Cluster, task: LiveTask): void {
-  task.refusedBy = null
-  c.refusedTasks.delete(task)
 }
 
 /** A restored placement takes its part in the sharing again, from now on. */

@@ -128,6 +128,8 @@ export interface NodeRecord {
   readonly allowExec: boolean
   /** Null, or left out: the server has not said. */
   readonly taskIdentity?: TaskIdentityKind | null
+  /** Missing: the server has not said. */
+  readonly maxAttempts?: number
   readonly hostSwapMib: Mib
   /** Null, or left out: not declared. */
   readonly hostLinkMibPerS?: number | null

@@ -44,10 +44,10 @@ export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: Pendi
       return `Waits for a node that runs commands: ${nodesInWords(tally)} could take it and ${tally.nodeCount === 1 ? 'takes' : 'take'} leases only (headroom gpu-server --allow-exec).`
     case 'MAX_TASKS_PER_GPU':
       return `Waits for a task to end: too few GPUs of ${nodesInWords(tally)} hold less than max_tasks_per_gpu (${facts.policy.maxTasksPerGpu}) tasks.`
+    case 'NODE_TASK_LIMIT':
+      return limitInWords(tally)
     case 'SWAP_SPACE_EXHAUSTED':
-      return have === 'nothing'
-        ? `Waits for host memory to swap to: ${needs}; together these GPUs of ${nodesInWords(tally)} would promise more than there is.`
-        : `Waits for host memory to swap to: ${needs}; with what is left of it ${best} takes ${have}.`
+      return hostMemoryInWords(tally, needs, best, have)
     case 'WAITING_VRAM':
       return `Waits for VRAM: ${needs}; ${best} has ${have} of commit room left.`
     case 'WAITING_PHYSICAL_VRAM':
@@ -63,7 +63,7 @@ export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: Pendi
     case 'NO_ELIGIBLE_VICTIM':
       return `Waits for a victim: ${needs}; ${best} has ${have} free or held by tasks that may leave.${victimsInWords(tally, facts, retryAt)}`
     case 'AWAITING_NODE_ACK':
-      return `Refused by ${nodesInWords(tally)}; it may go there again after the next report.`
+      return `Refused by ${nodesInWords(tally)}; it may go there again after the next report, or once a task has ended there.`
     case 'RESERVED_FOR_ANOTHER':
       return `Waits behind a task that waits longer: ${needs}; beside what is kept for ${holderInWords(tally, facts)}, ${best} has ${have}.`
     case 'QUEUED_BEHIND':
@@ -162,6 +162,17 @@ function groupsInWords(groups: readonly string[]): string {
   const names = groups.slice(0, MAX_NAMES).join(', ')
   const more = groups.length - MAX_NAMES
   return `${groups.length === 1 ? 'group' : 'groups'} ${names}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+function hostMemoryInWords(tally: Tally, needs: string, best: string, have: string): string {
+  return have === 'nothing'
+    ? `Waits for host memory to swap to: ${needs}; together these GPUs of ${nodesInWords(tally)} would promise more than there is.`
+    : `Waits for host memory to swap to: ${needs}; with what is left of it ${best} takes ${have}.`
+}
+
+function limitInWords(tally: Tally): string {
+  const hold = tally.nodeCount === 1 ? 'holds as many tasks as its server' : 'hold as many tasks as their servers'
+  return `Waits for a task to end: ${nodesInWords(tally)} ${hold} can.`
 }
 
 function exclusiveInWords(tally: Tally, facts: PendingFacts): string {

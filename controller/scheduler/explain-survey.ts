@@ -11,6 +11,7 @@ import { addObstacle } from './explain-tally.ts'
 import {
   besideNoswapMib,
   commitRoomMib,
+  hasAttemptRoom,
   hostRoomMib,
   isClosed,
   isEmpty,
@@ -109,11 +110,14 @@ function rulesFor({ shape, noswap, maxTasksPerGpu }: Request): readonly Rule[] {
     isSummed,
   })
   const whereItStays: WaitReason = noswap === 1 ? 'WAITING_PHYSICAL_VRAM' : 'NEVER_RESIDENT'
-  if (shape.kind === 'exclusive') return [rule(whereItStays, (gpu) => gpu.capacityMib)]
+  const attemptMib = (gpu: Gpu) => (hasAttemptRoom(gpu.node) ? Infinity : NOTHING)
+  const ofNode: Rule = { reason: 'NODE_TASK_LIMIT', roomMib: attemptMib, isAboutBytes: false, isSummed: false }
+  if (shape.kind === 'exclusive') return [ofNode, rule(whereItStays, (gpu) => gpu.capacityMib)]
   const seatMib = (gpu: Gpu) => (gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu ? Infinity : NOTHING)
   const shared: readonly Rule[] = [
     { reason: 'MAX_TASKS_PER_GPU', roomMib: seatMib, isAboutBytes: false, isSummed: false },
     rule('SWAP_SPACE_EXHAUSTED', (gpu) => hostRoomMib(gpu, shape.kind)),
+    ofNode,
   ]
   // The commit limit does not apply to noswap tasks.
   if (shape.kind === 'noswap') return [...shared, rule(whereItStays, besideNoswapMib), rule('WOULD_STRAND', strandedRoomMib)]

@@ -134,11 +134,16 @@ export function hostPromiseMib(gpu: Gpu): Mib {
   return gpu.noswapMib + gpu.swappableMib > gpu.capacityMib ? gpu.swappableMib : 0
 }
 
-/** Room among `max_tasks_per_gpu`, and no exclusive task in the way. */
+/** Room among `max_tasks_per_gpu` and among the attempts that the server holds, and no exclusive task in the way. */
 function hasSeat(gpu: Gpu, maxTasksPerGpu: number): boolean {
-  return (
-    isPlaceable(gpu.node) && gpu.exclusiveTask === null && gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu
-  )
+  const { node } = gpu
+  if (!isPlaceable(node) || !hasAttemptRoom(node) || gpu.exclusiveTask !== null) return false
+  return gpu.placements.length + gpu.quarantinedCount + gpu.claims.length < maxTasksPerGpu
+}
+
+/** The server can hold one more attempt (NODE_TASK_LIMIT). */
+export function hasAttemptRoom({ attemptCount, maxAttempts }: Node): boolean {
+  return attemptCount < maxAttempts
 }
 
 export function isEmpty(gpu: Gpu): boolean {

@@ -4,7 +4,7 @@
  */
 import type { Command, CommandResult, ControllerBody, Envelope, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
-import type { DurationMs } from '../../protocol/units.ts'
+import type { DurationMs, Mib } from '../../protocol/units.ts'
 import type { Effect, StartEffect } from '../domain/effect.ts'
 import type { Marks, Rearm } from '../engine/memory/marks.ts'
 import type { SentWord } from '../engine/node/node-word.ts'
@@ -21,6 +21,8 @@ export interface OutboundOptions {
   readonly random: RandomStream
   readonly freshness: Freshness
   readonly runLeaseMs: () => DurationMs
+  /** The safety reserve in effect on a node; null: no such node. */
+  readonly reserveMib: (nodeId: string) => Mib | null
   readonly envelope: (body: ControllerBody) => Envelope
   /** Is this still what the controller wants? A command that is not is given up. */
   readonly isWanted: (effect: Effect) => boolean
@@ -241,7 +243,13 @@ export class Outbound {
     const word = this.#wordOf(line)
     if (word === null) throw new Error(`broken invariant: a command for ${line.nodeId}, which never spoke`)
     const limits = this.#o.freshness.commandLimits(word, this.#o.runLeaseMs(), this.#o.clock.now())
-    const fresh = this.#o.envelope(commandOf(effect, limits.validUntilMono, limits.boot))
+    const reserveMib = this.#o.reserveMib(line.nodeId)
+    const terms = {
+      valid_until_mono: limits.validUntilMono,
+      node_boot: limits.boot,
+      ...(reserveMib === null ? {} : { safety_reserve_mib: reserveMib }),
+    }
+    const fresh = this.#o.envelope(commandOf(effect, terms))
     const message = messageId === null ? fresh : { ...fresh, id: messageId }
     command.messageId = message.id
     command.cancel = null
@@ -323,9 +331,11 @@ function isTransient(kind: Effect['kind'], reason: RefusalReason | null): boolea
   return reason === 'disk_failed' || (kind === 'grant' && reason === 'no_vram')
 }
 
-function commandOf(effect: Effect, validUntilMono: number, boot: Command['node_boot']): Command {
-  if (effect.kind === 'start') return startOf(effect, validUntilMono, boot)
-  const base = { task_id: effect.taskId, attempt: effect.attempt, valid_until_mono: validUntilMono, node_boot: boot }
+type Terms = Pick<Command, 'valid_until_mono' | 'node_boot' | 'safety_reserve_mib'>
+
+function commandOf(effect: Effect, terms: Terms): Command {
+  if (effect.kind === 'start') return startOf(effect, terms)
+  const base = { task_id: effect.taskId, attempt: effect.attempt, ...terms }
   switch (effect.kind) {
     case 'stop':
       return { op: 'stop', ...base, reason: effect.reason, ...(effect.graceMs === 0 ? {} : { grace_ms: effect.graceMs }) }
@@ -340,13 +350,12 @@ function commandOf(effect: Effect, validUntilMono: number, boot: Command['node_b
   }
 }
 
-function startOf(effect: StartEffect, validUntilMono: number, boot: Command['node_boot']): StartCommand {
+function startOf(effect: StartEffect, terms: Terms): StartCommand {
   return {
     op: 'start',
     task_id: effect.taskId,
     attempt: effect.attempt,
-    valid_until_mono: validUntilMono,
-    node_boot: boot,
+    ...terms,
     gpus: effect.gpus,
     vram_mib: effect.vramMib,
     gpu_mode: effect.gpuMode,

@@ -1,7 +1,6 @@
 /** What the controller orders, and what it is answered: obeyed, refused, or what is known of the attempt (R3, R7, R12). */
 import type { Body, Command, CommandResult, RefusalReason, StartCommand } from '../../protocol/messages.ts'
 import type { NoSwap } from '../../protocol/units.ts'
-import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import type { Attempt } from './attempt.ts'
 import { descriptionOf, newAttempt, startOf } from './attempt.ts'
 import type { ControllerMark } from './durable-state.ts'
@@ -10,25 +9,34 @@ import type { Parts } from './parts.ts'
 import type { Runs } from './runs.ts'
 import type { Swaps } from './swaps.ts'
 
+export interface CommandLimits {
+  /** Commands are run here; otherwise only leases are. */
+  readonly allowExec: boolean
+  /** Living attempts and unacknowledged ends, together. */
+  readonly maxAttempts: number
+}
+
 export class Commands {
   readonly #parts: Parts
   readonly #runs: Runs
   readonly #swaps: Swaps
   readonly #growths: Growths
-  readonly #allowExec: boolean
+  readonly #limits: CommandLimits
 
-  constructor(parts: Parts, runs: Runs, swaps: Swaps, growths: Growths, allowExec: boolean) {
+  constructor(parts: Parts, runs: Runs, swaps: Swaps, growths: Growths, limits: CommandLimits) {
     this.#parts = parts
     this.#runs = runs
     this.#swaps = swaps
     this.#growths = growths
-    this.#allowExec = allowExec
+    this.#limits = limits
   }
 
   /** Whatever the answer says is durable when it is returned (R1). */
   answer(message: ControllerMark, command: Command): CommandResult {
     const refusal = this.#refusalOf(message, command)
     if (refusal !== null) return this.#refuse(command, refusal)
+    // The controller decided with this one, and the next heartbeat may not have told it yet.
+    if (command.safety_reserve_mib !== undefined) this.#parts.ledger.reserveMib = command.safety_reserve_mib
     if (command.op === 'start') return this.#start(command)
     const attempt = this.#parts.tasks.find(command.task_id, command.attempt)
     return attempt === null ? this.#whatIsKnown(command) : this.#obey(command, attempt)
@@ -69,14 +77,14 @@ export class Commands {
   /** R3, R12: a run lease, no older attempt that still lives, GPUs of this server, VRAM and reserve that fit. */
   #refusalToStart({ task_id, gpus, vram_mib, command }: StartCommand): RefusalReason | null {
     const { durable, envelopes, lease, ledger, tasks } = this.#parts
-    if (command !== null && !this.#allowExec) return 'exec_not_allowed'
+    if (command !== null && !this.#limits.allowExec) return 'exec_not_allowed'
     if (!lease.holds(envelopes.mono())) return 'no_lease'
     // One that has ended here by itself is to end its task, once the controller has heard of it (R8).
     if (tasks.ofTask(task_id) !== null || durable.outbox.hasOwnEnd(task_id)) return 'old_attempt'
     if (!ledger.hasAll(gpus)) return 'unknown_gpu'
     if (!ledger.fits(gpus, vram_mib)) return 'no_vram'
-    // A snapshot has no room for more (R11), and what is missing from one counts as lost (R6).
-    return tasks.size + durable.outbox.finishedCount < MAX_ATTEMPTS_PER_NODE ? null : 'node_full'
+    // A snapshot has no room for more than its limit (R11), and what is missing from one counts as lost (R6).
+    return tasks.size + durable.outbox.finishedCount < this.#limits.maxAttempts ? null : 'node_full'
   }
 
   #obey(command: Exclude<Command, StartCommand>, attempt: Attempt): CommandResult {

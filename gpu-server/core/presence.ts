@@ -16,6 +16,12 @@ const ASK_FOR_CONTROLLER_MS: DurationMs = 1_000
 /** After a broker's return a thousand servers do not speak at once. */
 const SPEAK_WITHIN_MS: DurationMs = 500
 
+/**
+ * From a refused start to the heartbeat that lets the controller try again here: at most the shortest interval of heartbeats, and the same
+ * where those that change nothing are not enacted.
+ */
+const AFTER_REFUSAL_MS: DurationMs = 1_000
+
 export interface Identity {
   readonly nodeId: string
   readonly name: string
@@ -26,6 +32,8 @@ export interface Identity {
   readonly signalsWanted: boolean
   readonly deviceKind: DeviceKind
   readonly allowExec: boolean
+  /** Attempts that it holds at once: those that live here, and those that ended and are not acknowledged. */
+  readonly maxAttempts: number
   readonly taskIdentity?: TaskIdentityKind
 }
 
@@ -52,6 +60,8 @@ export class Presence {
   /** Until the next heartbeat when nobody hears this one; grows until one is answered. */
   #unheardMs = RETRY_FIRST_MS
   #isGreeting = false
+  /** The next heartbeat is the one after a refused start. */
+  #isAfterRefusal = false
   #isStopped = false
   /** Why the last hello was refused; null: it was not. */
   #refusedFor: string | null = null
@@ -67,6 +77,7 @@ export class Presence {
   greet(): void {
     if (this.#isGreeting || this.#isStopped) return
     this.#isGreeting = true
+    this.#isAfterRefusal = false
     this.#cancelHeartbeat()
     this.#o.onStranger()
     this.#hello(RETRY_FIRST_MS)
@@ -101,6 +112,15 @@ export class Presence {
     if (!this.#isStopped && !this.#isGreeting) this.#heartbeat()
   }
 
+  /** A start was refused: how things stand is said a little later, in place of the next heartbeat. */
+  speakAfterRefusal(): void {
+    if (this.#isStopped || this.#isGreeting || this.#isAfterRefusal) return
+    const { clock } = this.#parts
+    this.#isAfterRefusal = true
+    this.#cancelHeartbeat()
+    this.#cancelHeartbeat = clock.at(clock.now() + AFTER_REFUSAL_MS, () => this.#heartbeat(), RANK_MESSAGE)
+  }
+
   stop(): void {
     this.#isStopped = true
     this.#cancelHello()
@@ -122,6 +142,7 @@ export class Presence {
       signals_wanted: identity.signalsWanted,
       device: identity.deviceKind,
       allow_exec: identity.allowExec,
+      max_attempts: identity.maxAttempts,
       ...(taskIdentity === undefined ? {} : { task_identity: taskIdentity }),
       ...this.#snapshot(),
     })
@@ -168,6 +189,8 @@ export class Presence {
   #heartbeat(): void {
     const { durable, envelopes } = this.#parts
     const { identity, bus, subjects } = this.#o
+    this.#isAfterRefusal = false
+    this.#cancelHeartbeat()
     // What the disk did not take before, an end of a task say, is not left until somebody asks.
     durable.persist()
     const sent = envelopes.seal({ op: 'heartbeat', node_id: identity.nodeId, ...this.#snapshot() })

@@ -3,7 +3,7 @@
  * and messages go out; protocol rules R1 to R12 are kept here (docs/protocol.md).
  */
 import type { AttemptRef, DeviceKind, Envelope, NodeEvent, ReadAttempt, ReadLog, TaskIdentityKind } from '../../protocol/messages.ts'
-import { MAX_LOG_BYTES } from '../../protocol/schema.ts'
+import { MAX_ATTEMPTS_PER_NODE, MAX_LOG_BYTES } from '../../protocol/schema.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import type { Mib } from '../../protocol/units.ts'
 import type { Bus, Reply } from '../../controller/ports/bus.ts'
@@ -41,6 +41,8 @@ export interface ServerCoreOptions {
   readonly deviceKind: DeviceKind
   /** Commands are run here; otherwise only leases are. */
   readonly allowExec: boolean
+  /** Attempts that it holds at once, as the controller is told; left out: as many as a snapshot holds. */
+  readonly maxAttempts?: number
   readonly taskIdentity?: TaskIdentityKind
   readonly clock: Clock
   readonly random: RandomStream
@@ -88,7 +90,8 @@ export class ServerCore {
     this.#growths = new Growths(this.#parts)
     this.#runs = new Runs(this.#parts, this.#growths, () => this.#events.plan())
     const swaps = new Swaps(this.#parts, this.#growths)
-    this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, options.allowExec)
+    const limits = { allowExec: options.allowExec, maxAttempts: maxAttemptsOf(options) }
+    this.#commands = new Commands(this.#parts, this.#runs, swaps, this.#growths, limits)
     this.#relief = new Relief(this.#parts, swaps)
     this.#leaseWatch = new LeaseWatch(this.#parts, this.#runs)
     this.#events = this.#createEventSender()
@@ -149,7 +152,11 @@ export class ServerCore {
     if (this.#isStopped) return
     if (body.op === 'read_log') this.#readLog(body, reply)
     else if (body.op === 'read_attempt') this.#readAttempt(body, reply)
-    else if (isCommand(body)) reply(this.#parts.envelopes.seal(this.#commands.answer(message, body)))
+    else if (isCommand(body)) {
+      const result = this.#commands.answer(message, body)
+      reply(this.#parts.envelopes.seal(result))
+      if (body.op === 'start' && result.outcome === 'refused') this.#presence.speakAfterRefusal()
+    }
   }
 
   #readLog({ task_id, attempt, stream, offset, max_bytes }: ReadLog, reply: Reply): void {
@@ -188,7 +195,7 @@ export class ServerCore {
   #createPresence(): Presence {
     const { nodeId, bus, random } = this.#o
     return new Presence(this.#parts, {
-      identity: this.#o,
+      identity: { ...this.#o, maxAttempts: maxAttemptsOf(this.#o) },
       subjects: { hello: nodeSubject(nodeId, 'hello'), heartbeat: nodeSubject(nodeId, 'heartbeat') },
       bus,
       random,
@@ -237,4 +244,8 @@ export class ServerCore {
       if (attempt !== null) this.#runs.stop(attempt, 'stopped', 0)
     }
   }
+}
+
+function maxAttemptsOf({ maxAttempts = MAX_ATTEMPTS_PER_NODE }: ServerCoreOptions): number {
+  return Math.min(maxAttempts, MAX_ATTEMPTS_PER_NODE)
 }

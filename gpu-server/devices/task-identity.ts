@@ -19,6 +19,11 @@ export type TaskIdentity =
 /** As many as attempts may live or wait for an acknowledgement on a node (MAX_ATTEMPTS_PER_NODE). */
 export const DEFAULT_IDS: IdRange = { from: 200_000, to: 201_023 }
 
+/** Attempts that can have an id at once; null: they need none. */
+export function attemptsWithIds(identity: TaskIdentity): number | null {
+  return 'ids' in identity ? identity.ids.to - identity.ids.from + 1 : null
+}
+
 export function kindOf(identity: TaskIdentity): TaskIdentityKind {
   return identity.kind
 }

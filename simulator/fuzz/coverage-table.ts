@@ -100,6 +100,7 @@ const USUAL: readonly string[] = [
   'waits AWAITING_NODE_ACK',
   'waits HELD',
   'waits GROUP_NOT_FOUND',
+  'waits NODE_TASK_LIMIT',
   ...FAULT_KINDS.filter((kind) => !RARE_FAULTS.includes(kind)).map((kind) => `fault ${kind}`),
 ]
 

@@ -5,6 +5,7 @@ import { Dice } from './dice.ts'
 import type { Entry, FuzzDocument } from './document.ts'
 import { drawFaults } from './draw-faults.ts'
 import { drawConfig, drawFleet } from './draw-fleet.ts'
+import { drawLimits } from './draw-limits.ts'
 import { drawOperator } from './draw-operator.ts'
 import { drawSignals } from './draw-signals.ts'
 import { drawStops } from './draw-stops.ts'
@@ -29,7 +30,7 @@ const TO_THE_LETTER: readonly string[] = ['idle_rule', 'p0_rule', 'fairness_boun
 /** What this seed draws, before anything is drawn. */
 export function featuresOf(seed: number): Features {
   const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
-  return drawFeatures(dice('features'), dice('signals'), dice('stops'))
+  return drawFeatures(dice('features'), dice('signals'), dice('stops'), dice('limits'))
 }
 
 export function drawDocument(seed: number): FuzzDocument {
@@ -37,6 +38,11 @@ export function drawDocument(seed: number): FuzzDocument {
   const times = features.faults.length === 0 ? CALM : FAULTY
   const dice = (part: string): Dice => new Dice(seededStream(seed, `fuzz/${part}`))
   const nodes = drawFleet(dice('fleet'), features)
+  const limited = drawLimits(
+    dice('limits/nodes'),
+    nodes.map(({ entry }) => entry),
+    features,
+  )
   const drawnConfig = drawConfig(dice('config'), features)
   const idlePeriodMs = Number(drawnConfig['idle_swap_out_seconds']) * 1000
   const drawnTasks = drawWorkload(dice('workload'), nodes, features, { arrivalsMs: times.arrivalsMs, idlePeriodMs })
@@ -48,7 +54,7 @@ export function drawDocument(seed: number): FuzzDocument {
     version: 1,
     seed,
     clock: { until: `${times.overMs}ms` },
-    ...drawSignals(dice('signals/nodes'), { fleet: nodes.map(({ entry }) => entry), config, workload }, features, times.arrivalsMs),
+    ...drawSignals(dice('signals/nodes'), { fleet: limited, config, workload }, features, times.arrivalsMs),
     operator: drawOperator(dice('operator'), nodes, features, { untilMs: times.untilMs, overMs: times.overMs, taskIds }),
     faults: drawFaults(dice('faults'), nodes, { kinds: features.faults, fromMs: 1_000, untilMs: times.untilMs, overMs: times.overMs }),
     assert: {

@@ -37,9 +37,14 @@ const NO_SIGNALS_PERCENT = 33
 export const STOP_FEATURE = 'stop_graces'
 const STOP_GRACES_PERCENT = 40
 
+/** From a random stream of its own as well. */
+export const LIMIT_FEATURE = 'few_attempts'
+const FEW_ATTEMPTS_PERCENT = 25
+
 export type Feature =
   | typeof SIGNAL_FEATURE
   | typeof STOP_FEATURE
+  | typeof LIMIT_FEATURE
   | (typeof FLEET_FEATURES)[number]
   | (typeof CONFIG_FEATURES)[number]
   | (typeof WORKLOAD_FEATURES)[number]
@@ -55,14 +60,15 @@ const ALL: readonly Feature[] = [...FLEET_FEATURES, ...CONFIG_FEATURES, ...WORKL
 const CALM_PERCENT = 40
 const OPERATED_PERCENT = 40
 
-/** @param signalDice of `no_signals` alone @param stopDice of `stop_graces` alone */
-export function drawFeatures(dice: Dice, signalDice: Dice, stopDice: Dice): Features {
+/** @param signalDice of `no_signals` alone @param stopDice of `stop_graces` alone @param limitDice of `few_attempts` alone */
+export function drawFeatures(dice: Dice, signalDice: Dice, stopDice: Dice, limitDice: Dice): Features {
   const isCalm = dice.chance(CALM_PERCENT)
   const isOperated = dice.chance(OPERATED_PERCENT)
   const percent = dice.oneOf([25, 50, 75])
   const on = new Set<Feature>([...dice.some(ALL, percent), ...(isOperated ? dice.some(OPERATOR_FEATURES, 50) : [])])
   if (signalDice.chance(NO_SIGNALS_PERCENT)) on.add(SIGNAL_FEATURE)
   if (stopDice.chance(STOP_GRACES_PERCENT)) on.add(STOP_FEATURE)
+  if (limitDice.chance(FEW_ATTEMPTS_PERCENT)) on.add(LIMIT_FEATURE)
   return { on, faults: isCalm ? [] : drawKinds(dice) }
 }
 

@@ -1,4 +1,5 @@
 /** `fleet` entries to nodes. */
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import { type SwapProfile, SWAP_PROFILES } from '../fleet/swap-profiles.ts'
 import type { Refuse } from './refusal.ts'
 import type { ForeignStep, GpuModel, ScenarioNode } from './scenario.ts'
@@ -41,6 +42,7 @@ function nodeOf(entry: NodesEntry, gpu: GpuModel, i: number): ScenarioNode {
     overcommitPercent: entry.overcommit_vram_percent,
     hostSwapMib: entry.host_swap_mib ?? 2 * entry.gpus * entry.gpu.vram_mib,
     ...(entry.host_link_mib_per_s === null ? {} : { hostLinkMibPerS: entry.host_link_mib_per_s }),
+    ...(entry.max_attempts === MAX_ATTEMPTS_PER_NODE ? {} : { maxAttempts: entry.max_attempts }),
     ...(entry.signals_wanted ? {} : { signalsWanted: false }),
     ...(entry.foreign.length === 0 ? {} : { foreign: foreignOf(entry) }),
     ...(entry.id === null ? {} : { id: entry.id }),

@@ -55,6 +55,8 @@ export interface ScenarioNode {
   readonly hostLinkMibPerS?: number | null
   /** False: a task that is swapped out stands still, and nothing tells that it wants the GPU; left out: it tells. */
   readonly signalsWanted?: boolean
+  /** Attempts that its server holds at once; left out: as many as the protocol allows. */
+  readonly maxAttempts?: number
   /** VRAM that others take over time, by rising time; left out: nothing changes. */
   readonly foreign?: readonly ForeignStep[]
 }

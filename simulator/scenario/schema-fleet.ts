@@ -1,5 +1,6 @@
 /** Table of `fleet`: nodes by the dozen, one entry for those that are alike. */
 import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
 import { boolean, choice, duration, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
 
 export const MAX_NODES = 20_000
@@ -93,6 +94,11 @@ export const nodesRule = record(
       boolean,
       true,
       'A swapped-out task can tell that work has come for it; false: it stands still until it is back, and a probe brings it (swap_in_probe_seconds).',
+    ),
+    max_attempts: optional(
+      integer(1, MAX_ATTEMPTS_PER_NODE),
+      MAX_ATTEMPTS_PER_NODE,
+      'Attempts that the server holds at once: tasks that run there, and ended ones that are not acknowledged.',
     ),
     foreign: optional(list(foreignRule, 0, MAX_FOREIGN_STEPS), [], 'VRAM that others take, from one time to the next.'),
   },

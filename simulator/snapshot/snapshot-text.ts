@@ -81,6 +81,7 @@ function nodeEntry(node: ScenarioNode): object {
     ...(node.overcommitPercent === null ? {} : { overcommit_vram_percent: node.overcommitPercent }),
     host_swap_mib: node.hostSwapMib,
     ...(hostLinkMibPerS === null ? {} : { host_link_mib_per_s: hostLinkMibPerS }),
+    ...(node.maxAttempts === undefined ? {} : { max_attempts: node.maxAttempts }),
     ...(node.signalsWanted === false ? { signals_wanted: false } : {}),
     ...(node.isCordoned === true ? { cordoned: true } : {}),
     ...(node.foreign === undefined ? {} : { foreign: node.foreign.map(({ atMs, mib, gpus }) => ({ at: time(atMs), mib, gpus })) }),

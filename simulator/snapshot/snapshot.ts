@@ -101,6 +101,7 @@ function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: 
     overcommitPercent: node.overcommitOverride,
     hostSwapMib: node.hostSwapMib,
     ...(hostLinkMibPerS === null ? {} : { hostLinkMibPerS }),
+    ...(node.maxAttempts === undefined ? {} : { maxAttempts: node.maxAttempts }),
     ...(node.signalsWanted ? {} : { signalsWanted: false }),
     ...(foreign.length === 0 ? {} : { foreign }),
     ...(node.isCordoned ? { isCordoned: true } : {}),

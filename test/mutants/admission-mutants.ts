@@ -228,9 +228,7 @@ const ADMISSION: readonly Mutant[] = [
     name: 'a-others-join-exclusive',
     rule: 'admission',
     says: 'others are placed beside an exclusive task',
-    edits: [
-      edit(`${SCHEDULER}/feasible.ts`, 'hasSeat', 'isPlaceable(gpu.node) && gpu.exclusiveTask === null &&', 'isPlaceable(gpu.node) &&'),
-    ],
+    edits: [edit(`${SCHEDULER}/feasible.ts`, 'hasSeat', ' || gpu.exclusiveTask !== null', '')],
     likes: ['exclusive'],
   },
   {

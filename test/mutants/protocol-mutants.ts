@@ -159,8 +159,8 @@ export const PROTOCOL_MUTANTS: readonly Mutant[] = [
       edit(
         `${ENGINE}/node/node-events.ts`,
         'applyRefusal',
-        '    task.refusedBy = refusedBy.set(node.id, Math.max(seq, node.snapshotSeq))\n',
-        '    void refusedBy\n',
+        '    noteRefusal(c, task, node.id, Math.max(seq, node.snapshotSeq))\n',
+        '    void seq\n',
       ),
     ],
     likes: LINKS,

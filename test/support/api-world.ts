@@ -419,6 +419,8 @@ function emptyNode(id: string, ordinal: number, now: number): Mutable<Node> {
     signalsWanted: true,
     allowExec: true,
     taskIdentity: null,
+    maxAttempts: 1024,
+    attemptCount: 0,
     hostSwapMib: 131_072,
     hostUsedMib: 0,
     hostPromisedMib: 0,

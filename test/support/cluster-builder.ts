@@ -33,6 +33,7 @@ export interface NodeFields {
   readonly hostSwapMib?: Mib
   readonly signalsWanted?: boolean
   readonly allowExec?: boolean
+  readonly maxAttempts?: number
 }
 
 export type Deed = 'hold' | 'release' | 'swap-out' | 'swap-in'
@@ -78,7 +79,7 @@ export class ClusterBuilder {
 
   // ── nodes ───────────────────────────────────────────────────────────────────
 
-  addNode({ id, gpus, hostSwapMib = 1_000_000, signalsWanted = true, allowExec = true }: NodeFields): LiveNode {
+  addNode({ id, gpus, hostSwapMib = 1_000_000, signalsWanted = true, allowExec = true, maxAttempts }: NodeFields): LiveNode {
     const reports = gpus.map((mib, index) => ({ index, model: 'test', physical_mib: mib, foreign_mib: 0 }))
     const hello: Hello = {
       ...{
@@ -92,6 +93,7 @@ export class ClusterBuilder {
         finished_unacked: [],
       },
       ...{ signals_wanted: signalsWanted, device: 'simulated', allow_exec: allowExec },
+      ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
     }
     this.#lastHello.set(id, hello)
     applyHello(this.cluster, hello, { counter: 1, random: 'r' }, 1, this.now)

@@ -334,7 +334,7 @@ describe('a task that a node has not taken', () => {
     b.cycle()
     const { primary, sentence } = explained(b, task)
     expect(brief(primary)).toBe('AWAITING_NODE_ACK -/- on n1')
-    expect(sentence).toBe('Refused by n1; it may go there again after the next report.')
+    expect(sentence).toBe('Refused by n1; it may go there again after the next report, or once a task has ended there.')
     b.heartbeat(b.node('n1'))
     expect(explained(b, task).primary.reason).toBe('QUEUED_BEHIND')
   })

@@ -27,6 +27,7 @@ it.each([
     },
     random: () => 0.5,
     runLeaseMs: () => 15_000,
+    reserveMib: () => 2_048,
     envelope: (body: ControllerBody) => ({ v: 1, id: 'c1', sent_mono: 0, boot: { counter: 1, random: 'c' }, seq: 1, epoch: 1, body }),
     isWanted: () => isWanted,
     mayLeave: () => true,

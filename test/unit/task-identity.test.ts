@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { checkBroker, taskIdentityOf } from '../../cli/gpu-server/task-identity.ts'
+import { attemptsWithIds } from '../../gpu-server/devices/task-identity.ts'
 import { trialIdentity } from '../../cli/gpu-server/trial-identity.ts'
 import { idRange } from '../../cli/option-values.ts'
 
@@ -57,4 +58,12 @@ it('servers of a trial share no ids as root, and run tasks as the user who tries
   const [first, second] = [1, 2].map((index) => trialIdentity('/', index, 0))
   expect(first).not.toEqual(second)
   expect(trialIdentity('/proc/1/fd/x', 1, 0)).toEqual(['--task-user', 'root'])
+})
+
+it('a server with a range of ids holds as many attempts as there are ids', () => {
+  const ids = { from: 5_000_000, to: 5_000_009 }
+  expect(attemptsWithIds({ kind: 'uid_per_attempt', ids })).toBe(10)
+  expect(attemptsWithIds({ kind: 'task_user', uid: 1, gid: 1, home: '/', ids })).toBe(10)
+  expect(attemptsWithIds({ kind: 'root' })).toBeNull()
+  expect(attemptsWithIds({ kind: 'server_user' })).toBeNull()
 })

@@ -20,6 +20,7 @@ const WORDS: Readonly<Record<WaitBody['reason'], string>> = {
   RESIDENCY_IMPOSSIBLE: 'could be promised memory, but never be in it',
   START_REFUSED: 'no suitable node could start it',
   REQUEUE_DELAY: 'ended soon after its start, waits for the next attempt',
+  NODE_TASK_LIMIT: 'servers hold as many tasks as they can',
   WAITING_VRAM: 'all schedulable VRAM is promised',
   WAITING_PHYSICAL_VRAM: 'physical VRAM is taken',
   NEVER_RESIDENT: 'beside tasks that may not be swapped it would never be in VRAM',

@@ -47,6 +47,8 @@ export function presentNode(node: Node, defaults: ConfigFields, { lastHeardAt, s
     vram: sumOfVram(gpus.map((gpu) => gpu.vram)),
     host_memory: { swap_mib: node.hostSwapMib, used_mib: node.hostUsedMib, promised_mib: node.hostPromisedMib },
     quarantined_attempts: node.quarantine.length,
+    attempts: node.attemptCount,
+    max_attempts: node.maxAttempts,
     queue_length: node.queue.length,
     swaps: { outs: swaps.swapOuts, ins: swaps.swapIns },
     gpus,

@@ -129,6 +129,8 @@ export const NodeSchema = Type.Object(
       promised_mib: mib('Needed if all swappable tasks of over-full GPUs were out at once'),
     }),
     quarantined_attempts: count('Attempts that run here and that the store does not know: GET /attempts'),
+    attempts: count('Attempts that the server holds, or is about to: tasks placed here, and others that it has named'),
+    max_attempts: count('Attempts that it can hold at once, as it declared; at the limit tasks wait with NODE_TASK_LIMIT'),
     queue_length: count('Swap-ins, growths and placements that wait for bytes here'),
     swaps: Type.Object({ outs: count(), ins: count() }, { description: 'Completed here since the controller started' }),
     gpus: list(GpuSchema),

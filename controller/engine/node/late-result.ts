@@ -7,6 +7,7 @@ import type { Cluster } from '../cluster.ts'
 import { orderStop } from '../commands/task-commands.ts'
 import type { LiveNode, LiveTask } from '../live.ts'
 import { finish } from '../transitions.ts'
+import { liftRefusal, noteRefusal } from './refusals.ts'
 
 /** Results of attempts that nothing is awaited of, duplicates among them, change nothing. */
 export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent, now: Instant): void {
@@ -15,7 +16,8 @@ export function applyLateResult(c: Cluster, nodeId: string, event: FinishedEvent
   if (task === undefined || awaited === undefined) return
   task.givenUp = task.givenUp.filter((one) => one !== awaited)
   c.recorder.dirtyTask(task)
-  admitNode(c, task, nodeId)
+  // Nothing is awaited of the node any more: it may get another attempt.
+  liftRefusal(c, task, nodeId)
   const { outcome, exit_code: exitCode, detail, attempt } = event
   if (outcome !== 'completed' && outcome !== 'failed') return
   const isUsed = !awaited.isOvertaken && isOpenToIt(task)
@@ -31,20 +33,7 @@ export function noteAnnounced(c: Cluster, node: LiveNode, { task_id, attempt }: 
   const task = c.tasks.get(task_id)
   if (task === undefined || task.placement !== null) return
   if (!task.givenUp.some((one) => one.attempt === attempt && one.nodeId === node.id && !one.isOvertaken)) return
-  task.refusedBy = new Map(task.refusedBy ?? []).set(node.id, node.snapshotSeq)
-  c.refusedTasks.add(task)
-}
-
-/** Nothing is awaited of the node any more: it may get another attempt. */
-function admitNode(c: Cluster, task: LiveTask, nodeId: string): void {
-  if (task.refusedBy?.has(nodeId) !== true) return
-  const left = new Map(task.refusedBy)
-  left.delete(nodeId)
-  task.refusedBy = left.size === 0 ? null : left
-  if (task.refusedBy === null) c.refusedTasks.delete(task)
-  if (task.queue === null) return
-  task.queue.add(task)
-  c.queueChanges += 1
+  noteRefusal(c, task, node.id, node.snapshotSeq)
 }
 
 /** It waits, or no more is known of its next attempt than that it was ordered; a cancelled task stays cancelled. */

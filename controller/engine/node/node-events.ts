@@ -5,12 +5,14 @@ import type { EndCode, TaskEnd } from '../../domain/end-reason.ts'
 import { ownEnd } from '../../domain/end-reason.ts'
 import type { FinalState } from '../../domain/task.ts'
 import type { Cluster } from '../cluster.ts'
+import { forgetOtherAttempt } from './attempt-limit.ts'
 import { askForGrowth, askForSwapIn, dropEntry } from './entries.ts'
 import { applyLateResult } from './late-result.ts'
 import type { LivePlacement, LiveTask, Stopping } from '../live.ts'
 import { lacksHistoryOf, pauseOf } from './placement-pause.ts'
 import { endUnknown } from './result-unknown.ts'
 import { noteUnknownEnd } from './quarantine.ts'
+import { noteRefusal } from './refusals.ts'
 import { requeueLost } from './requeue-limit.ts'
 import { refuseStart } from './start-refusals.ts'
 import { isLargerThanGpu, refuseTooLarge } from './too-large.ts'
@@ -30,6 +32,7 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
   if (placement === null) {
     if (event.kind !== 'finished') return
     const node = c.nodes.get(nodeId)
+    if (node !== undefined) forgetOtherAttempt(c, node, event)
     if (node === undefined || !noteUnknownEnd(c, node, event, now)) applyLateResult(c, nodeId, event, now)
     return
   }
@@ -240,13 +243,11 @@ function applyRefusal(c: Cluster, placement: LivePlacement, command: string, res
   const reason = result.reason ?? 'refused'
   if (command === 'start') {
     const { task, node } = placement
-    const refusedBy = new Map(task.refusedBy ?? [])
     if (placement.stopping?.then === 'cancelled') return endStopped(c, placement, null, null, now)
     if (result.start_refused !== undefined && result.start_refused.cause !== 'passing')
       return refuseStart(c, placement, result.start_refused, reason, now)
     returnToPending(c, placement, reason, now)
-    task.refusedBy = refusedBy.set(node.id, Math.max(seq, node.snapshotSeq))
-    c.refusedTasks.add(task)
+    noteRefusal(c, task, node.id, Math.max(seq, node.snapshotSeq))
     return
   }
   if (command === 'swap_out' && placement.residency === 'swapping_out') {

@@ -84,7 +84,7 @@ function bookChangesOf(gpus: readonly LiveGpu[]): number {
 
 /** The node was closed, fell silent or changed groups: a task that has not started there goes elsewhere. */
 function isStillAChoice(c: Cluster, { node, task }: LiveEntry): boolean {
-  return isPlaceable(node) && c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
+  return isPlaceable(node) && node.attemptCount <= node.maxAttempts && c.poolFor(shapeOf(task.spec).poolKey).nodes.has(node)
 }
 
 /** Above C all swappable tasks of a GPU must find room in the host's memory at once, also when it is a growth that takes them there. */

@@ -1,5 +1,6 @@
 /** Nodes come, speak, and are compared with what the controller believes of them (R6, R7). */
 import type { AttemptRef, Boot, GpuReport, Hello, TaskReport } from '../../../protocol/messages.ts'
+import { MAX_ATTEMPTS_PER_NODE } from '../../../protocol/schema.ts'
 import type { Instant } from '../../../protocol/units.ts'
 import { groupsNaming } from '../pool/membership.ts'
 import type { Cluster } from '../cluster.ts'
@@ -10,6 +11,8 @@ import { applyNodeWants, confirmStart, currentPlacement, endLost, isWantedBack }
 import { noteAnnounced } from './late-result.ts'
 import { grantLease } from './node-word.ts'
 import { tryRefusedAgain } from './start-tries.ts'
+import { setMaxAttempts, setOtherAttempts } from './attempt-limit.ts'
+import { liftRefusalsBefore } from './refusals.ts'
 import { planProbe } from './probes.ts'
 import { countQuarantined } from '../gpu-ledger.ts'
 import { lacksHistoryOf, pauseOf } from './placement-pause.ts'
@@ -46,6 +49,7 @@ export function applyHello(c: Cluster, hello: Hello, boot: Boot, seq: number, no
   }
   node.hostLinkMibPerS = hello.host_link_mib_per_s ?? null
   node.taskIdentity = hello.task_identity ?? null
+  setMaxAttempts(c, node, hello.max_attempts ?? MAX_ATTEMPTS_PER_NODE)
   if (node.allowExec !== hello.allow_exec) {
     node.allowExec = hello.allow_exec
     for (const gpu of node.gpus) c.touchGpu(gpu)
@@ -74,7 +78,7 @@ export function applySnapshot(
   // It is answered with a lease once that is durable: what waits for the end of its leases counts it from here on (R5).
   grantLease(node.word, c.policy.runLeaseMs, now)
   applyMemory(c, node, gpus)
-  forgetRefusals(c, node, seq)
+  liftRefusalsBefore(c, node, seq)
   const stop: AttemptRef[] = []
   const unknown: AttemptRef[] = []
   const present = new Set<string>()
@@ -94,6 +98,11 @@ export function applySnapshot(
     noteOver(c, node, ref, now)
     noteAnnounced(c, node, ref)
   }
+  setOtherAttempts(
+    c,
+    node,
+    [...tasks, ...unacked].filter(({ task_id, attempt }) => currentPlacement(c, node.id, task_id, attempt) === null),
+  )
   noteUnknown(node, unknown, stop)
   if (node.quarantine.length > 0) settleQuarantine(c, node, present, now)
   settleOrDefer(c, node, present, now)
@@ -161,7 +170,7 @@ function beginBoot(c: Cluster, node: LiveNode, hello: Hello, now: Instant): void
   const { word } = node
   word.heardSeq = 0
   word.eventSeq = 0
-  forgetRefusals(c, node, Infinity)
+  liftRefusalsBefore(c, node, Infinity)
   if (!word.wasReset) return
   word.wasReset = false
   if (word.anewAt !== null && now - word.anewAt < DUPLICATE_WITHIN_MS) alarmDuplicate(c, node, now)
@@ -260,21 +269,6 @@ function applyMemory(c: Cluster, node: LiveNode, gpus: readonly GpuReport[]): vo
     isChanged = true
   }
   if (isChanged) c.applyCapacity(node)
-}
-
-/** A later snapshot than the refusal: the node is a choice again (R3). */
-function forgetRefusals(c: Cluster, node: LiveNode, snapshotSeq: number): void {
-  for (const task of c.refusedTasks) {
-    const refusal = task.refusedBy?.get(node.id)
-    if (task.refusedBy === null || refusal === undefined || refusal >= snapshotSeq) continue
-    const left = new Map(task.refusedBy)
-    left.delete(node.id)
-    task.refusedBy = left.size === 0 ? null : left
-    if (task.refusedBy === null) c.refusedTasks.delete(task)
-    if (task.queue === null) continue
-    task.queue.add(task)
-    c.queueChanges += 1
-  }
 }
 
 /** One attempt that both sides know: the node has the last word on where its bytes are (R12). */

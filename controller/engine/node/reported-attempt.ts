@@ -7,6 +7,7 @@ import type { LiveGpu, LiveNode, LiveTask } from '../live.ts'
 import { newLivePlacement } from '../live.ts'
 import { setResidency, started } from '../transitions.ts'
 import { dropEntry } from './entries.ts'
+import { forgetRefusals } from './refusals.ts'
 
 export interface ReportedAttempt {
   readonly attempt: number
@@ -23,9 +24,8 @@ export function takeReported(c: Cluster, node: LiveNode, task: LiveTask, reporte
   if (gpus.length === 0 || gpus.length < reported.gpus.length) return false
   if (task.claim !== null) dropEntry(c, task.claim)
   c.dequeue(task)
-  task.refusedBy = null
+  forgetRefusals(c, task)
   task.isHeld = false
-  c.refusedTasks.delete(task)
   c.countPending(task, -1)
   c.countPlaced(task, 1)
   c.enterState(task, 'assigned')

@@ -59,6 +59,8 @@ function copyNode(fork: Cluster, node: LiveNode): void {
   copy.status = node.status
   copy.drain = node.drain
   copy.snapshotSeq = node.snapshotSeq
+  copy.otherAttempts = node.otherAttempts
+  copy.attemptCount += node.otherAttempts.length
   for (const gpu of copy.gpus) fork.touchGpu(gpu)
   fork.waiting.isFeasibilityStale = true
 }

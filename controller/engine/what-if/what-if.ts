@@ -50,6 +50,7 @@ export function nodeOtherwise(node: LiveNode, otherwise: Otherwise = {}): NodeCo
     ...node,
     isCordoned: otherwise.isCordoned ?? node.isCordoned,
     hostUsedMib: node.hostUsedMib - inHostMib(gone),
+    attemptCount: node.attemptCount - gone.size,
     hostPromisedMib: 0,
     gpus: [],
   }
