@@ -158,12 +158,20 @@ function placementOf(placed: PlacedStart, nodeId: string, demandMib: Mib, at: In
     isInDoubt: false,
     isNoswapUntold: false,
     isCalledBack: placed.isCalledBack,
+    ...(placed.isSentAway ? { isSentAway: true } : {}),
+    ...(hasReturnedEagerly(placed) ? { isEager: true, idleFrom: at - (placed.idleForMs ?? 0) } : {}),
+    ...(placed.outForMs === null ? {} : { outSince: at - placed.outForMs }),
     isProbed: isAskedByProbe(placed),
     ...(placed.askedAgoMs === null ? {} : { askedAt: at - placed.askedAgoMs }),
     backOffUntil: placed.backOffMs === 0 ? 0 : at + placed.backOffMs,
     // Rounds are compared for equality alone: the present one is 1, all before it are 0.
     marks: placed.marks.map((mark) => (mark === null ? null : { round: mark.isThisRound ? 1 : 0, lastSwapOut: mark.decision })),
   }
+}
+
+/** It has been idle for longer than it has been there: its idle clock went on. */
+function hasReturnedEagerly({ residency, idleForMs, residentForMs }: PlacedStart): boolean {
+  return residency === 'resident' && idleForMs !== null && idleForMs > residentForMs
 }
 
 /** It asks to return, and neither itself nor an operator nor an allocation is why. */

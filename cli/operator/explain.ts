@@ -24,7 +24,12 @@ function fieldsOf(explanation: Explanation, maxNodes: number): readonly Field[] 
     ['why', explanation.sentence],
   ]
   if (wait !== null) {
-    fields.push(['reason', wait.reason], ['queue position', wait.queue_position], ['looked at again', wait.retry_at])
+    fields.push(
+      ['reason', wait.reason],
+      ['queue position', wait.queue_position],
+      ['served before it', wait.served_before],
+      ['looked at again', wait.retry_at],
+    )
     fields.push(['details', reasonLines(wait)])
   }
   if (explanation.forecast !== null) fields.push(['forecast', explanation.forecast.sentence])

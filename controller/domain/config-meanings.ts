@@ -8,6 +8,7 @@ export const CONFIG_MEANINGS: { readonly [K in keyof ConfigFields]: string } = {
   max_residency_seconds: 'How long a non-P0 task may stay resident while it works and another waits for its VRAM; null is for ever',
   swap_in_aging_seconds: 'After how long a waiting swap-in ranks with P0',
   swap_in_probe_seconds: 'How often a swapped-out task is brought back where nothing can signal that it wants the GPU',
+  eager_swap_in_seconds: 'How long a task must be out before it returns to free VRAM that no task waits for; null is never',
   stop_grace_seconds: 'How long a task that is stopped has between SIGTERM and SIGKILL, unless it asks for another time',
   max_stop_grace_seconds: 'The longest stop grace that a task may ask for',
   reservation_after_seconds: 'After how long the head of a queue reserves the GPUs that it comes nearest to',

@@ -15,6 +15,7 @@ export interface ConfigFields {
   readonly max_residency_seconds: number | null
   readonly swap_in_aging_seconds: number
   readonly swap_in_probe_seconds: number
+  readonly eager_swap_in_seconds: number | null
   readonly stop_grace_seconds: number
   readonly max_stop_grace_seconds: number
   readonly reservation_after_seconds: number
@@ -38,6 +39,7 @@ export const CONFIG_RULES: { readonly [K in keyof ConfigFields]: FieldRule } = {
   max_residency_seconds: { kind: 'integer', min: 1, max: 604_800, nullable: true },
   swap_in_aging_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },
   swap_in_probe_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },
+  eager_swap_in_seconds: { kind: 'integer', min: 0, max: 86_400, nullable: true },
   stop_grace_seconds: { kind: 'integer', min: 0, max: 3600, nullable: false },
   max_stop_grace_seconds: { kind: 'integer', min: 0, max: 3600, nullable: false },
   reservation_after_seconds: { kind: 'integer', min: 1, max: 86_400, nullable: false },
@@ -56,6 +58,7 @@ export const DEFAULT_CONFIG: ConfigFields = {
   max_residency_seconds: null,
   swap_in_aging_seconds: 600,
   swap_in_probe_seconds: 600,
+  eager_swap_in_seconds: 10,
   stop_grace_seconds: 30,
   max_stop_grace_seconds: 300,
   reservation_after_seconds: 300,
@@ -130,6 +133,8 @@ export interface Policy {
   readonly maxResidencyMs: DurationMs | null
   readonly swapInAgingMs: DurationMs
   readonly swapInProbeMs: DurationMs
+  /** Null: no task returns eagerly. */
+  readonly eagerSwapInMs: DurationMs | null
   readonly stopGraceMs: DurationMs
   /** Bounds what a task may ask for. */
   readonly maxStopGraceMs: DurationMs
@@ -151,6 +156,7 @@ export function policyOf(fields: ConfigFields): Policy {
     maxResidencyMs: orNull(fields.max_residency_seconds),
     swapInAgingMs: fields.swap_in_aging_seconds * 1000,
     swapInProbeMs: fields.swap_in_probe_seconds * 1000,
+    eagerSwapInMs: orNull(fields.eager_swap_in_seconds),
     stopGraceMs: fields.stop_grace_seconds * 1000,
     maxStopGraceMs: fields.max_stop_grace_seconds * 1000,
     reservationAfterMs: fields.reservation_after_seconds * 1000,

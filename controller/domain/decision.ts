@@ -16,7 +16,8 @@ export const DECISION_EVENTS: readonly EventKind[] = ['task_placed', 'swap_decid
 /**
  * What decided. Placement: it fitted now, or its victims had left. Swap-out: victims cover what is missing; they leave for the node's
  * collector although they do not yet; an operator asked; a growth waited too long and its task returns with it. Return and growth: the
- * bytes are free. Refused growth: it waited too long, or is larger than its GPU.
+ * bytes are free. Return: nothing asked for it, and no task waits for the VRAM. Refused growth: it waited too long, or is larger than its
+ * GPU.
  */
 export const DECISION_RULES = [
   'fits_now',
@@ -26,6 +27,7 @@ export const DECISION_RULES = [
   'operator',
   'return_grown',
   'bytes_free',
+  'eager_return',
   'waited_too_long',
   'larger_than_gpu',
 ] as const

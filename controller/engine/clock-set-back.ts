@@ -28,6 +28,7 @@ function placementNotAhead(record: PlacementRecord, now: Instant): PlacementReco
     wantsSince: Math.min(record.wantsSince, now),
     idleSince: Math.min(record.idleSince, now),
     residentSince: Math.min(residentSince, now),
+    ...(record.idleFrom === undefined ? {} : { idleFrom: Math.min(record.idleFrom, now) }),
     heldGrowth: heldGrowth === null ? null : { ...heldGrowth, askedAt: Math.min(heldGrowth.askedAt, now) },
     ...(outSince === null ? {} : { outSince: Math.min(outSince, now) }),
     ...(askedAt === null ? {} : { askedAt: Math.min(askedAt, now) }),

@@ -38,6 +38,7 @@ import type { RuntimeLimits } from './node/runtime-limits.ts'
 import { SubmissionKeys } from './commands/submission-keys.ts'
 import type { PoolHold } from './pool/holds.ts'
 import type { StartTimers } from './node/start-tries.ts'
+import { EagerLooks } from './node/eager-looks.ts'
 import type { Probes } from './node/probes.ts'
 import { replanProbes } from './node/probes.ts'
 import { WaitingDemand } from './pool/waiting-demand.ts'
@@ -52,6 +53,8 @@ export class Cluster implements SchedulingView {
   readonly recorder = new Recorder()
   readonly ripening = new RipeningHeap()
   readonly poolHolds = new Map<Pool, PoolHold>()
+  /** Nodes with a collector. */
+  readonly collecting = new Set<LiveNode>()
   /** Pending tasks that avoid some nodes for the rest of this cycle: the figures said yes there, the victims did not. */
   readonly avoiders = new Set<LiveTask>()
   /** Tasks that have not started, and that some node has refused since its last snapshot. */
@@ -97,6 +100,7 @@ export class Cluster implements SchedulingView {
   /** Of pending tasks that wait after refused or short attempts. */
   readonly startTimers: StartTimers = new Map()
   readonly probes: Probes = new Map()
+  readonly eagerLooks = new EagerLooks()
   config: Config
   policy: Policy
   nextTaskSeq = 1
@@ -177,6 +181,7 @@ export class Cluster implements SchedulingView {
       this.ofForgotten.computeUs += meter.computeUs
     }
     this.nodes.delete(node.id)
+    this.eagerLooks.forget(node)
     this.#byId.splice(node.rank, 1)
     for (let rank = node.rank; rank < this.#byId.length; rank++) (this.#byId[rank] as LiveNode).rank = rank
   }
@@ -190,6 +195,7 @@ export class Cluster implements SchedulingView {
     }
     for (const pool of this.pools.values()) if (!node.pools.includes(pool) && belongsTo(node.groups, pool.key)) this.#join(node, pool)
     this.touchNode(node)
+    this.eagerLooks.add(node)
     this.waiting.isFeasibilityStale = true
   }
 
@@ -204,6 +210,7 @@ export class Cluster implements SchedulingView {
     this.lessenGpu(gpu)
     this.#isBetter = true
     this.touchNode(gpu.node)
+    this.eagerLooks.add(gpu.node)
   }
 
   /** The same, when the change can only have made less room: nobody has to be asked again because of it. */
@@ -252,6 +259,11 @@ export class Cluster implements SchedulingView {
 
   /** Did anything happen since the last cycle that it has to look at? */
   hasWork(): boolean {
+    return !this.eagerLooks.isEmpty || this.hasPlacingWork()
+  }
+
+  /** The same, eager returns left aside. */
+  hasPlacingWork(): boolean {
     return (
       this.#touchedNodes.length > 0 ||
       this.queueChanges !== this.queueChangesSeen ||
@@ -345,6 +357,7 @@ export class Cluster implements SchedulingView {
     if (this.owners === null) return
     this.owners.countPlaced(task, by)
     this.queueChanges += 1
+    this.eagerLooks.allLeft()
   }
 
   /** The task may be placed from now on: it is neither held nor waits after refused or short attempts. */
@@ -363,6 +376,7 @@ export class Cluster implements SchedulingView {
     if (task.queue === null) return
     task.queue.remove(task)
     this.queueChanges += 1
+    this.eagerLooks.left(task)
   }
 
   /** Its class, shape or demand changed. */

@@ -62,8 +62,8 @@ export function countQuarantined(node: LiveNode, { gpus, vramMib }: QuarantinedA
 }
 
 /** A pending task owns bytes here: it counts in N or S (semantics 1, last admission rule but three). */
-export function addClaim(gpu: LiveGpu, entry: LiveEntry): void {
-  gpu.claims.push(entry)
+export function addClaim(gpu: LiveGpu, entry: LiveEntry, place = gpu.claims.length): void {
+  gpu.claims.splice(place, 0, entry)
   commit(gpu, entry.needMib, entry.task.spec.noswap === 1)
   if (gpu === entry.gpus[0]) gpu.node.attemptCount += 1
   rederive(gpu)

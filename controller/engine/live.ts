@@ -73,6 +73,12 @@ export interface LivePlacement extends Mutable<Placement>, Sharer {
   isProbed: boolean
   /** An operator wants it back: it asks to return until it is resident, whatever it says itself. */
   isCalledBack: boolean
+  /** An operator swapped it out: it stays out until something asks for its return. */
+  isSentAway: boolean
+  /** It returns, or has returned last, although nothing had asked for it: its idle clock goes on. */
+  isEager: boolean
+  /** Its last start, or swap-in that something had asked for: it counts as idle from then on at the earliest. */
+  idleFrom: Instant
   /** A stop was ordered, the node's word is awaited: what becomes of the task then. */
   stopping: Stopping | null
   /** The message that said that it runs: absence counts in later snapshots only (R6). Null until then. */
@@ -194,6 +200,8 @@ export interface LiveNode extends Mutable<Node> {
   /** When its queue is looked at again for time's sake alone. */
   wakeAt: Instant | null
   cancelWake: CancelTimer | null
+  /** Runs when a task that is swapped out there has been out for long enough to return eagerly; null when none is going to. */
+  cancelEager: CancelTimer | null
   isDirty: boolean
 }
 
@@ -279,6 +287,9 @@ export function newLivePlacement(task: LiveTask, gpus: readonly LiveGpu[], deman
     outSince: null,
     isProbed: false,
     isCalledBack: false,
+    isSentAway: false,
+    isEager: false,
+    idleFrom: now,
     stopping: null,
     confirmed: null,
     isInDoubt: false,

@@ -58,6 +58,8 @@ function recordOfPlacement(p: LivePlacement): PlacementRecord {
     isNoswapUntold: p.isNoswapUntold,
     isCalledBack: p.isCalledBack,
     isProbed: p.isProbed,
+    ...(p.isSentAway ? { isSentAway: true } : {}),
+    ...(p.isEager ? { isEager: true, idleFrom: p.idleFrom } : {}),
     outSince: p.outSince,
     askedAt: p.entry?.kind === 'swap_in' ? p.entry.askedAt : null,
     backOffUntil: p.backOffUntil,
@@ -155,6 +157,7 @@ export function nodeOf(record: NodeRecord, now: Instant): LiveNode {
     cancelDrain: null,
     wakeAt: null,
     cancelWake: null,
+    cancelEager: null,
     isDirty: false,
   }
   node.gpus = record.gpus.map((gpu) => {
@@ -209,6 +212,9 @@ export function placementOf(task: LiveTask, record: PlacementRecord, gpus: reado
   placement.isNoswapUntold = record.isNoswapUntold
   placement.isCalledBack = record.isCalledBack
   placement.isProbed = record.isProbed ?? false
+  placement.isSentAway = record.isSentAway ?? false
+  placement.isEager = record.isEager ?? false
+  placement.idleFrom = record.idleFrom ?? record.residentSince
   placement.outSince = record.outSince ?? null
   placement.backOffUntil = record.backOffUntil ?? 0
   record.marks.forEach((mark, i) => {

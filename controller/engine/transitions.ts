@@ -75,7 +75,7 @@ export function started(c: Cluster, placement: LivePlacement, wantsGpu: boolean,
   placement.startedAt = now
   placement.residency = 'resident'
   placement.generation = 1
-  placement.residentSince = now
+  placement.residentSince = placement.idleFrom = now
   placement.idleSince = now
   placement.wantsGpu = wantsGpu
   placement.wantsSince = now
@@ -118,6 +118,7 @@ export function reachAgain(c: Cluster, placement: LivePlacement, now: Instant): 
   beginMeterChange(placement, now)
   c.enterState(task, 'running')
   endMeterChange(placement, now)
+  c.eagerLooks.add(node)
   c.recorder.taskEvent(now, 'task_reachable', task, node.id, { attempt })
 }
 
@@ -177,7 +178,7 @@ export function changeWants(c: Cluster, placement: LivePlacement, wantsGpu: bool
     // What a restart must know; not a transition, so no event.
     c.recorder.dirtyTask(placement.task)
   }
-  if (!wantsGpu) placement.idleSince = Math.max(placement.residentSince, now - idleMs)
+  if (!wantsGpu) placement.idleSince = Math.max(placement.idleFrom, now - idleMs)
   c.ripening.update(c, placement, now)
 }
 
@@ -199,14 +200,14 @@ export function setResidency(
   // A swap-out that was called off has interrupted nothing.
   if (to === 'resident' && from !== 'swapping_out') {
     placement.residentSince = now
-    placement.idleSince = now
+    if (!placement.isEager) placement.idleSince = placement.idleFrom = now
   }
   if (to !== 'swapping_out') placement.leavesFor = null
   endMeterChange(placement, now)
   c.ripening.update(c, placement, now)
   countSwaps(c, placement, from, to)
   if (to === 'resident') {
-    placement.isProbed = placement.isCalledBack = false
+    placement.isProbed = placement.isCalledBack = placement.isSentAway = false
     placement.outSince = null
   } else if (to === 'swapped_out') placement.outSince ??= now
   planProbe(c, placement, now)

@@ -93,6 +93,12 @@ export interface PlacementRecord {
   readonly isCalledBack: boolean
   /** Its probe asks for its return. Absent in records that are older than the field: it does not. */
   readonly isProbed?: boolean
+  /** An operator swapped it out, and nothing has asked for its return since. Absent: no. */
+  readonly isSentAway?: boolean
+  /** It returns, or has returned last, although nothing had asked for it. Absent: no. */
+  readonly isEager?: boolean
+  /** It counts as idle from then on at the earliest. Absent: since `residentSince`. */
+  readonly idleFrom?: Instant
   /** Since when its bytes are away; null while they are not. Absent in records that are older than the field: since the restart, if they are. */
   readonly outSince?: Instant | null
   /** Since when it asks to return; null while it does not. Absent in records that are older than the field: it asks from the restart on. */

@@ -27,6 +27,8 @@ export interface PendingFacts {
   readonly retryAtOn: (nodes: readonly Node[]) => Instant | null
   /** From 1, among the tasks of its pool that could ever be placed; null while it is held. */
   readonly queuePosition: number | null
+  /** Entries of the node's queue that are served before it there. */
+  readonly servedBeforeOn: (node: Node) => number
   /** Nothing is placed for now, or this task is not; null: it may be. */
   readonly pause: 'STORE_BEHIND' | 'RECOVERY' | 'AWAITING_NODES' | null
   /** GPUs that tasks of its owner take, and may take; null while there is room for it. */
@@ -56,6 +58,6 @@ export interface EntryFacts {
   readonly keptFor: QueueEntry | null
   /** The earliest instant at which one more victim for it becomes eligible. */
   readonly retryAt: Instant | null
-  /** Entries of its node that are served before it. */
-  readonly entriesBefore: number
+  /** Entries of its node's queue that are served before it. */
+  readonly servedBefore: number
 }

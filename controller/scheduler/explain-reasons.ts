@@ -57,4 +57,9 @@ export interface WaitExplanation {
   readonly retryAt: Instant | null
   /** Place in the pending queue, from 1; null for a placed task. */
   readonly queuePosition: number | null
+  /**
+   * Entries of the node's queue that are served before it there: of a pending task that waits for a victim, on the node where it comes nearest.
+   * Null: it waits for VRAM of no node.
+   */
+  readonly servedBefore: number | null
 }

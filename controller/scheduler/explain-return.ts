@@ -29,7 +29,14 @@ export function explainReturn(facts: EntryFacts): WaitExplanation {
   const [primary, ...secondary] = reasonsOf(facts)
   const isVictimMissing = [primary, ...secondary].some(({ reason }) => reason === 'NO_ELIGIBLE_VICTIM')
   const retryAt = isVictimMissing ? facts.retryAt : null
-  return { primary, secondary, sentence: sentenceOf(primary.reason, facts, retryAt), retryAt, queuePosition: null }
+  return {
+    primary,
+    secondary,
+    sentence: sentenceOf(primary.reason, facts, retryAt),
+    retryAt,
+    queuePosition: null,
+    servedBefore: facts.servedBefore,
+  }
 }
 
 /** Placed, and its node has not said yet that it runs. */
@@ -43,6 +50,7 @@ export function explainAssigned(placement: Placement): WaitExplanation {
     sentence: `Placed on ${gpusInWords(placement.gpus)}, which ${isOffline ? 'is offline and ' : ''}has not said yet that it runs.`,
     retryAt: null,
     queuePosition: null,
+    servedBefore: null,
   }
 }
 
@@ -82,7 +90,7 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
   const { waitsTo, does } = ENTRY_VERBS[entry.kind]
   const there = gpusInWords([gpu])
   const waits = `Waits to ${waitsTo} ${there}: needs ${inMib(needMib)}`
-  const victims = () => nextVictimInWords([gpu], entry.task, now, retryAt)
+  const victims = () => nextVictimInWords([gpu], entry.task, now, retryAt, facts.servedBefore)
   switch (reason) {
     case 'NODES_OFFLINE':
       return `Waits to ${waitsTo} ${there}: its node is offline.`
@@ -101,6 +109,6 @@ function sentenceOf(reason: EntryReason, facts: EntryFacts, retryAt: Instant | n
     case 'RESERVED_FOR_ANOTHER':
       return `${waits}; ${inMib(facts.keptMib)} is kept for ${facts.keptFor?.task.spec.name ?? 'others'}, which came first.`
     case 'QUEUED_BEHIND':
-      return `${does} ${gpusInWords(entry.gpus)} in the next cycle, after ${facts.entriesBefore} others of that node.`
+      return `${does} ${gpusInWords(entry.gpus)} in the next cycle, after ${facts.servedBefore} others of that node.`
   }
 }

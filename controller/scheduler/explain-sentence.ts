@@ -108,8 +108,26 @@ export function inMib(mib: Mib | null | undefined): string {
   return mib === null || mib === undefined ? 'nothing' : `${Math.max(0, mib)} MiB`
 }
 
-/** When the next victim may leave these GPUs; who stays there when none ever will as things are. */
-export function nextVictimInWords(gpus: readonly Gpu[], requester: Task, now: Instant, retryAt: Instant | null): string {
+/**
+ * When the next victim may leave these GPUs; who stays there when none ever will as things are.
+ * @param servedBefore entries of the node's queue that a victim leaves for first
+ */
+export function nextVictimInWords(
+  gpus: readonly Gpu[],
+  requester: Task,
+  now: Instant,
+  retryAt: Instant | null,
+  servedBefore: number,
+): string {
+  return `${whoLeavesInWords(gpus, requester, now, retryAt)}${servedBeforeInWords(servedBefore)}`
+}
+
+function servedBeforeInWords(servedBefore: number): string {
+  if (servedBefore === 0) return ''
+  return servedBefore === 1 ? ' Another task is served there before it.' : ` ${servedBefore} other tasks are served there before it.`
+}
+
+function whoLeavesInWords(gpus: readonly Gpu[], requester: Task, now: Instant, retryAt: Instant | null): string {
   if (retryAt !== null) return ` The next one may leave in ${Math.ceil((retryAt - now) / 1000)} s.`
   const holder = largestProtected(gpus, requester)
   if (holder === null) return ' No other may leave as things are.'
@@ -129,10 +147,11 @@ function largestProtected(gpus: readonly Gpu[], requester: Task): Placement | nu
   return largest
 }
 
-function victimsInWords(tally: Tally, { queued, shape, now }: PendingFacts, retryAt: Instant | null): string {
-  const isDisplacing = tally.nearest[0]?.node.gpus.every((gpu) => mayDisplace(gpu, shape.kind)) ?? true
-  if (!isDisplacing) return ' Overcommit is off there: no task is swapped out for it.'
-  return nextVictimInWords(tally.nearest[0]?.node.gpus ?? [], queued.task, now, retryAt)
+function victimsInWords(tally: Tally, { queued, shape, now, servedBeforeOn }: PendingFacts, retryAt: Instant | null): string {
+  const node = tally.nearest[0]?.node
+  if (node === undefined) return nextVictimInWords([], queued.task, now, retryAt, 0)
+  if (!node.gpus.every((gpu) => mayDisplace(gpu, shape.kind))) return ' Overcommit is off there: no task is swapped out for it.'
+  return nextVictimInWords(node.gpus, queued.task, now, retryAt, servedBeforeOn(node))
 }
 
 function needInWords({ queued }: PendingFacts): string {

@@ -12,7 +12,7 @@ import type { PendingFacts } from './explain-facts.ts'
 import type { WaitExplanation, WaitReason } from './explain-reasons.ts'
 import { sentenceOfPending } from './explain-sentence.ts'
 import { kthLargest, rankOf } from './explain-survey.ts'
-import type { Tallies } from './explain-tally.ts'
+import type { Tallies, Tally } from './explain-tally.ts'
 import { addObstacle, copyOfTallies, detailOf, secondaryOf, tallyOf } from './explain-tally.ts'
 import { isRefusedBy } from './feasible.ts'
 import { admissibleMib } from './schedule.ts'
@@ -41,7 +41,14 @@ export function explainPending(facts: PendingFacts): WaitExplanation {
     sentence: sentenceOfPending(primary, tally, facts, retryAt),
     retryAt,
     queuePosition: facts.queuePosition,
+    servedBefore: servedBeforeIn(primary, tally, facts),
   }
+}
+
+/** Counted where the next victim is looked for. */
+function servedBeforeIn(primary: WaitReason, { nearest }: Tally, { servedBeforeOn }: PendingFacts): number | null {
+  const [first] = nearest
+  return primary === 'NO_ELIGIBLE_VICTIM' && first !== undefined ? servedBeforeOn(first.node) : null
 }
 
 /** What would keep it out of every node: it is held, its groups lead nowhere, or no node has registered. */

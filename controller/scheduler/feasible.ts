@@ -42,6 +42,11 @@ export function largestButForBytesMib(gpu: Gpu, kind: RequestKind, maxTasksPerGp
   return ruleRoomMib(gpu, kind)
 }
 
+/** The largest demand for which only free VRAM is missing, whether or not a swap could make some. An exclusive task misses an empty GPU. */
+export function largestButForVramMib(gpu: Gpu, kind: RequestKind, maxTasksPerGpu: number): Mib {
+  return kind === 'exclusive' || !hasSeat(gpu, maxTasksPerGpu) ? NOTHING : ruleRoomMib(gpu, kind)
+}
+
 /** Returns false for a noswap task where overcommit is off: nothing is swapped out for it. */
 export function mayDisplace(gpu: Gpu, kind: RequestKind): boolean {
   return maySwapOutFor(kind === 'noswap' ? 1 : 0, gpu.overcommitPercent)

@@ -103,21 +103,26 @@ function nextInOrder(view: SchedulingView): Plan | null {
 
 /** Strictly the head of each pool: nothing overtakes it. */
 function nextInFifo(view: SchedulingView): Plan | null {
-  const heads = new Map<PoolView, { head: Queued; queue: ShapeQueue }>()
-  for (const queue of view.queues) {
-    const head = queue.headWithin(queue.pool.largestEverMib(queue.shape))
-    const other = heads.get(queue.pool)
-    if (head !== null && (other === undefined || byQueueOrder(head, other.head) < 0)) heads.set(queue.pool, { head, queue })
-  }
   let best: Plan | null = null
   let first: Queued | null = null
-  for (const { head, queue } of heads.values()) {
+  for (const { head, queue } of poolHeads(view.queues).values()) {
     if (first !== null && byQueueOrder(head, first) >= 0) continue
     if (queue.isSetAside(head.task) || !mayFit(head, queue)) continue
     const plan = placeFor(head, queue, view.policy)
     if (plan !== null) [best, first] = [plan, head]
   }
   return best
+}
+
+/** The first task in order of each pool that could ever be placed there. */
+export function poolHeads<Q extends ShapeQueue>(queues: Iterable<Q>): ReadonlyMap<PoolView, { readonly head: Queued; readonly queue: Q }> {
+  const heads = new Map<PoolView, { readonly head: Queued; readonly queue: Q }>()
+  for (const queue of queues) {
+    const head = queue.headWithin(queue.pool.largestEverMib(queue.shape))
+    const other = heads.get(queue.pool)
+    if (head !== null && (other === undefined || byQueueOrder(head, other.head) < 0)) heads.set(queue.pool, { head, queue })
+  }
+  return heads
 }
 
 /** What held GPUs leave is found out by trying. */
@@ -149,7 +154,7 @@ function firstFitting(queue: ShapeQueue): Queued | null {
 }
 
 /** The GPUs for one task: where it fits now, else where it fits after a swap. */
-function placeFor(queued: Queued, queue: ShapeQueue, policy: Policy): Plan | null {
+export function placeFor(queued: Queued, queue: ShapeQueue, policy: Policy): Plan | null {
   for (const when of ['now', 'after_swap'] as const) {
     const place = queue.shape.gpuCount === 1 ? oneGpu(queued, queue, when, policy) : severalGpus(queued, queue, when, policy)
     if (place !== null) return { task: queued.task, queue, node: place.node, gpus: place.gpus, when }

@@ -6,12 +6,15 @@ import type { QueueEntry } from '../domain/task.ts'
 import { couldLeaveMib } from './eligible.ts'
 import { besideOthersMib, shortMib } from './bytes.ts'
 
+/** What of an entry, or of a pending task, decides its turn in a node's queue. A pending task asks from its submission on. */
+export type Turn = Pick<QueueEntry, 'task' | 'askedAt'>
+
 /** 0 for P0 and for those that have waited `swap_in_aging_seconds`, else 1. */
-export function rankOf(entry: QueueEntry, policy: Policy, now: Instant): 0 | 1 {
+export function rankOf(entry: Turn, policy: Policy, now: Instant): 0 | 1 {
   return entry.task.spec.priority === 0 || hasAged(entry, policy, now) ? 0 : 1
 }
 
-export function hasAged(entry: QueueEntry, policy: Policy, now: Instant): boolean {
+export function hasAged(entry: Turn, policy: Policy, now: Instant): boolean {
   return now - entry.askedAt >= policy.swapInAgingMs
 }
 
@@ -21,7 +24,7 @@ export function hasAged(entry: QueueEntry, policy: Policy, now: Instant): boolea
  * 2. Earlier request.
  * 3. Task id, so that the order is total.
  */
-export function byReturnOrder(a: QueueEntry, b: QueueEntry, policy: Policy, now: Instant): number {
+export function byReturnOrder(a: Turn, b: Turn, policy: Policy, now: Instant): number {
   return rankOf(a, policy, now) - rankOf(b, policy, now) || a.askedAt - b.askedAt || byCodeUnits(a.task.spec.id, b.task.spec.id)
 }
 

@@ -20,6 +20,10 @@ export interface ShadowPlacement {
   residentSince: Instant | null
   /** Its server was told to end it. */
   isStopping: boolean
+  /** It counts as idle from then on at the earliest: an eager return does not count. */
+  idleFrom: Instant | null
+  /** Nothing had asked for its last return. */
+  isEager: boolean
 }
 
 export interface ShadowTask {
@@ -99,6 +103,8 @@ export class Shadow {
       task.placement.residency = placement.residency
       task.placement.residentSince = placement.residentSince
       task.placement.isStopping = placement.stopping !== null
+      task.placement.idleFrom = placement.idleFrom ?? placement.residentSince
+      task.placement.isEager = placement.isEager === true
     }
   }
 
@@ -201,7 +207,7 @@ export class Shadow {
       case 'task_placed':
         return this.#place(task, nodeId, data)
       case 'task_started':
-        if (task.placement !== null) [task.placement.residency, task.placement.residentSince] = ['resident', at]
+        if (task.placement !== null) Object.assign(task.placement, { residency: 'resident', residentSince: at, idleFrom: at })
         return
       case 'task_returned':
         this.#unplace(task)
@@ -228,8 +234,10 @@ export class Shadow {
       case 'task_submitted':
       case 'task_unreachable':
       case 'task_reachable':
-      case 'swap_decided':
       case 'swap_in_decided':
+        if (task.placement !== null) task.placement.isEager = data['eager'] === true
+        return
+      case 'swap_decided':
       case 'growth_refused':
       case 'reserve_breached':
       case 'task_became_noswap':
@@ -269,6 +277,8 @@ export class Shadow {
       residency: 'none',
       residentSince: null,
       isStopping: false,
+      idleFrom: null,
+      isEager: false,
     }
     for (const gpu of gpus) node.tasks[gpu]?.add(task)
   }
@@ -303,7 +313,9 @@ function changeResidency({ placement }: ShadowTask, to: ShadowResidency, at: Ins
   if (placement === null) return
   const from = placement.residency
   placement.residency = to
-  if (to === 'resident' && from !== 'swapping_out') placement.residentSince = at
+  if (to !== 'resident' || from === 'swapping_out') return
+  placement.residentSince = at
+  if (!placement.isEager) placement.idleFrom = at
 }
 
 /** A task that was submitted and over within one instant; its groups are not in the event, and no longer matter. */

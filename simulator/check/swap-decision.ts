@@ -54,21 +54,21 @@ export function ineligibility(task: ShadowTask, { at, node, requester }: SwapDec
   if (placement.demandMib * placement.gpus.length > shadow.hostFreeMib(node)) return 'host memory is not there for it'
   const attempt = observed.attemptsOn(node.id).get(task.id)
   if (attempt === undefined) return 'it does not live on that node'
-  return activity(task, attempt, placement.residentSince, at, shadow)
+  return activity(task, attempt, { residentSince: placement.residentSince, idleFrom: placement.idleFrom ?? at }, at, shadow)
 }
 
 /** Neither idle for the idle period nor, unless it is P0, resident for `max_residency_seconds`. */
 function activity(
   { request }: ShadowTask,
   { wantsGpu, lastUseAt }: { readonly wantsGpu: boolean; readonly lastUseAt: Instant },
-  residentSince: Instant,
+  { residentSince, idleFrom }: { readonly residentSince: Instant; readonly idleFrom: Instant },
   at: Instant,
   { config }: Shadow,
 ): string | null {
   const maxMs = config.max_residency_seconds === null || request.priority === 0 ? Infinity : config.max_residency_seconds * 1000
   if (at - residentSince >= maxMs) return null
   if (wantsGpu) return 'it wants the GPU'
-  const idleMs = at - Math.max(lastUseAt, residentSince)
+  const idleMs = at - Math.max(lastUseAt, idleFrom)
   const periodMs = config.idle_swap_out_seconds * 1000
   return idleMs >= periodMs ? null : `it is idle for ${idleMs} ms, the idle period is ${periodMs} ms`
 }

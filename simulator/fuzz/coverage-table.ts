@@ -69,6 +69,7 @@ const USUAL: readonly string[] = [
   'swap_out accepted',
   'swap_in accepted',
   'swap_in_decided',
+  'eager return',
   'probe brought one back',
   'probed task found work',
   'probed task found no work and left again',

@@ -122,6 +122,8 @@ function pathsOf(event: Event): string[] {
       return [data['is_used'] === true ? 'late result used' : 'late result not used']
     case 'task_updated':
       return [data['stopping'] === true ? 'stop ordered' : 'task_updated']
+    case 'swap_in_decided':
+      return [data['eager'] === true ? 'eager return' : kind]
     case 'node_auto_cordon':
       return [data['is_auto_cordoned'] === true ? 'node closed by itself' : 'node opened by itself']
     case 'task_paused':
@@ -145,7 +147,6 @@ function pathsOf(event: Event): string[] {
     case 'node_forgotten':
     case 'node_registered':
     case 'reserve_breached':
-    case 'swap_in_decided':
     case 'swap_ordered':
     case 'task_became_noswap':
     case 'task_held':

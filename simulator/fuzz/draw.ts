@@ -3,6 +3,7 @@ import { ALWAYS_NAMES } from '../scenario/assertions.ts'
 import { seededStream } from '../seeded-random.ts'
 import { Dice } from './dice.ts'
 import type { Entry, FuzzDocument } from './document.ts'
+import { drawEager } from './draw-eager.ts'
 import { drawFaults } from './draw-faults.ts'
 import { drawConfig, drawFleet } from './draw-fleet.ts'
 import { drawLimits } from './draw-limits.ts'
@@ -47,6 +48,7 @@ export function drawDocument(seed: number): FuzzDocument {
   const idlePeriodMs = Number(drawnConfig['idle_swap_out_seconds']) * 1000
   const drawnTasks = drawWorkload(dice('workload'), nodes, features, { arrivalsMs: times.arrivalsMs, idlePeriodMs })
   const { config, workload } = drawStops(dice('stops/tasks'), { config: drawnConfig, workload: drawnTasks }, features, times.arrivalsMs)
+  const drawn = { fleet: limited, config, workload }
   const taskIds = workload.map(({ task }) => String((task as Entry)['id']))
   return {
     scenario: `fuzz-${seed}`,
@@ -54,7 +56,7 @@ export function drawDocument(seed: number): FuzzDocument {
     version: 1,
     seed,
     clock: { until: `${times.overMs}ms` },
-    ...drawSignals(dice('signals/nodes'), { fleet: limited, config, workload }, features, times.arrivalsMs),
+    ...drawEager(dice('eager'), drawSignals(dice('signals/nodes'), drawn, features, times.arrivalsMs)),
     operator: drawOperator(dice('operator'), nodes, features, { untilMs: times.untilMs, overMs: times.overMs, taskIds }),
     faults: drawFaults(dice('faults'), nodes, { kinds: features.faults, fromMs: 1_000, untilMs: times.untilMs, overMs: times.overMs }),
     assert: {

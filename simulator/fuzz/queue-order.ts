@@ -1,6 +1,7 @@
 /**
- * Who is placed while somebody ahead of him waits who fits wherever he does (semantics 4). Under `fifo`: before nobody ahead of him in his pool that
- * could run at all. Looked at when a turn is over, in a world where a turn is decided in one cycle.
+ * Which task is placed while one ahead of it waits that fits wherever it does (semantics 4). Under `fifo`: before none ahead of it in its pool
+ * that could run at all. Looked at when a turn is over, in a world where a turn is decided in one cycle. A task that owned its bytes is judged
+ * when it began to: it keeps them, whatever is ahead of it from then on.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Report } from '../check/violation.ts'
@@ -9,16 +10,37 @@ import type { World } from '../world.ts'
 type Cluster = World['controller']['engine']['cluster']
 type LiveTask = Cluster['tasks'] extends ReadonlyMap<string, infer T> ? T : never
 
-export function checkQueueOrder(world: World, events: readonly Event[], report: Report): void {
-  const { cluster } = world.controller.engine
-  if (cluster.policy.queueAgingMs !== null) return
-  const placed = events.filter(({ kind }) => kind === 'task_placed').map(({ taskId }) => cluster.tasks.get(taskId ?? ''))
-  for (const task of placed) {
-    if (task === undefined) continue
+export class QueueOrder {
+  readonly #world: World
+  readonly #report: Report
+  /** Pending tasks that owned their bytes when the last turn was over. */
+  #owners: ReadonlySet<string> = new Set()
+
+  constructor(world: World, report: Report) {
+    this.#world = world
+    this.#report = report
+  }
+
+  /** A turn is over. */
+  heard(events: readonly Event[]): void {
+    const { cluster } = this.#world.controller.engine
+    const owning = [...cluster.nodes.values()].flatMap(({ queue }) => queue.filter(({ kind, owns }) => owns && kind === 'placement'))
+    const before = this.#owners
+    this.#owners = new Set(owning.map(({ task }) => task.spec.id))
+    if (cluster.policy.queueAgingMs !== null) return
+    for (const { task, isCollector } of owning) if (!isCollector && !before.has(task.spec.id)) this.#judge(task, false)
+    for (const { kind, taskId, data } of events) {
+      const task = kind === 'task_placed' && !before.has(taskId ?? '') ? cluster.tasks.get(taskId ?? '') : undefined
+      if (task !== undefined) this.#judge(task, data['when'] === 'now')
+    }
+  }
+
+  #judge(task: LiveTask, isNow: boolean): void {
+    const { cluster } = this.#world.controller.engine
     for (const waiting of cluster.tasks.values()) {
       if (waiting.queue === null || waiting.refusedBy !== null || waiting.trouble.refusals.length > 0 || !isAhead(waiting, task)) continue
-      const isOvertaken = cluster.policy.strategy === 'fifo' ? cluster.isFeasible(waiting) : fitsWherever(waiting, task, events)
-      if (isOvertaken) report(`it is placed while ${waiting.spec.id}, which is ahead of it, waits`, { taskId: task.spec.id })
+      const isOvertaken = cluster.policy.strategy === 'fifo' ? cluster.isFeasible(waiting) : isNow && fitsWherever(waiting, task)
+      if (isOvertaken) this.#report(`it is placed while ${waiting.spec.id}, which is ahead of it, waits`, { taskId: task.spec.id })
     }
   }
 }
@@ -28,11 +50,10 @@ function isAhead({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
   return spec.priority === other.priority ? spec.seq < other.seq : spec.priority < other.priority
 }
 
-/** Alike but for the demand, which is no larger. Only where it fitted without a swap: who owns bytes was first when he began to. */
-function fitsWherever({ spec }: LiveTask, { spec: other }: LiveTask, events: readonly Event[]): boolean {
-  const isNow = events.some(({ kind, taskId, data }) => kind === 'task_placed' && taskId === other.id && data['when'] === 'now')
+/** Alike but for the demand, which is no larger. */
+function fitsWherever({ spec }: LiveTask, { spec: other }: LiveTask): boolean {
   const isAlike = spec.gpuCount === other.gpuCount && spec.gpuMode === other.gpuMode && spec.noswap === other.noswap
-  return isNow && isAlike && spec.vramMib <= other.vramMib && (spec.command === null) === (other.command === null)
+  return isAlike && spec.vramMib <= other.vramMib && (spec.command === null) === (other.command === null)
 }
 
 function poolOf(groups: readonly string[]): string {

@@ -1,6 +1,7 @@
 /**
- * Who returns while somebody ahead of him waits whom the same bytes would have let return, and who should collect and does not (semantics 5, "Return").
- * Looked at when a turn is over, in a world where a turn is decided in one cycle.
+ * Which entry of a node's queue gets bytes while one ahead of it waits that the same bytes would have served, and which should collect and does
+ * not (semantics 5, "Return"). Looked at when a turn is over, in a world where a turn is decided in one cycle. An entry is judged when it begins
+ * to own its bytes, or returns or starts without having owned any before: what asks later waits for it.
  */
 import type { Event } from '../../controller/domain/event.ts'
 import type { Instant, Mib } from '../../protocol/units.ts'
@@ -13,23 +14,21 @@ type LiveNode = Cluster['nodes'] extends ReadonlyMap<string, infer N> ? N : neve
 type LiveEntry = LiveNode['queue'][number]
 type LiveGpu = LiveEntry['gpus'][number]
 
-/** Rank, then the instant at which it asked: smaller returns first. */
-interface Turn {
-  readonly rank: 0 | 1
+/** What gets its bytes in this turn. */
+interface Served {
+  readonly task: LiveTask
+  readonly node: LiveNode
+  readonly gpus: readonly LiveGpu[]
+  readonly mib: Mib
   readonly askedAt: Instant
+  readonly isPlacement: boolean
 }
 
-/**
- * Who owns his bytes keeps them until he is resident, also when somebody ahead of him has owned his and let go since (a collector, for a P0 entry): that
- * one is behind him from then on.
- */
 export class ReturnOrder {
   readonly #world: World
   readonly #report: Report
-  /** By task id: the turn after which its entry was seen to own its bytes, and the one after which it was seen to own them no more. */
-  readonly #ownsSince = new Map<string, number>()
-  readonly #letGoAt = new Map<string, number>()
-  #turn = 0
+  /** Ids of tasks whose entries owned their bytes when the last turn was over, by node. */
+  readonly #owners = new Map<string, ReadonlySet<string>>()
 
   constructor(world: World, report: Report) {
     this.#world = world
@@ -38,42 +37,110 @@ export class ReturnOrder {
 
   /** A turn is over. */
   heard(events: readonly Event[]): void {
-    this.#turn += 1
-    this.#notice(events)
-    for (const event of events) if (event.kind === 'swap_in_decided') this.#returns(event)
-  }
-
-  /** Whoever returns in this turn is in no queue any more, and is known as it was before. */
-  #notice(events: readonly Event[]): void {
-    const nodeIds = new Set(events.map(({ nodeId }) => nodeId))
-    for (const nodeId of nodeIds) {
-      for (const { task, owns } of this.#world.controller.engine.cluster.nodes.get(nodeId ?? '')?.queue ?? []) {
-        const { id } = task.spec
-        if (owns && !this.#ownsSince.has(id)) this.#ownsSince.set(id, this.#turn)
-        else if (!owns && this.#ownsSince.delete(id)) this.#letGoAt.set(id, this.#turn)
+    const { cluster } = this.#world.controller.engine
+    for (const nodeId of new Set(events.map((event) => event.nodeId))) {
+      const node = cluster.nodes.get(nodeId ?? '')
+      if (node === undefined) continue
+      const before = this.#owners.get(node.id) ?? NO_OWNERS
+      const owners = node.queue.filter(({ owns }) => owns)
+      this.#owners.set(node.id, new Set(owners.map(({ task }) => task.spec.id)))
+      for (const entry of owners) if (!entry.isCollector && !before.has(entry.task.spec.id)) this.#judge(servedBy(entry), before)
+      for (const event of events) {
+        const served = event.nodeId === node.id ? servedIn(event, cluster) : null
+        if (served !== null && !before.has(served.task.spec.id)) this.#judge(served, before)
       }
     }
   }
 
-  #returns({ at, taskId, data }: Event): void {
+  #judge(served: Served, ownersBefore: ReadonlySet<string>): void {
     const { cluster } = this.#world.controller.engine
-    const task = cluster.tasks.get(taskId ?? '')
-    const placement = task?.placement
-    if (task === undefined || placement === null || placement === undefined) return
-    const { id } = task.spec
-    const ownsSince = this.#ownsSince.get(id) ?? Infinity
-    this.#ownsSince.delete(id)
-    const turn = turnOf(cluster, task, at - (data['waited_ms'] as number), at)
-    for (const entry of placement.node.queue) {
-      if (entry.kind !== 'swap_in' || entry.owns || (entry.task.placement?.backOffUntil ?? 0) > at) continue
-      const isServable = entry.needMib <= placement.demandMib && isSameGpus(entry.gpus, placement.gpus) && !isWorseFor(entry, task)
-      const theirs = turnOf(cluster, entry.task, entry.askedAt, at)
-      const isAhead = theirs.rank < turn.rank || (theirs.rank === turn.rank && theirs.askedAt < turn.askedAt)
-      const hasLetGo = (this.#letGoAt.get(entry.task.spec.id) ?? -1) >= ownsSince
-      if (isServable && isAhead && !hasLetGo)
-        this.#report(`it returns while ${entry.task.spec.id}, which asked before, waits`, { taskId: id })
+    const now = this.#world.clock.now()
+    for (const entry of served.node.queue) {
+      // A growth has conditions of its own. A collector that has let go for a P0 entry is behind that one.
+      const isWaiting = entry.kind === 'swap_in' && !entry.owns && !ownersBefore.has(entry.task.spec.id)
+      if (isWaiting && isServable(entry, served, now) && isAhead(entry, served, cluster, now)) this.#tell(served, entry.task)
     }
+    if (served.isPlacement) return
+    const pending = firstThere(served, cluster)
+    if (pending === null || isKeptOut(pending, served, cluster, now)) return
+    if (isAhead({ task: pending, askedAt: pending.spec.submittedAt }, served, cluster, now)) this.#tell(served, pending)
   }
+
+  #tell({ task, isPlacement }: Served, waiting: LiveTask): void {
+    const gets = isPlacement ? 'it is placed' : 'it returns'
+    this.#report(`${gets} while ${waiting.spec.id}, which is ahead of it in the queue of the node, waits`, { taskId: task.spec.id })
+  }
+}
+
+const NO_OWNERS: ReadonlySet<string> = new Set()
+
+function servedBy({ kind, task, node, gpus, needMib, askedAt }: LiveEntry): Served {
+  return { task, node, gpus, mib: needMib, askedAt, isPlacement: kind === 'placement' }
+}
+
+/** Null: nothing gets its bytes by this event, or a rule of its own says when. */
+function servedIn({ kind, taskId, at, data }: Event, cluster: Cluster): Served | null {
+  const isReturn = kind === 'swap_in_decided' && data['eager'] !== true
+  const task = cluster.tasks.get(taskId ?? '')
+  const placement = task?.placement ?? null
+  if ((!isReturn && kind !== 'task_placed') || task === undefined || placement === null) return null
+  const askedAt = isReturn ? at - (data['waited_ms'] as number) : task.spec.submittedAt
+  return { task, node: placement.node, gpus: placement.gpus, mib: placement.demandMib, askedAt, isPlacement: !isReturn }
+}
+
+/** It asks for no more on the same GPUs, and what let the one be served lets the other: P0 victims leave for P0 alone. */
+function isServable({ task, gpus, needMib }: LiveEntry, served: Served, now: Instant): boolean {
+  if ((task.placement?.backOffUntil ?? 0) > now || task === served.task || served.task.spec.noswap === 1) return false
+  if (served.task.spec.priority === 0 && task.spec.priority !== 0) return false
+  return needMib <= served.mib && gpus.length === served.gpus.length && gpus.every((gpu) => served.gpus.includes(gpu))
+}
+
+function isAhead(
+  waiting: { readonly task: LiveTask; readonly askedAt: Instant },
+  served: Served,
+  { policy }: Cluster,
+  now: Instant,
+): boolean {
+  const rank = ({ task, askedAt }: typeof waiting) => (task.spec.priority === 0 || now - askedAt >= policy.swapInAgingMs ? 0 : 1)
+  const difference = rank(waiting) - rank(served)
+  return difference < 0 || (difference === 0 && waiting.askedAt < served.askedAt)
+}
+
+/**
+ * The first pending task that wants one GPU like this, if what was served could have been its place: only where the node has one GPU, so
+ * that there is no other choice, and nothing is reserved there.
+ */
+function firstThere({ task, node, gpus, mib }: Served, cluster: Cluster): LiveTask | null {
+  const [gpu] = gpus
+  if (gpu === undefined || node.gpus.length > 1 || gpu.holds.length > 0 || gpu.exclusiveTask !== null) return null
+  if (cluster.policy.strategy === 'fifo' || cluster.policy.queueAgingMs !== null || !takesTasks(node)) return null
+  const seats = cluster.policy.maxTasksPerGpu - gpu.placements.length - gpu.claims.length
+  const roomMib = Math.min(mib, gpu.limitMib - gpu.noswapMib - gpu.swappableMib, gpu.capacityMib - gpu.noswapMib, hostRoomMib(gpu))
+  if (seats <= 0 || roomMib <= 0) return null
+  let first: LiveTask | null = null
+  for (const pending of cluster.tasks.values()) {
+    const { spec, queue, refusedBy, trouble } = pending
+    if (queue === null || spec.gpuCount > 1 || spec.noswap === 1 || spec.gpuMode !== 'shared' || spec.vramMib > roomMib) continue
+    if (!node.pools.some(({ key }) => key === spec.groups.join('\n'))) continue
+    if (refusedBy !== null || trouble.refusals.length > 0) return null
+    if (first === null || spec.priority < first.spec.priority) first = pending
+  }
+  return first !== null && (task.spec.priority !== 0 || first.spec.priority === 0) ? first : null
+}
+
+/** An entry that has waited long reserves its GPUs against tasks that come later in the order of the pending queue (second exception). */
+function isKeptOut({ spec }: LiveTask, { task, askedAt }: Served, { policy }: Cluster, now: Instant): boolean {
+  const isLater = spec.priority === task.spec.priority ? spec.seq > task.spec.seq : spec.priority > task.spec.priority
+  return isLater && now - askedAt >= policy.reservationAfterMs
+}
+
+function takesTasks({ status, isCordoned, autoCordon, drain }: LiveNode): boolean {
+  return status === 'up' && !isCordoned && autoCordon === null && drain === null
+}
+
+/** Above C all swappable tasks of the GPU must find room in the host's memory at once. */
+function hostRoomMib({ node, capacityMib, noswapMib, swappableMib }: LiveGpu): Mib {
+  return Math.max(capacityMib - noswapMib - swappableMib, node.hostSwapMib - swappableMib)
 }
 
 /** Every decision is over: a node whose oldest return has waited long, and could be covered by whoever is placed there, has a collector. */
@@ -106,17 +173,4 @@ function couldLeaveMib(gpu: LiveGpu, { task }: LiveEntry): Mib {
     if (isFree && (other.spec.priority !== 0 || task.spec.priority === 0)) mib += demandMib
   }
   return mib
-}
-
-function turnOf(cluster: Cluster, { spec }: LiveTask, askedAt: Instant, now: Instant): Turn {
-  return { rank: spec.priority === 0 || now - askedAt >= cluster.policy.swapInAgingMs ? 0 : 1, askedAt }
-}
-
-/** P0 victims leave for P0 alone: what let the one return may not let the other. */
-function isWorseFor({ task }: LiveEntry, { spec }: LiveTask): boolean {
-  return spec.priority === 0 && task.spec.priority !== 0
-}
-
-function isSameGpus(a: readonly LiveGpu[], b: readonly LiveGpu[]): boolean {
-  return a.length === b.length && a.every((gpu) => b.includes(gpu))
 }

@@ -9,7 +9,8 @@ import type { Report, Violation } from '../check/violation.ts'
 import type { World } from '../world.ts'
 import { checkAgreement, checkBooks, checkLeftovers } from './books.ts'
 import { ProbeWatch } from './probe-watch.ts'
-import { checkQueueOrder } from './queue-order.ts'
+import { EagerWatch } from './eager-watch.ts'
+import { QueueOrder } from './queue-order.ts'
 import { WireRules } from './wire-rules.ts'
 import { checkCollector, ReturnOrder } from './return-order.ts'
 import { StopRules } from './stop-rules.ts'
@@ -35,7 +36,9 @@ export class Soundness {
   readonly #bounds: Bounds
   readonly #isCalm: boolean
   readonly #wire: WireRules
+  readonly #queues: QueueOrder
   readonly #returns: ReturnOrder
+  readonly #eager: EagerWatch
   readonly #probes: ProbeWatch
   readonly #stops: StopRules
   readonly #nodeIds = new Set<string>()
@@ -47,6 +50,8 @@ export class Soundness {
     this.#isCalm = isCalm
     this.#wire = new WireRules(world, this.#reportAs('wire'))
     this.#returns = new ReturnOrder(world, this.#reportAs('return_order'))
+    this.#queues = new QueueOrder(world, this.#reportAs('queue_order'))
+    this.#eager = new EagerWatch(world, this.#reportAs('eager_return'))
     this.#probes = new ProbeWatch(world, this.#reportAs('probe'))
     this.#stops = new StopRules(world, this.#reportAs('stop'), isCalm)
     world.listen((events) => this.#heard(events))
@@ -72,6 +77,7 @@ export class Soundness {
     checkBooks(this.#world, this.#nodeIds, this.#reportAs('books'))
     if (this.#isCalm) checkCollector(this.#world, this.#nodeIds, this.#reportAs('collector'))
     this.#nodeIds.clear()
+    if (this.#isCalm) this.#eager.afterInstant()
     if (this.#isCalm) checkAgreement(this.#world, this.#reportAs('agreement'))
   }
 
@@ -95,8 +101,9 @@ export class Soundness {
     this.#probes.heard(events)
     this.#stops.heard(events)
     if (!this.#isCalm) return
-    checkQueueOrder(this.#world, events, this.#reportAs('queue_order'))
+    this.#queues.heard(events)
     this.#returns.heard(events)
+    this.#eager.heard(events)
   }
 
   #reportAs(assertion: string): Report {

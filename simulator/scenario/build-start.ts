@@ -44,6 +44,8 @@ function placedOf(placed: PlacedFields, request: StartRequest): PlacedStart {
     wantsForMs: placed.wants_for ?? placed.idle_for ?? residentForMs,
     askedAgoMs: placed.asked_ago,
     isCalledBack: placed.called_back,
+    outForMs: placed.out_for,
+    isSentAway: placed.sent_away,
     growth: placed.growth === null ? null : { mib: placed.growth.vram_mib, askedAgoMs: placed.growth.asked_ago },
     backOffMs: placed.back_off,
     marks: placed.gpus.map((_, index) => {

@@ -235,6 +235,10 @@ export interface PlacedStart {
   /** Since when it asks to return; null: it does not, or from the start on. */
   readonly askedAgoMs: DurationMs | null
   readonly isCalledBack: boolean
+  /** Since when it is swapped out; null: since the start of the scenario. */
+  readonly outForMs: DurationMs | null
+  /** An operator swapped it out. */
+  readonly isSentAway: boolean
   /** An allocation that its server holds. */
   readonly growth: { readonly mib: Mib; readonly askedAgoMs: DurationMs } | null
   readonly backOffMs: DurationMs

@@ -34,6 +34,8 @@ const placedRule = record(
     wants_for: optional(nullable(ago), null, 'Since when it wants the GPU or does not; null is idle_for, or resident_for.'),
     asked_ago: optional(nullable(ago), null, 'Since when a swapped-out task asks to return; null is the start of the scenario.'),
     called_back: optional(boolean, false, 'An operator wants it back.'),
+    out_for: optional(nullable(ago), null, 'Since when it is swapped out; null is the start of the scenario.'),
+    sent_away: optional(boolean, false, 'An operator swapped it out: it stays out until something asks for its return.'),
     growth: optional(nullable(growthRule), null, 'An allocation that is not granted yet.'),
     back_off: optional(ago, 0, 'After a failed swap it is no victim for so long from now.'),
     marks: optional(list(nullable(markRule), 0, MAX_GPUS), [], 'For each of its GPUs; null: it was never swapped out there.'),

@@ -159,6 +159,8 @@ function placedEntry(p: PlacedStart, { vramMib, noswap }: SimTaskRequest): objec
     ...(p.wantsForMs === (p.idleForMs ?? p.residentForMs) ? {} : { wants_for: time(p.wantsForMs) }),
     ...(p.askedAgoMs === null ? {} : { asked_ago: time(p.askedAgoMs) }),
     ...(p.isCalledBack ? { called_back: true } : {}),
+    ...(p.outForMs === null ? {} : { out_for: time(p.outForMs) }),
+    ...(p.isSentAway ? { sent_away: true } : {}),
     ...(p.growth === null ? {} : { growth: { vram_mib: p.growth.mib, asked_ago: time(p.growth.askedAgoMs) } }),
     ...(p.backOffMs === 0 ? {} : { back_off: time(p.backOffMs) }),
     ...(p.marks.every((mark) => mark === null) ? {} : { marks: p.marks.map(markEntry) }),

@@ -182,6 +182,8 @@ function placedOf(p: PlacementRecord, task: TaskRecord, doneUs: number, { at, na
     wantsForMs: p.startedAt === null ? 0 : since(at, p.wantsSince),
     askedAgoMs: isOut && (p.askedAt ?? null) !== null ? since(at, p.askedAt as Instant) : null,
     isCalledBack: p.isCalledBack,
+    outForMs: p.residency === 'swapped_out' && (p.outSince ?? null) !== null ? since(at, p.outSince as Instant) : null,
+    isSentAway: isOut && p.isSentAway === true,
     growth: p.heldGrowth === null ? null : { mib: p.heldGrowth.mib, askedAgoMs: since(at, p.heldGrowth.askedAt) },
     backOffMs: Math.max(0, (p.backOffUntil ?? 0) - at),
     marks: p.marks.map((mark, index) => {

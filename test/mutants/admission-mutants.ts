@@ -290,8 +290,8 @@ const ADMISSION: readonly Mutant[] = [
       edit(
         `${ENGINE}/gpu-ledger.ts`,
         'addClaim',
-        '  gpu.claims.push(entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
-        '  gpu.claims.push(entry)\n',
+        '  gpu.claims.splice(place, 0, entry)\n  commit(gpu, entry.needMib, entry.task.spec.noswap === 1)\n',
+        '  gpu.claims.splice(place, 0, entry)\n',
       ),
       edit(
         `${ENGINE}/gpu-ledger.ts`,

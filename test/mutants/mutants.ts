@@ -1,12 +1,20 @@
 import { ADMISSION_MUTANTS } from './admission-mutants.ts'
 import { COMMAND_MUTANTS } from './command-mutants.ts'
 import type { Mutant } from './mutant.ts'
+import { NODE_QUEUE_MUTANTS } from './node-queue-mutants.ts'
 import { PROTOCOL_MUTANTS } from './protocol-mutants.ts'
 import { STOP_MUTANTS } from './stop-mutants.ts'
 import { SWAP_MUTANTS } from './swap-mutants.ts'
 
 /** All of them, in the order of the rules. */
-export const MUTANTS: readonly Mutant[] = [...PROTOCOL_MUTANTS, ...COMMAND_MUTANTS, ...STOP_MUTANTS, ...ADMISSION_MUTANTS, ...SWAP_MUTANTS]
+export const MUTANTS: readonly Mutant[] = [
+  ...PROTOCOL_MUTANTS,
+  ...COMMAND_MUTANTS,
+  ...STOP_MUTANTS,
+  ...ADMISSION_MUTANTS,
+  ...SWAP_MUTANTS,
+  ...NODE_QUEUE_MUTANTS,
+]
 
 export function mutantNamed(name: string): Mutant {
   const mutant = MUTANTS.find((each) => each.name === name)

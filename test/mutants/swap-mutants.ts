@@ -66,12 +66,7 @@ const VICTIMS: readonly Mutant[] = [
     rule: 'swap',
     says: 'the idle period does not begin anew with a swap-in',
     edits: [
-      edit(
-        `${ENGINE}/transitions.ts`,
-        'setResidency',
-        "  if (to === 'resident' && from !== 'swapping_out') {\n    placement.residentSince = now\n    placement.idleSince = now\n",
-        "  if (to === 'resident' && from !== 'swapping_out') {\n    placement.residentSince = now\n",
-      ),
+      edit(`${ENGINE}/transitions.ts`, 'setResidency', '    if (!placement.isEager) placement.idleSince = placement.idleFrom = now\n', ''),
     ],
   },
   {
@@ -353,7 +348,7 @@ const RETURN: readonly Mutant[] = [
     says: 'nobody collects',
     edits: [
       edit(
-        `${ENGINE}/node/node-queue.ts`,
+        `${ENGINE}/node/collector.ts`,
         'appointCollector',
         '  if (node.collector !== null) return false\n',
         '  if (node.queue.length >= 0) return false\n',
@@ -364,7 +359,7 @@ const RETURN: readonly Mutant[] = [
     name: 's-two-collectors',
     rule: 'return',
     says: 'a node has more than one collector',
-    edits: [edit(`${ENGINE}/node/node-queue.ts`, 'appointCollector', '  if (node.collector !== null) return false\n', '')],
+    edits: [edit(`${ENGINE}/node/collector.ts`, 'appointCollector', '  if (node.collector !== null) return false\n', '')],
   },
   {
     name: 's-collector-stays-for-p0',

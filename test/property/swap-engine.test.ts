@@ -201,7 +201,8 @@ describe('the node queue', () => {
       task({ id: 'asks', vramMib: 600, at: IDLE_MS, work: busyFor(MINUTE) }),
     ]
     const nodes = [node({ name: 'n', swap: SLOW_SWAP })]
-    const world = { nodes, config: OVERCOMMITTED, tasks }
+    // In the group nothing waits for the VRAM of the node: `idle` would return eagerly, and have to leave once more after `to`.
+    const world = { nodes, config: { ...OVERCOMMITTED, eager_swap_in_seconds: null }, tasks }
     const [from, to] = [IDLE_MS + 1000, IDLE_MS + 10 * MINUTE]
     const closed = [
       { at: from, cordon: 'n', isCordoned: true },

@@ -357,7 +357,7 @@ export class FakeController implements ApiWorld {
     this.explained += 1
     if (task.state !== 'pending') return null
     const primary = { reason: this.waitReason, nodeIds: [NODE_ID], nodeCount: 1, haveMib: 10, needMib: task.spec.vramMib } as const
-    return { primary, secondary: [], sentence: `It needs ${task.spec.vramMib} MiB.`, retryAt: null, queuePosition: 1 }
+    return { primary, secondary: [], sentence: `It needs ${task.spec.vramMib} MiB.`, retryAt: null, queuePosition: 1, servedBefore: null }
   }
 
   #counts(): TaskCounts {

@@ -15,6 +15,8 @@ function oneIsAway(signalsWanted: boolean): { readonly cluster: ClusterBuilder; 
     default_vram_overcommit_percent: 100,
     idle_swap_out_seconds: IDLE_S,
     swap_in_probe_seconds: PROBE_S,
+    // The GPU is free: a task would be back before its first probe.
+    eager_swap_in_seconds: null,
   })
   cluster.addNode({ id: 'n', gpus: [100], signalsWanted })
   const a = cluster.submit({ vramMib: 60 })

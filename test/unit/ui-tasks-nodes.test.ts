@@ -19,6 +19,7 @@ const placement = {
   gpus: [0],
   demand_mib: 4096,
   wants_gpu: false,
+  can_signal: true,
   idle_since: '2026-01-01T00:00:00.000Z',
   assigned_at: '2026-01-01T00:00:00.000Z',
   started_at: '2026-01-01T00:00:00.000Z',
@@ -33,10 +34,19 @@ describe('what is said of a task', () => {
 
   test('idle is the time since the last use; who wants the GPU is not idle, who has not started neither', () => {
     const now = Date.parse('2026-01-01T00:02:05.000Z')
-    expect(idleWords({ placement }, now)).toBe('2 min 5 s')
-    expect(idleWords({ placement: { ...placement, wants_gpu: true } }, now)).toBe('wants it')
-    expect(idleWords({ placement: { ...placement, started_at: null } }, now)).toBe('—')
-    expect(idleWords({ placement: null }, now)).toBe('—')
+    const residency = 'resident'
+    expect(idleWords({ placement, residency }, now)).toBe('2 min 5 s')
+    expect(idleWords({ placement: { ...placement, wants_gpu: true }, residency }, now)).toBe('wants it')
+    expect(idleWords({ placement: { ...placement, started_at: null }, residency }, now)).toBe('—')
+    expect(idleWords({ placement: null, residency: 'none' }, now)).toBe('—')
+  })
+
+  test('how long a swapped-out task has been idle is not known where nothing can say that it wants the GPU', () => {
+    const now = Date.parse('2026-01-01T00:02:05.000Z')
+    const unable = { ...placement, can_signal: false }
+    expect(idleWords({ placement: unable, residency: 'swapped_out' }, now)).toBe('—')
+    expect(idleWords({ placement: unable, residency: 'resident' }, now)).toBe('2 min 5 s')
+    expect(idleWords({ placement, residency: 'swapped_out' }, now)).toBe('2 min 5 s')
   })
 
   test('what it asks for is of each GPU', () => {

@@ -29,9 +29,10 @@ export function usedMib({ placement, residency }: Pick<TaskBody, 'placement' | '
   return residency === 'none' || residency === 'swapped_out' ? 0 : placement.demand_mib
 }
 
-/** How long it has not used the GPU: 0 while it wants it. */
-export function idleWords({ placement }: Pick<TaskBody, 'placement'>, now: number): string {
+/** How long it has not used the GPU: 0 while it wants it. Not known while it is swapped out where nothing can say that it wants the GPU. */
+export function idleWords({ placement, residency }: Pick<TaskBody, 'placement' | 'residency'>, now: number): string {
   if (placement === null || placement.started_at === null) return UNKNOWN
+  if (residency === 'swapped_out' && !placement.can_signal) return UNKNOWN
   return placement.wants_gpu ? 'wants it' : seconds(secondsSince(placement.idle_since, now))
 }
 

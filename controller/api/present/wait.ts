@@ -9,6 +9,7 @@ export function presentWait(explanation: WaitExplanation | null): WaitBody | nul
     sentence: explanation.sentence,
     retry_at: presentInstantOrNull(explanation.retryAt),
     queue_position: explanation.queuePosition,
+    served_before: explanation.servedBefore,
     secondary: explanation.secondary.map(presentReason),
   }
 }

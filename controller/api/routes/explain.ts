@@ -10,7 +10,7 @@ import { presentInstant } from '../present/instant.ts'
 import { presentTask, presentTaskRecord } from '../present/task.ts'
 import { ExplanationSchema, type ExplanationBody } from '../schema/explanation.ts'
 import { ForecastQuerySchema } from '../schema/twin.ts'
-import { TaskPathSchema, type TaskBody } from '../schema/task.ts'
+import { TaskPathSchema, type PlacementBody, type TaskBody } from '../schema/task.ts'
 
 const explainTask = operation(
   {
@@ -85,6 +85,11 @@ function sentenceFor({ state, residency, wait, placement, end_reason }: TaskBody
   if (listOf(state) === 'completed') return end_reason === null ? `It is ${state}.` : `It is ${state}: ${end_reason}.`
   if (placement === null) return 'It is pending and will be looked at in the next cycle.'
   const where = `GPU ${placement.gpus.join(', ')} of ${placement.node_name}`
-  if (residency === 'swapped_out') return `It is swapped out on ${where} and does not want the GPU.`
+  if (residency === 'swapped_out') return `It is swapped out on ${where} ${wishOf(placement)}`
   return `It is ${state} on ${where}, ${residency === 'none' ? 'not started yet' : residency.replace('_', ' ')}.`
+}
+
+function wishOf({ can_signal: canSignal }: PlacementBody): string {
+  if (canSignal) return 'and does not want the GPU.'
+  return 'and whether it wants the GPU is unknown: nothing there can say so. It is probed, and returns when VRAM is free there.'
 }

@@ -142,6 +142,9 @@ export const WaitSchema = Type.Object({
   sentence: Type.String({ description: 'The same for people, with the numbers' }),
   retry_at: instantOrNull('When the earliest victim becomes eligible; null when none ever will, or for other reasons'),
   queue_position: countOrNull('Place in the pending queue, from 1; null for a placed task'),
+  served_before: countOrNull(
+    'Entries of the queue of its node that are served before it; of a pending task, on the node where it comes nearest; null: it waits for VRAM of no node',
+  ),
   secondary: list(ReasonSchema),
 })
 export type WaitBody = Static<typeof WaitSchema>
@@ -161,6 +164,9 @@ export const PlacementSchema = Type.Object({
   gpus: list(count()),
   demand_mib: count('On each GPU: declared, or what it grew to'),
   wants_gpu: Type.Boolean(),
+  can_signal: Type.Boolean({
+    description: 'It can say that it wants the GPU while it is swapped out; false: what wants_gpu says then is not known',
+  }),
   idle_since: instant('The later of its last GPU use and its last start or swap-in'),
   assigned_at: instant('Placed'),
   started_at: instantOrNull('Started by the GPU server in this attempt'),

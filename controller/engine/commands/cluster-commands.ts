@@ -73,6 +73,7 @@ export function forgetNode(c: Cluster, nodeId: string, by: string, now: Instant)
   }
   node.cancelWake?.()
   node.cancelDrain?.()
+  node.cancelEager?.()
   c.removeNode(node)
   forgetContact(c, nodeId, now)
   c.recorder.forgetNode(node)

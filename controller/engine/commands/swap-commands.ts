@@ -6,7 +6,7 @@ import { noteLoneSwapOut } from '../explain/decision-log.ts'
 import { askForSwapIn, dropEntry } from '../node/entries.ts'
 import type { LivePlacement, LiveTask } from '../live.ts'
 import { isWantedBack } from '../node/node-events.ts'
-import { orderSwapOut } from '../node/node-queue.ts'
+import { orderSwapOut } from '../node/enact-entry.ts'
 
 /**
  * The task leaves VRAM although nobody needs its bytes, and stays out until it wants the GPU. It is no victim of a decision, so that rounds do
@@ -26,6 +26,7 @@ export function swapOutTask(c: Cluster, id: string, now: Instant): Answer<LiveTa
   tell(c, placement, 'out', now)
   noteLoneSwapOut(c, placement, 'operator', now)
   orderSwapOut(c, placement, null, now)
+  placement.isSentAway = true
   return { ok: true, value: task }
 }
 
@@ -45,6 +46,7 @@ export function swapInTask(c: Cluster, id: string, now: Instant): Answer<LiveTas
 /** The operator's wish is over: what remains in the queue is what the task itself, or its probe, asks for. */
 function callOff(c: Cluster, placement: LivePlacement): void {
   placement.isCalledBack = false
+  placement.isSentAway = true
   const { entry, heldGrowth } = placement
   if (entry !== null && !isWantedBack(placement) && heldGrowth === null) dropEntry(c, entry)
 }

@@ -14,6 +14,7 @@ import { inReturnOrder } from '../../swap/resume.ts'
 import type { EntryDecision } from '../../swap/swap.ts'
 import type { Cluster } from '../cluster.ts'
 import {
+  eagerReturnInWords,
   growthRefusedInWords,
   growthInWords,
   growthTooLargeInWords,
@@ -145,6 +146,16 @@ export function noteSwapIn(c: Cluster, entry: LiveEntry, now: Instant): void {
     sentence: swapInInWords(entry, now),
     waitedMs: now - entry.askedAt,
     ...othersWaiting(c, entry, now),
+  })
+}
+
+/** Call once `swap_in_decided` is recorded, before its bytes are counted as resident. */
+export function noteEagerReturn(c: Cluster, placement: LivePlacement, now: Instant): void {
+  if (!c.recorder.keepsDecisions) return
+  note(c, placement.task, placement.gpus, now, {
+    kind: 'swap_in',
+    rule: 'eager_return',
+    sentence: eagerReturnInWords(placement, now),
   })
 }
 

@@ -50,6 +50,12 @@ export function swapInInWords(entry: LiveEntry, now: Instant): string {
   return `${nameOf(entry.task)} returns to ${gpusInWords(entry.gpus)}: it waited ${secondsSince(entry.askedAt, now)}, and its ${inMib(entry.needMib)} are free.`
 }
 
+export function eagerReturnInWords({ task, gpus, outSince, demandMib }: LivePlacement, now: Instant): string {
+  const leftMib = Math.min(...gpus.map(({ freeMib }) => freeMib - demandMib))
+  const out = `after ${secondsSince(outSince ?? now, now)} out of VRAM`
+  return `${nameOf(task)} returns to ${gpusInWords(gpus)} ${out} although nothing asked for it: no task waits for VRAM there, and ${inMib(leftMib)} stay free.`
+}
+
 export function growthInWords(placement: LivePlacement, byMib: Mib, isForReturn: boolean): string {
   const why = isForReturn ? 'it is out, and returns with that' : 'they are free'
   return `${nameOf(placement.task)} has ${inMib(byMib)} more on ${gpusInWords(placement.gpus)}, ${inMib(placement.demandMib)} in all: ${why}.`

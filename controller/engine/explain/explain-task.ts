@@ -12,12 +12,12 @@ import type { Shape } from '../../scheduler/shape.ts'
 import { searchDemandMib } from '../../scheduler/shape.ts'
 import { besideOthersMib, freeForMib, shortMib } from '../../swap/bytes.ts'
 import { eligibleOn, nextEligibleAt } from '../../swap/eligible.ts'
-import { inReturnOrder } from '../../swap/resume.ts'
 import { decideEntry, retryAt } from '../../swap/swap.ts'
 import type { Cluster } from '../cluster.ts'
-import type { LiveEntry, LiveGpu, LiveTask } from '../live.ts'
+import type { LiveEntry, LiveGpu, LiveNode, LiveTask } from '../live.ts'
 import { pauseOf } from '../node/placement-pause.ts'
 import type { Pool } from '../pool/pool.ts'
+import { servedBeforeEntry, servedBeforeTask } from './served-before.ts'
 import { surveyFor } from './surveys.ts'
 import { isCovered } from '../what-if/what-if.ts'
 
@@ -94,6 +94,7 @@ export function factsOf(c: Cluster, { task, pool, shape, queued, position }: Wai
         now,
       ),
     queuePosition: position,
+    servedBeforeOn: (node: Node) => servedBeforeTask(c, task, node as LiveNode, now),
     pause: c.blockedTasks.has(task.spec.id) ? 'STORE_BEHIND' : pauseOf(c),
     ownerLimit: ownerLimitOf(c, task),
   }
@@ -142,7 +143,7 @@ function explainEntry(c: Cluster, entry: LiveEntry, now: Instant): WaitExplanati
     keptMib: sumOfNeeds(before),
     keptFor: before[0] ?? null,
     retryAt: isShort ? retryAt(entry, c.policy, now) : null,
-    entriesBefore: inReturnOrder(entry.node.queue, c.policy, now).indexOf(entry),
+    servedBefore: servedBeforeEntry(c, entry, now),
   })
 }
 

@@ -57,6 +57,7 @@ export interface NodeMemory extends NodeFields {
   readonly collector: EntryNumber | null
   readonly wake: TimerMark | null
   readonly drainTimer: TimerMark | null
+  readonly eagerTimer: TimerMark | null
   readonly trialTimer: TimerMark | null
 }
 
@@ -155,6 +156,10 @@ export interface ClusterMemory {
   readonly leases: readonly (readonly [task: TaskNumber, renewedAt: Instant])[]
   readonly submissionKeys: readonly SubmissionKeyRecord[]
   readonly probes: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
+  readonly eagerLooks: {
+    readonly nodes: readonly NodeNumber[]
+    readonly keptFor: readonly (readonly [TaskNumber, readonly NodeNumber[]])[]
+  }
   readonly startTimers: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
   readonly runtimeLimits: readonly (readonly [task: TaskNumber, timer: TimerMark])[]
   readonly finished: Readonly<Record<FinalState, number>>

@@ -55,6 +55,9 @@ export const PLACEMENT_FIELDS = [
   'outSince',
   'isProbed',
   'isCalledBack',
+  'isSentAway',
+  'isEager',
+  'idleFrom',
   'stopping',
   'confirmed',
   'isInDoubt',
@@ -144,7 +147,18 @@ export const NODE_FIELDS = [
   'isDirty',
 ] as const satisfies readonly (keyof LiveNode)[]
 type NodeReference =
-  'sentWord' | 'gpus' | 'queue' | 'collector' | 'rank' | 'pools' | 'isTouched' | 'entryHolds' | 'cancelDrain' | 'cancelTrial' | 'cancelWake'
+  | 'sentWord'
+  | 'gpus'
+  | 'queue'
+  | 'collector'
+  | 'rank'
+  | 'pools'
+  | 'isTouched'
+  | 'entryHolds'
+  | 'cancelDrain'
+  | 'cancelTrial'
+  | 'cancelWake'
+  | 'cancelEager'
 
 type Plain<T, Names extends readonly (keyof T)[], References extends keyof T> =
   Exclude<keyof T, Names[number] | References> extends never ? Pick<T, Names[number]> : never

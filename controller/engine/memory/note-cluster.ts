@@ -63,6 +63,7 @@ class Noting {
       leases: [...c.leases.renewals()].flatMap(([task, at]) => (isOpen(c, task) ? [[this.#task(task), at] as const] : [])),
       submissionKeys: [...c.submissionKeys.records()],
       probes: [...c.probes].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
+      eagerLooks: this.#eagerLooks(),
       startTimers: [...c.startTimers].map(([task, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
       runtimeLimits: [...c.runtimeLimits].map(([{ task }, cancel]) => [this.#task(task), this.#marks.timer(cancel)]),
       finished: c.finished,
@@ -142,6 +143,7 @@ class Noting {
       queue: node.queue.map((entry) => this.#noteEntry(entry)),
       collector: this.#entry(node.collector),
       wake: node.wakeAt === null || node.cancelWake === null ? null : this.#marks.timer(node.cancelWake),
+      eagerTimer: node.cancelEager === null ? null : this.#marks.timer(node.cancelEager),
       trialTimer: node.cancelTrial === null ? null : this.#marks.timer(node.cancelTrial),
       drainTimer: node.cancelDrain === null ? null : this.#marks.timer(node.cancelDrain),
     }
@@ -207,6 +209,14 @@ class Noting {
               missingMib: held.missingMib,
               nearVersion: held.nearVersion,
             },
+    }
+  }
+
+  #eagerLooks(): ClusterMemory['eagerLooks'] {
+    const { nodes, keptFor } = this.#c.eagerLooks.all
+    return {
+      nodes: nodes.map((node) => this.#number(node)),
+      keptFor: keptFor.map(([task, kept]) => [this.#task(task), kept.map((node) => this.#number(node))] as const),
     }
   }
 

@@ -12,6 +12,7 @@ import { beginMoving } from '../node/drain.ts'
 import type { LiveEntry, LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
 import { newLiveGpu, newLivePlacement, newLiveTask } from '../live.ts'
 import { lookAgain } from '../node/node-queue.ts'
+import { lookEagerly } from '../node/eager-returns.ts'
 import { runProbe } from '../node/probes.ts'
 import { nodeOf } from '../records.ts'
 import { overrun } from '../node/runtime-limits.ts'
@@ -96,6 +97,7 @@ class Recalling {
       if (vainLook !== null) entry.vainLook = { ...vainLook, collector: entryOrNull(node, vainLook.collector), spec: entry.task.spec }
     })
     node.collector = entryOrNull(node, collector)
+    if (node.collector !== null) this.#c.collecting.add(node)
   }
 
   /** Tasks and the entries of queues know each other. */
@@ -107,7 +109,7 @@ class Recalling {
   }
 
   #fill(node: LiveNode, memory: NodeMemory): void {
-    const { gpus, wake, drainTimer, trialTimer } = memory
+    const { gpus, wake, eagerTimer, drainTimer, trialTimer } = memory
     gpus.forEach((gpuMemory, index) => {
       const gpu = node.gpus[index] as LiveGpu
       gpu.placements = gpuMemory.placements.map((number) => this.#placementOf(number))
@@ -124,6 +126,7 @@ class Recalling {
       gpu.figures = { ...gpuMemory.figures }
     })
     if (wake !== null) node.cancelWake = this.#wake(wake, () => lookAgain(this.#c, node))
+    if (eagerTimer !== null) node.cancelEager = this.#wake(eagerTimer, () => lookEagerly(this.#c, node))
     if (trialTimer !== null) node.cancelTrial = this.#wake(trialTimer, () => openTrial(this.#c, node))
     if (drainTimer !== null) node.cancelDrain = this.#wake(drainTimer, (now) => beginMoving(this.#c, node, now))
   }
@@ -203,6 +206,11 @@ class Recalling {
     for (const number of m.avoiders) c.avoiders.add(this.#task(number))
     for (const number of m.refusedTasks) c.refusedTasks.add(this.#task(number))
     c.ripening.recall(m.ripening.map(([at, task, number]) => [at, task === null ? endedPlacement(number) : this.#placementOf(task)]))
+    const { nodes, keptFor } = m.eagerLooks
+    c.eagerLooks.recall({
+      nodes: nodes.map((number) => this.#node(number)),
+      keptFor: keptFor.map(([task, kept]) => [this.#task(task), kept.map((number) => this.#node(number))] as const),
+    })
     for (const [task, renewedAt] of m.leases) c.leases.renew(this.#task(task), renewedAt)
     c.submissionKeys.restore(m.submissionKeys)
     Object.assign(c.finished, m.finished)

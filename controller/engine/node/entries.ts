@@ -28,10 +28,14 @@ export function resumeGrowth(c: Cluster, placement: LivePlacement): void {
   else placement.entry = join(c, 'growth', placement.task, placement.gpus, held.mib - placement.demandMib, held.askedAt)
 }
 
-/** A pending task stands in the node's queue: owning its bytes while victims leave, or waiting there to become the collector. */
+/**
+ * A pending task stands in the node's queue: owning its bytes while victims leave, or waiting there to become the collector. Its GPUs are in the
+ * order of their indexes, in which several that are short are covered (semantics 5).
+ */
 export function askForPlacement(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], demandMib: Mib): LiveEntry {
   if (task.claim !== null) dropEntry(c, task.claim)
-  task.claim = join(c, 'placement', task, gpus, demandMib, task.spec.submittedAt)
+  const byIndex = [...gpus].sort((a, b) => a.index - b.index)
+  task.claim = join(c, 'placement', task, byIndex, demandMib, task.spec.submittedAt)
   return task.claim
 }
 
@@ -47,6 +51,7 @@ export function dropEntry(c: Cluster, entry: LiveEntry): void {
   const placement = entry.task.placement
   if (placement?.entry === entry) placement.entry = null
   c.touchNode(entry.node)
+  c.eagerLooks.add(entry.node)
 }
 
 /** From now on its bytes are its own. Says whether that is new. */
@@ -70,6 +75,7 @@ export function letGo(c: Cluster, entry: LiveEntry): void {
   if (entry.isCollector) {
     entry.isCollector = false
     entry.node.collector = null
+    c.collecting.delete(entry.node)
   }
   if (!entry.owns) return
   entry.owns = false

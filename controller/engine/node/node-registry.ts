@@ -277,6 +277,7 @@ function reconcile(c: Cluster, node: LiveNode, report: TaskReport, now: Instant)
   if (placement === null) return
   if (placement.isInDoubt) {
     placement.isInDoubt = false
+    c.eagerLooks.add(node)
     c.recorder.dirtyTask(placement.task)
   }
   if (placement.task.state === 'unreachable') reachAgain(c, placement, now)

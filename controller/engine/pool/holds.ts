@@ -13,7 +13,7 @@ import { kindOf, searchDemandMib } from '../../scheduler/shape.ts'
 import type { Cluster } from '../cluster.ts'
 import type { EntryHold, LiveEntry, LiveGpu, LiveNode, LiveTask } from '../live.ts'
 import { askForPlacement, dropEntry } from '../node/entries.ts'
-import { isBehindP0Only } from '../node/node-queue.ts'
+import { isBehindP0Only } from '../node/entry-obstacles.ts'
 import type { Pool } from './pool.ts'
 
 /** What a pool's head holds at present. */

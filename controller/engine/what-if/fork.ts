@@ -85,6 +85,7 @@ function copyQueue(fork: Cluster, node: LiveNode): void {
     if (!entry.isCollector) return
     entryCopy.isCollector = true
     copy.collector = entryCopy
+    fork.collecting.add(copy)
   })
   // Whose bytes count before whose depends on who owned first.
   node.gpus.forEach(({ owners }, index) => {

@@ -75,23 +75,26 @@ function placed(c: Cluster, task: LiveTask, { when, node, gpus }: Plan, now: Ins
   const demandMib = task.spec.vramMib > 0 ? task.spec.vramMib : Math.min(...gpus.map((gpu) => gpu.capacityMib))
   const place = { when, node, gpus, demandMib, wait: null }
   if (when === 'now') return { ...place, victims: [] }
+  // As it would stand in the queue of the node.
+  const byIndex = [...gpus].sort((a, b) => a.index - b.index) as LiveGpu[]
   const entry: LiveEntry = {
     kind: 'placement',
     task,
     node: node as LiveNode,
-    gpus: gpus as readonly LiveGpu[],
+    gpus: byIndex,
     needMib: task.spec.vramMib,
     askedAt: task.spec.submittedAt,
     owns: false,
     isCollector: false,
     vainLook: null,
   }
-  const decision = decideEntry(entry, entry.gpus, now, false)
-  if (decision.kind === 'wait') return { ...place, victims: [] }
+  const decision = decideEntry(entry, byIndex, now, false)
+  const later = { ...place, gpus: byIndex }
+  if (decision.kind === 'wait') return { ...later, victims: [] }
   if (decision.kind !== 'swap_out') return null
   const victims = decision.choice.victims.flatMap(({ id, gpu }) => {
     const victim = c.tasks.get(id)
     return victim === undefined ? [] : [{ task: victim, gpu, mib: victim.placement?.demandMib ?? 0 }]
   })
-  return { ...place, victims }
+  return { ...later, victims }
 }

@@ -63,6 +63,7 @@ const TITLES: Readonly<Partial<Record<FieldName, string>>> = {
   max_residency_seconds: 'Longest stay in VRAM while others wait, seconds',
   swap_in_aging_seconds: 'Waiting swap-in ranks with P0 after, seconds',
   swap_in_probe_seconds: 'Bring back to look whether it works, every so many seconds',
+  eager_swap_in_seconds: 'Return to free VRAM after, seconds out',
   reservation_after_seconds: 'Head of the queue reserves GPUs after, seconds',
   queue_aging_seconds: 'Lifted by one priority class every, seconds',
   placement_strategy: 'How GPUs are filled',

@@ -51,6 +51,7 @@ function Waiting(props: { readonly body: ExplanationBody }): JSX.Element {
         <p class="quiet text">
           {reasonWords(wait().reason)} ({wait().reason})
           <Show when={wait().queue_position !== null}>; number {wait().queue_position} in the queue</Show>
+          <Show when={(wait().served_before ?? 0) > 0}>; {wait().served_before} served there before it</Show>
           <Show when={wait().retry_at}>{(at) => <>; may change at {clockTime(at())}</>}</Show>
           <Show when={wait().secondary.length > 0}>
             ; also:{' '}

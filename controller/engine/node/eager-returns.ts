@@ -1,0 +1,105 @@
+/**
+ * Eager returns (semantics 5): a task that has been out for `eager_swap_in_seconds` returns to free VRAM that no task waits for, although
+ * nothing says that it wants the GPU. Its idle clock goes on, so that it may be swapped out again at once.
+ */
+import type { Instant, Mib } from '../../../protocol/units.ts'
+import type { Cluster } from '../cluster.ts'
+import { noteEagerReturn } from '../explain/decision-log.ts'
+import type { LiveGpu, LiveNode, LivePlacement, LiveTask } from '../live.ts'
+import { setResidency } from '../transitions.ts'
+import { addressOf } from './enact-entry.ts'
+import { placementsOn } from './node-registry.ts'
+import { pauseOf } from './placement-pause.ts'
+import { firstWaitingOn } from './queued-placements.ts'
+
+/** VRAM that stays free on a GPU after an eager return: so much, or a tenth of the GPU where that is more. */
+const LEAST_LEFT_MIB: Mib = 1024
+
+/** Looks at every node where something changed: tasks return, or are planned to. */
+export function returnEagerly(c: Cluster, now: Instant): void {
+  if (c.eagerLooks.isEmpty) return
+  for (const node of c.eagerLooks.take()) lookAt(c, node, now)
+}
+
+/** Time has passed: a task there may have been out for long enough. */
+export function lookEagerly(c: Cluster, node: LiveNode): void {
+  node.cancelEager = null
+  c.eagerLooks.add(node)
+}
+
+function lookAt(c: Cluster, node: LiveNode, now: Instant): void {
+  node.cancelEager?.()
+  node.cancelEager = null
+  const { eagerSwapInMs } = c.policy
+  if (eagerSwapInMs === null || !isOpen(node) || pauseOf(c) !== null) return
+  let next = Infinity
+  for (const placement of absentOn(node)) {
+    if (!hasRoom(placement)) continue
+    const waiting = waitingFor(c, placement)
+    if (waiting !== null) {
+      c.eagerLooks.keepFor(waiting, node)
+      continue
+    }
+    const at = Math.max((placement.outSince ?? now) + eagerSwapInMs, placement.backOffUntil)
+    if (at > now) next = Math.min(next, at)
+    else bringBack(c, placement, now)
+  }
+  if (next < Infinity) node.cancelEager = c.wake(next, () => lookEagerly(c, node))
+}
+
+/** It is heard, and neither an operator nor the controller has closed it. */
+function isOpen({ status, isCordoned, autoCordon, drain }: LiveNode): boolean {
+  return status === 'up' && !isCordoned && autoCordon === null && drain === null
+}
+
+/**
+ * Tasks that nothing asks back, in the order in which they return.
+ * 1. Longest absent.
+ * 2. Submission number.
+ */
+function absentOn(node: LiveNode): readonly LivePlacement[] {
+  const absent: LivePlacement[] = []
+  for (const placement of placementsOn(node)) {
+    const { residency, entry, isSentAway, stopping, isOver, isInDoubt, task } = placement
+    if (residency !== 'swapped_out' || entry !== null || isSentAway || isOver || isInDoubt) continue
+    if (stopping === null && task.state === 'running') absent.push(placement)
+  }
+  return absent.sort((a, b) => (a.outSince ?? 0) - (b.outSince ?? 0) || a.submissionNumber - b.submissionNumber)
+}
+
+/** No entry waits on its GPUs, none returns there, and enough stays free, or nothing else is there. */
+function hasRoom(placement: LivePlacement): boolean {
+  const { gpus, node, demandMib } = placement
+  if (node.queue.some((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))) return false
+  const isMoving = (gpu: LiveGpu) => gpu.placements.some(({ residency }) => residency === 'swapping_in')
+  if (gpus.some((gpu) => gpu.freeMib < demandMib || isMoving(gpu))) return false
+  return gpus.every((gpu) => gpu.freeMib - demandMib >= leastLeftMib(gpu)) || gpus.every(isDeserted)
+}
+
+function leastLeftMib({ physicalMib }: LiveGpu): Mib {
+  return Math.max(LEAST_LEFT_MIB, Math.floor(physicalMib / 10))
+}
+
+/** Nothing is resident there, or moves. */
+function isDeserted({ placements, quarantinedCount }: LiveGpu): boolean {
+  return quarantinedCount === 0 && placements.every(({ residency }) => residency === 'swapped_out')
+}
+
+/** The first pending task that misses nothing but VRAM on one of the GPUs; null: none does. */
+function waitingFor(c: Cluster, { node, gpus }: LivePlacement): LiveTask | null {
+  if (c.pendingCount === 0) return null
+  for (const queue of c.queues) {
+    const queued = firstWaitingOn(queue, node, gpus, c.policy.maxTasksPerGpu)
+    if (queued !== null) return queued.task as LiveTask
+  }
+  return null
+}
+
+function bringBack(c: Cluster, placement: LivePlacement, now: Instant): void {
+  const { task, node, demandMib, generation } = placement
+  placement.isEager = true
+  c.recorder.taskEvent(now, 'swap_in_decided', task, node.id, { waited_ms: 0, mib: demandMib, eager: true })
+  noteEagerReturn(c, placement, now)
+  c.recorder.turn.effects.push({ kind: 'swap_in', ...addressOf(placement), generation, forceActive: false })
+  setResidency(c, placement, 'swapping_in', 'eager', now)
+}

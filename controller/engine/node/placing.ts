@@ -1,0 +1,32 @@
+/** What a plan for a pending task does: it is placed, or owns its bytes while victims leave for it. */
+import type { Instant } from '../../../protocol/units.ts'
+import type { Node } from '../../domain/node.ts'
+import type { Plan } from '../../scheduler/schedule.ts'
+import type { Cluster } from '../cluster.ts'
+import type { Considered } from '../explain/decision-log.ts'
+import { consideredFor } from '../explain/decision-log.ts'
+import type { LiveGpu, LiveTask } from '../live.ts'
+import { assign } from '../transitions.ts'
+import { claim } from './enact-entry.ts'
+import { askForPlacement } from './entries.ts'
+
+/** Returns true if the task is placed or owns its bytes now; otherwise it avoids the node for the rest of the cycle. */
+export function placeByPlan(c: Cluster, plan: Plan, now: Instant): boolean {
+  const task = plan.task as LiveTask
+  const gpus = plan.gpus as readonly LiveGpu[]
+  const considered = consideredFor(c, plan)
+  if (plan.when === 'now') assign(c, task, gpus, 'now', now, considered)
+  else if (!claimAfterSwap(c, task, gpus, considered, now)) avoid(c, task, plan.node)
+  return task.queue === null
+}
+
+/** The task fits once victims have left: it owns its bytes from now on, or the figures were too hopeful and it waits on. */
+function claimAfterSwap(c: Cluster, task: LiveTask, gpus: readonly LiveGpu[], considered: Considered | null, now: Instant): boolean {
+  const isThere = task.claim !== null && task.claim.gpus.length === gpus.length && task.claim.gpus.every((gpu) => gpus.includes(gpu))
+  return claim(c, isThere && task.claim !== null ? task.claim : askForPlacement(c, task, gpus, task.spec.vramMib), considered, now)
+}
+
+function avoid(c: Cluster, task: LiveTask, node: Node): void {
+  task.avoidedNow = new Set([...(task.avoidedNow ?? []), node])
+  c.avoiders.add(task)
+}

@@ -1,0 +1,178 @@
+/** Each rule of the one queue per node, and of eager returns (semantics 5, "Return"), taken out. */
+import { edit, type Mutant } from './mutant.ts'
+
+const ENGINE = 'controller/engine'
+
+/** One queue per node. */
+const QUEUE: readonly Mutant[] = [
+  {
+    name: 's-pending-behind-returns',
+    rule: 'return',
+    says: 'a pending task has no turn in the queue of a node: every return that is covered goes first',
+    edits: [
+      edit(
+        `${ENGINE}/node/node-queue.ts`,
+        'serve',
+        'if (isCovered && !entry.owns && placeAhead(',
+        'if (isCovered && entry.task === null && placeAhead(',
+      ),
+    ],
+    likes: ['priorities'],
+    directed: { test: 'test/unit/one-queue-per-node.test.ts' },
+  },
+  {
+    name: 's-pending-before-returns',
+    rule: 'return',
+    says: 'every pending task that a node can take goes before its returns',
+    edits: [
+      edit(
+        `${ENGINE}/node/queued-placements.ts`,
+        'comesBefore',
+        '  return byReturnOrder(turnOf(task), entry, policy, now) < 0\n',
+        '  return byReturnOrder(turnOf(task), entry, policy, now) < Infinity\n',
+      ),
+    ],
+    directed: { test: 'test/unit/one-queue-per-node.test.ts' },
+  },
+  {
+    name: 's-collector-stays-for-pending-p0',
+    rule: 'return',
+    says: 'a collector keeps bytes that a pending P0 task needs',
+    edits: [edit(`${ENGINE}/node/node-queue.ts`, 'serveNode', '  makeRoomForPending(c, node, now)\n', '')],
+    directed: { test: 'test/unit/one-queue-per-node.test.ts' },
+  },
+  {
+    name: 's-collector-lets-go-for-any-p0',
+    rule: 'return',
+    says: 'a collector lets go for a pending P0 task that another node can take',
+    edits: [
+      edit(
+        `${ENGINE}/node/collector.ts`,
+        'makeRoomForPending',
+        'if (needing === null || fitsSomewhere(c, needing, now) ||',
+        'if (needing === null ||',
+      ),
+    ],
+    directed: { test: 'test/unit/one-queue-per-node.test.ts' },
+  },
+]
+
+/** Eager returns. */
+const EAGER: readonly Mutant[] = [
+  {
+    name: 's-no-eager-return',
+    rule: 'return',
+    says: 'a task that nothing asks back stays out on an empty GPU',
+    edits: [
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'returnEagerly',
+        '  if (c.eagerLooks.isEmpty) return\n',
+        '  if (c.eagerLooks.take().length >= 0) return\n',
+      ),
+    ],
+  },
+  {
+    name: 's-eager-at-once',
+    rule: 'return',
+    says: 'a task returns eagerly however short it has been out',
+    edits: [edit(`${ENGINE}/node/eager-returns.ts`, 'lookAt', '(placement.outSince ?? now) + eagerSwapInMs', 'now')],
+  },
+  {
+    name: 's-eager-beside-the-queue',
+    rule: 'return',
+    says: 'a task returns eagerly to GPUs on which an entry of the queue waits',
+    edits: [
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'hasRoom',
+        '  if (node.queue.some((entry) => entry.gpus.some((gpu) => gpus.includes(gpu)))) return false\n',
+        '  void node\n',
+      ),
+    ],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+  {
+    name: 's-eager-beside-pending',
+    rule: 'return',
+    says: 'a task returns eagerly to a GPU for whose VRAM a pending task waits',
+    edits: [
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'waitingFor',
+        '  if (c.pendingCount === 0) return null\n',
+        '  if (c.pendingCount >= 0) return null\n',
+      ),
+    ],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+  {
+    name: 's-eager-fills-up',
+    rule: 'return',
+    says: 'an eager return leaves nothing free beside resident tasks',
+    edits: [
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'leastLeftMib',
+        'return Math.max(LEAST_LEFT_MIB, Math.floor(physicalMib / 10))',
+        'return 0 * physicalMib',
+      ),
+    ],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+  {
+    name: 's-eager-against-an-operator',
+    rule: 'return',
+    says: 'a task that an operator swapped out returns eagerly',
+    edits: [edit(`${ENGINE}/node/eager-returns.ts`, 'absentOn', ' || isSentAway || isOver', ' || isOver')],
+    likes: ['hands'],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+  {
+    name: 's-eager-to-closed-nodes',
+    rule: 'return',
+    says: 'a task returns eagerly to a cordoned node',
+    edits: [
+      edit(
+        `${ENGINE}/node/eager-returns.ts`,
+        'isOpen',
+        "return status === 'up' && !isCordoned && autoCordon === null && drain === null",
+        "return status === 'up'",
+      ),
+    ],
+    likes: ['closing'],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+  {
+    name: 's-eager-last-out-first',
+    rule: 'return',
+    says: 'the task that was swapped out last returns eagerly first',
+    edits: [
+      edit(`${ENGINE}/node/eager-returns.ts`, 'absentOn', '(a.outSince ?? 0) - (b.outSince ?? 0)', '(b.outSince ?? 0) - (a.outSince ?? 0)'),
+    ],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+  {
+    name: 's-eager-all-at-once',
+    rule: 'return',
+    says: 'several tasks return eagerly to a GPU at a time',
+    edits: [edit(`${ENGINE}/node/eager-returns.ts`, 'hasRoom', 'gpu.freeMib < demandMib || isMoving(gpu)', 'gpu.freeMib < demandMib')],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+  {
+    name: 's-eager-resets-the-idle-clock',
+    rule: 'return',
+    says: 'a task that has returned eagerly is idle from then on',
+    edits: [
+      edit(
+        `${ENGINE}/transitions.ts`,
+        'setResidency',
+        '    if (!placement.isEager) placement.idleSince = placement.idleFrom = now\n',
+        '    placement.idleSince = placement.idleFrom = now\n',
+      ),
+    ],
+    directed: { test: 'test/unit/eager-return.test.ts' },
+  },
+]
+
+export const NODE_QUEUE_MUTANTS: readonly Mutant[] = [...QUEUE, ...EAGER]
