@@ -31,14 +31,13 @@ export function createPendingReasons(views: Views, elapsedMs: () => number = () 
   let explained = 0
 
   function look(now: Instant): PendingByReason {
-    const pending = pendingTasks(views)
-    const sample = evenly(pending, explained)
+    const { sample, pending } = evenly(views, explained)
     const found = explain(views, sample, now, elapsedMs)
     explained += found.length
-    const isExact = found.length === pending.length
+    const isExact = found.length === pending
     remembered = isExact ? [] : [...remembered.filter(({ at }) => at <= now && now - at < REMEMBERED_MS), ...found].slice(-MAX_SAMPLE)
     const counted = isExact ? found : remembered
-    return { counted: counted.length, of: pending.length, is_estimate: !isExact, reasons: scaled(counted, pending.length) }
+    return { counted: counted.length, of: pending, is_estimate: !isExact, reasons: scaled(counted, pending) }
   }
 
   return () => {
@@ -50,30 +49,33 @@ export function createPendingReasons(views: Views, elapsedMs: () => number = () 
   }
 }
 
-function pendingTasks(views: Views): readonly Task[] {
-  const pending: Task[] = []
-  for (const task of views.openTasks()) if (task.state === 'pending') pending.push(task)
-  return pending
+interface Sample {
+  readonly sample: readonly Task[]
+  readonly pending: number
 }
 
 /** At most MAX_SAMPLE tasks at even distances, others at each turn, in an order whose every stretch is spread over all of them. */
-function evenly(tasks: readonly Task[], turn: number): readonly Task[] {
-  const step = Math.max(1, Math.ceil(tasks.length / MAX_SAMPLE))
-  const places: number[] = []
-  for (let place = turn % step; place < tasks.length; place += step) places.push(place)
-  const spread = [...places.keys()]
-    .sort((a, b) => reversedBits(a) - reversedBits(b) || a - b)
-    .map((at) => tasks[places[at] as number] as Task)
+function evenly(views: Views, turn: number): Sample {
+  const step = Math.max(1, Math.ceil(views.pendingCount() / MAX_SAMPLE))
+  const offset = turn % step
+  const taken: Task[] = []
+  let pending = 0
+  for (const task of views.openTasks()) {
+    if (task.state !== 'pending') continue
+    if (pending % step === offset && taken.length < MAX_SAMPLE) taken.push(task)
+    pending += 1
+  }
+  const spread = SPREAD.filter((at) => at < taken.length).map((at) => taken[at] as Task)
   const from = spread.length === 0 ? 0 : turn % spread.length
-  return [...spread.slice(from), ...spread.slice(0, from)]
+  return { sample: [...spread.slice(from), ...spread.slice(0, from)], pending }
 }
 
-/** Of ten bits, as many as MAX_SAMPLE has places. */
-function reversedBits(value: number): number {
+/** Places of a sample in the order of their bits from the last to the first: ten of them, as many as MAX_SAMPLE has places. */
+const SPREAD: readonly number[] = Array.from({ length: MAX_SAMPLE }, (_, place) => {
   let reversed = 0
-  for (let bit = 0; bit < 10; bit++) if ((value >> bit) & 1) reversed |= 512 >> bit
+  for (let bit = 0; bit < 10; bit++) if ((place >> bit) & 1) reversed |= 512 >> bit
   return reversed
-}
+})
 
 function explain(views: Views, tasks: readonly Task[], at: Instant, elapsedMs: () => number): readonly Finding[] {
   const found: Finding[] = []
