@@ -58,6 +58,8 @@ async function goTo(page: Page, time: string): Promise<void> {
 async function expectReplay(page: Page): Promise<void> {
   const replay = page.getByRole('region', { name: 'Replay' })
   const instant = replay.getByRole('slider', { name: 'Instant' })
+  // All GPUs: what was learned is about any of them.
+  expect(await replay.getByLabel('GPUs shown').locator('option:checked').innerText()).toMatch(/^all \d+$/)
   const begin = Number(await instant.inputValue())
   const reference = replay.getByRole('region', { name: 'The reference' })
   expect(await reference.locator('[aria-current=step]').count()).toBe(0)

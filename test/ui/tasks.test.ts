@@ -144,6 +144,12 @@ describe.skipIf(CHROMIUM === null)('tasks', { timeout: 90_000 }, () => {
     expect(await page.locator('#sentence').innerText()).toBe(explanation.sentence)
     const nodes = page.getByRole('group', { name: 'Each node' })
     expect(await nodes.locator('tbody tr').count()).toBe(explanation.verdicts?.nodes.length)
+    // What is free and what fits are two figures: a part may be reserved.
+    const heads = await nodes.locator('thead th').allInnerTexts()
+    expect(heads.slice(5, 7)).toEqual(['free', 'fits now up to'])
+    const [first] = explanation.verdicts?.nodes ?? []
+    const lines = await nodes.locator('tbody tr').first().locator('td').nth(5).locator('div').count()
+    expect(lines).toBe(first?.gpus.length)
     const change = explanation.would_fit_if?.changes[0]?.sentence ?? 'There is none'
     expect(await page.getByRole('listitem').filter({ hasText: change }).count()).toBe(1)
     await page.getByText('As JSON').click()

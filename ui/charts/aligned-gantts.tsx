@@ -45,7 +45,7 @@ export function AlignedGantts(props: AlignedGanttsProps): JSX.Element {
       <div class="row">
         <Show when={gpus() > SHOWN[0]}>
           <label for={id}>GPUs shown</label>
-          <select id={id} value={String(shown())} onChange={(event) => setShown(Number(event.currentTarget.value))}>
+          <select id={id} value={String(choice(gpus(), shown()))} onChange={(event) => setShown(Number(event.currentTarget.value))}>
             <For each={SHOWN.filter((count, index) => index === 0 || (SHOWN[index - 1] ?? 0) < gpus())}>
               {(count) => (
                 <option value={String(count)} selected={count === choice(gpus(), shown())}>
