@@ -8,8 +8,8 @@ import { servedPage } from '../support/served-page.ts'
 import { getJson } from '../support/served.ts'
 import { LONG_SCENARIO } from '../support/simulations-world.ts'
 
-const OBJECTIVE = 'starvation.total<=50'
-const MAX_STARVATION = 50
+const OBJECTIVE = 'starvation.total<=52'
+const MAX_STARVATION = 52
 const ui = servedPage(`${temporaryFolder()}/data`)
 const scenario = busyScenario().replace('until: 12h', 'until: 90m').replace('rate_per_hour: 20', 'rate_per_hour: 24')
 let watched: WatchedPage
