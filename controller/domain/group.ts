@@ -15,5 +15,6 @@ export function isPlainName(id: string): boolean {
   return id.normalize('NFKC') === id
 }
 
-/** What a group may be called, besides that it is 1 to 200 characters long. To be read with the flag `u`. */
+export const GROUP_ID_MAX_LENGTH = 200
+/** What a group may be called, besides its length. To be read with the flag `u`. */
 export const GROUP_ID_PATTERN = '^[\\p{L}\\p{N}](?:[\\p{L}\\p{N} ._-]*[\\p{L}\\p{N}._-])?$'

@@ -8,7 +8,7 @@ export function operatorEntry(name: string, args: readonly unknown[], nodeName: 
     const known = nodeName(String(id))
     return known === undefined ? null : `/api/v1/nodes/{node:${known}}/${verb}`
   }
-  const onTask = (verb: string): object => ({ post: `/api/v1/tasks/${String(args[0])}/${verb}` })
+  const onTask = (verb: string): object => ({ post: `/api/v1/tasks/${encodeURIComponent(String(args[0]))}/${verb}` })
   switch (name) {
     case 'putConfig':
       return { put: '/api/v1/config', body: args[0] as Partial<ConfigFields> }
@@ -32,10 +32,10 @@ export function operatorEntry(name: string, args: readonly unknown[], nodeName: 
       const { id, nodeIds } = args[0] as Group
       const members = nodeIds.map(nodeName)
       if (members.includes(undefined)) return null
-      return { put: `/api/v1/groups/${id}`, body: { node_ids: members.map((member) => `{node:${member}}`) } }
+      return { put: `/api/v1/groups/${encodeURIComponent(id)}`, body: { node_ids: members.map((member) => `{node:${member}}`) } }
     }
     case 'deleteGroup':
-      return { delete: `/api/v1/groups/${String(args[0])}${args[1] === true ? '?force=true' : ''}` }
+      return { delete: `/api/v1/groups/${encodeURIComponent(String(args[0]))}${args[1] === true ? '?force=true' : ''}` }
     case 'updateTask':
       return taskPatch(String(args[0]), args[1] as Readonly<Record<string, unknown>>)
     case 'holdTask':
@@ -61,9 +61,11 @@ const PATCH_FIELDS: Readonly<Record<string, string>> = {
   stopGraceSeconds: 'stop_grace_seconds',
 }
 
-function taskPatch(id: string, change: Readonly<Record<string, unknown>>): object {
+/** Labels play no part in decisions, and may say more than a file should; null: nothing else was changed. */
+function taskPatch(id: string, { labels: _left, ...change }: Readonly<Record<string, unknown>>): object | null {
+  if (Object.keys(change).length === 0) return null
   return {
-    patch: `/api/v1/tasks/${id}`,
+    patch: `/api/v1/tasks/${encodeURIComponent(id)}`,
     body: Object.fromEntries(Object.entries(change).map(([key, value]) => [PATCH_FIELDS[key] ?? key, value])),
   }
 }

@@ -1,6 +1,7 @@
 /** Table of `fleet`: nodes by the dozen, one entry for those that are alike. */
 import { SWAP_PROFILE_NAMES } from '../fleet/swap-profiles.ts'
 import { MAX_ATTEMPTS_PER_NODE } from '../../protocol/schema.ts'
+import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../controller/domain/group.ts'
 import { boolean, choice, duration, integer, list, nullable, optional, record, required, scalarOr, size, text, textLike } from './rule.ts'
 
 export const MAX_NODES = 20_000
@@ -16,12 +17,18 @@ const MAX_MIB_PER_S = 16_777_216
 /** As many as tasks may share a GPU. */
 const MAX_SHARING = 1024
 const MAX_FLEET_ENTRIES = 10_000
-const MAX_GROUPS = 64
+/** Of one node. */
+const MAX_GROUPS = 10_000
 const MAX_FOREIGN_STEPS = 10_000
 /** 100 years. */
 const MAX_FOREIGN_MS = 3_153_600_000_000
 
-export const groupName = textLike(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'a name of letters, digits, dot, - and _', 63)
+/** What the REST interface takes: a snapshot of any cluster can be loaded. */
+export const groupName = textLike(
+  new RegExp(GROUP_ID_PATTERN, 'u'),
+  'a name of letters, digits, blanks inside, dot, - and _',
+  GROUP_ID_MAX_LENGTH,
+)
 /** Node names become tokens of subjects on the wire, so they have no dots. */
 const nodeNamePattern = textLike(
   /^([A-Za-z0-9]|\{i\})([A-Za-z0-9_-]|\{i\})*$/,
@@ -40,7 +47,7 @@ export const swapRule = scalarOr(
 )
 
 const gpuRule = record({
-  model: optional(text(64), 'generic', 'Shown to people; plays no part in decisions.'),
+  model: optional(text(200), 'generic', 'Shown to people; plays no part in decisions.'),
   vram_mib: required(size(1, MAX_VRAM_MIB), 'Physical VRAM: the total minus what the driver itself reserves.'),
   swap: optional(swapRule, 'stock-driver', 'How long swaps take: a profile by name, or its numbers.'),
   start_ms: optional(
@@ -83,7 +90,7 @@ export const nodesRule = record(
       null,
       'Host memory for swapped-out bytes; null is twice the VRAM of the node.',
     ),
-    id: optional(nullable(text(128)), null, 'What the controller knows it by; null follows from the name.'),
+    id: optional(nullable(text(200)), null, 'What the controller knows it by; null follows from the name.'),
     cordoned: optional(boolean, false, 'Nothing new is placed there.'),
     host_link_mib_per_s: optional(
       nullable(integer(1, MAX_MIB_PER_S)),

@@ -32,7 +32,7 @@ export interface Snapshot<Tasks extends Iterable<TaskItem> = readonly TaskItem[]
 }
 
 export interface LeftOut {
-  /** Nodes that are not up, and the tasks on them. */
+  /** Nodes that are not up or have no VRAM, and the tasks on them. */
   readonly nodes: number
   readonly tasks: number
   /** Swaps that were under way and count as done. */
@@ -46,7 +46,7 @@ export function snapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot 
 
 /** The same; each task is made when somebody takes it, so that a large snapshot need not be made in one go. */
 export function lazySnapshotOf(image: ClusterImage, model: SnapshotModel): Snapshot<Iterable<TaskItem>> {
-  const up = image.nodes.filter(({ status }) => status === 'up')
+  const up = image.nodes.filter((node) => node.status === 'up' && largestMib(node) > 0)
   const names = nodeNames(up)
   const place = { at: image.at, names, rounds: new Map(up.map((node) => [node.id, node.gpus])) }
   const leftOut = { nodes: image.nodes.length - up.length, tasks: 0, swapsSettled: 0 }
@@ -80,18 +80,23 @@ interface Place {
 
 // ── nodes ────────────────────────────────────────────────────────────────────
 
-/** GPUs of one node are alike in a scenario: where they are not, all count as the smallest. */
+/** GPUs of one node are alike in a scenario: where they are not, all count as the largest, and what the others lack as VRAM that others take. */
 function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: SnapshotModel): ScenarioNode {
   const { swap, efficiencyPermille, startMs = 0 } = model.gpuModelOf?.(node) ?? STOCK
   const { hostLinkMibPerS = null } = node
-  const foreign = node.gpus.flatMap(({ index, foreignMib: mib }) => (mib === 0 ? [] : [{ atMs: 0, mib, gpus: [index] }]))
+  const vramMib = largestMib(node)
+  const foreign = node.gpus.flatMap(({ index, foreignMib, physicalMib }) => {
+    const mib = foreignMib + vramMib - physicalMib
+    return mib === 0 ? [] : [{ atMs: 0, mib, gpus: [index] }]
+  })
   return {
     name,
     id: node.id,
     gpuCount: node.gpus.length,
     gpu: {
-      model: node.gpus[0]?.model ?? 'generic',
-      vramMib: smallestMib(node),
+      // A server may leave it empty, which a scenario does not.
+      model: node.gpus[0]?.model === '' ? 'generic' : (node.gpus[0]?.model ?? 'generic'),
+      vramMib,
       swap,
       efficiencyPermille,
       ...(startMs === 0 ? {} : { startMs }),
@@ -110,8 +115,9 @@ function nodeOf(node: ImageNode, { groups }: ClusterImage, name: string, model: 
 
 const STOCK: Pick<GpuModel, 'swap' | 'efficiencyPermille' | 'startMs'> = { swap: SWAP_PROFILES['stock-driver'], efficiencyPermille: [1000] }
 
-function smallestMib({ gpus }: ImageNode): Mib {
-  return gpus.reduce((least, gpu) => Math.min(least, gpu.physicalMib), Infinity)
+/** 0: it has no GPU that a scenario could have. */
+function largestMib({ gpus }: ImageNode): Mib {
+  return gpus.reduce((most, gpu) => Math.max(most, gpu.physicalMib), 0)
 }
 
 // ── tasks ────────────────────────────────────────────────────────────────────

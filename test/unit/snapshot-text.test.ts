@@ -65,6 +65,33 @@ describe('a snapshot', () => {
     expect([residency.get('in'), residency.get('out'), residency.get('lost')]).toEqual(['resident', 'swapped_out', undefined])
   })
 
+  it('counts GPUs that are not alike as the largest, less what the smaller ones lack, so that what is placed there fits', () => {
+    const image = imageOf()
+    const gpus = [
+      { index: 0, model: 'H100', physicalMib: 81_559, foreignMib: 12, roundNonP0: 4, roundP0: 0 },
+      { index: 1, model: 'A10', physicalMib: 24_564, foreignMib: 100, roundNonP0: 9, roundP0: 0 },
+    ]
+    const nodes = image.nodes.map((node) => ({ ...node, gpus }))
+    const tasks = [aRunningTask({ id: 'large', seq: 11, gpuCount: 1, vramMib: 60_000, placement: placed({ demandMib: 60_000 }) })]
+    const snapshot = snapshotOf({ ...image, nodes, tasks }, { workLeftOf: () => WORK })
+    const [node] = loaded(snapshot).scenario.nodes
+    expect(node?.gpu.vramMib).toBe(81_559)
+    expect(node?.foreign).toEqual([
+      { atMs: 0, mib: 12, gpus: [0] },
+      { atMs: 0, mib: 100 + 81_559 - 24_564, gpus: [1] },
+    ])
+  })
+
+  it('leaves out a node without a GPU, with its tasks, and takes a GPU without a name', () => {
+    const image = imageOf()
+    const [node] = image.nodes as [ImageNode]
+    const bare = { ...node, id: 'bare', name: 'bare', gpus: [] }
+    const nameless = { ...node, id: 'nameless', name: 'nameless', gpus: node.gpus.map((gpu) => ({ ...gpu, model: '' })) }
+    const snapshot = snapshotOf({ ...image, nodes: [node, bare, nameless] }, { workLeftOf: () => WORK })
+    expect(snapshot.leftOut.nodes).toBe(1)
+    expect(loaded(snapshot).scenario.nodes.map(({ gpu }) => gpu.model)).toEqual(['H100', 'generic'])
+  })
+
   it('gives live nodes names that a scenario takes', () => {
     const names = nodeNames([
       { id: '1', name: 'gpu-1.example.com' },

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { GROUP_ID_PATTERN } from '../../domain/group.ts'
+import { GROUP_ID_MAX_LENGTH, GROUP_ID_PATTERN } from '../../domain/group.ts'
 import { DryRunQuerySchema } from './impact.ts'
 import type { GroupPreviewBody } from './preview.ts'
 import { closed, count, list, mib, page, pathId, refTo } from './fields.ts'
@@ -7,7 +7,7 @@ import { closed, count, list, mib, page, pathId, refTo } from './fields.ts'
 /** A name that people choose and that stands in paths as it is. */
 export const GroupIdSchema = Type.String({
   minLength: 1,
-  maxLength: 200,
+  maxLength: GROUP_ID_MAX_LENGTH,
   pattern: GROUP_ID_PATTERN,
   'x-allowed': 'a name of 1 to 200 letters, digits, spaces inside, dots, dashes and underscores that begins with a letter or digit',
 })
