@@ -25,6 +25,7 @@ export interface RunOptions extends DemandOptions {
 
 /** Reasons that pass only when the cluster or the task is changed: time alone does not end such a wait. */
 const ENDLESS: ReadonlySet<string> = new Set([
+  'HELD',
   'GROUP_NOT_FOUND',
   'GROUP_EMPTY',
   'NEVER_FITS',
@@ -32,6 +33,9 @@ const ENDLESS: ReadonlySet<string> = new Set([
   'NO_NODES',
   'EXEC_NOT_ALLOWED',
 ] satisfies WaitReason[])
+
+/** It is tried again in minutes or hours, and mostly for the same end: a program that is not there. */
+const REFUSED: WaitReason = 'START_REFUSED'
 
 /** A task that waits is looked at this often, one that runs as often as its end should be seen. */
 const LOOK_EVERY_MS = 500
@@ -67,8 +71,8 @@ class Run {
   #isHurried = false
   #isAway = false
   #isPipeBroken = false
-  /** The reason that was said to be endless. */
-  #endless: string | null = null
+  /** The reason to wait that was said last. */
+  #saidReason: string | null = null
 
   constructor(client: HeadroomClient) {
     this.#client = client
@@ -126,7 +130,8 @@ class Run {
         followed = task.attempt
         if (isAgain) this.#line.say('the task begins anew')
         this.#line.clear()
-        await this.#output(task.id)
+        const watch = this.#watchStart(task)
+        await this.#output(task.id).finally(watch.end)
       }
       if (isEnded(task)) return task
       task = await this.#look(task.id)
@@ -138,7 +143,7 @@ class Run {
   async #untilPlaced(task: Task): Promise<Task> {
     let now = task
     while (now.state === 'pending') {
-      this.#sayEndless(now)
+      this.#sayLongWait(now)
       this.#line.show(`task ${now.id}: ${now.wait?.sentence ?? 'pending'}`)
       await sleep(LOOK_EVERY_MS)
       now = await this.#look(now.id)
@@ -146,14 +151,35 @@ class Run {
     return now
   }
 
-  /** Once for each such reason, on a terminal or not: a script would wait in silence for ever. */
-  #sayEndless({ id, wait }: Task): void {
-    const reason = wait !== null && ENDLESS.has(wait.reason) ? wait.reason : null
-    if (reason !== null && reason !== this.#endless)
-      this.#line.say(
-        `task ${id}: ${wait?.sentence} This wait does not end unless the task or the cluster is changed; Ctrl-C cancels the task.`,
-      )
-    this.#endless = reason
+  /** Once for each such reason, on a terminal or not: a script would wait in silence. */
+  #sayLongWait({ id, wait }: Task): void {
+    const isEndless = wait !== null && ENDLESS.has(wait.reason)
+    const reason = isEndless || wait?.reason === REFUSED ? wait.reason : null
+    if (reason !== null && reason !== this.#saidReason) {
+      const until = isEndless ? 'This wait does not end unless the task or the cluster is changed; ' : ''
+      this.#line.say(`task ${id}: ${wait?.sentence} ${until}Ctrl-C cancels the task.`)
+    }
+    this.#saidReason = reason
+  }
+
+  /** Its output is awaited from its placement on; the start may still be refused, and then the task waits again. */
+  #watchStart(placed: Task): { readonly end: () => void } {
+    let isOver = placed.first_started_at !== null
+    const watch = async (): Promise<void> => {
+      while (!isOver) {
+        const now = await this.#look(placed.id)
+        if (now.state === 'pending') this.#sayLongWait(now)
+        if (now.first_started_at !== null || isEnded(now)) return
+        await sleep(LOOK_EVERY_MS, undefined, { ref: false })
+      }
+    }
+    // What cannot be read here is told where the output or the end of the task is read.
+    watch().catch(() => {})
+    return {
+      end: () => {
+        isOver = true
+      },
+    }
   }
 
   /** Both streams, to the streams of the same names. */

@@ -120,6 +120,30 @@ describe('headroom run', { timeout: 60_000 }, () => {
     if (startedAt === null) expect(stderr).toBe(says)
   })
 
+  it('says without a terminal, too, that no node could start the task; once', async () => {
+    api.world.waitReason = 'START_REFUSED'
+    const run = start(['--vram', '1Gi', 'no-such-program'])
+    const id = await theTask(api.world)
+    await expect.poll(run.stderr, { timeout: 20_000 }).toContain('Ctrl-C cancels the task')
+    place(api.world, id)
+    finish(api.world, id, 0)
+    const { stderr } = await run.ended
+    expect(stderr).toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
+  })
+
+  it('says so also when the start is refused while the output is awaited already', async () => {
+    const run = start(['--vram', '1Gi', 'no-such-program'])
+    const id = await theTask(api.world)
+    place(api.world, id)
+    await expect.poll(() => output.reads, { timeout: 20_000 }).toBeGreaterThan(0)
+    api.world.waitReason = 'START_REFUSED'
+    Object.assign(api.world.open.get(id) ?? {}, { state: 'pending', placement: null })
+    await expect.poll(run.stderr, { timeout: 20_000 }).toBe(`headroom: task ${id}: It needs 1024 MiB. Ctrl-C cancels the task.\n`)
+    place(api.world, id, 2)
+    finish(api.world, id, 0)
+    expect((await run.ended).code).toBe(0)
+  })
+
   it('says without a terminal, too, that a wait never ends; once', async () => {
     api.world.waitReason = 'GROUP_NOT_FOUND'
     const run = start(['--vram', '1Gi', 'x'])
