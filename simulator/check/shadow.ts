@@ -231,12 +231,12 @@ export class Shadow {
       case 'swap_failed':
         task.backOffUntil = at + SWAP_BACK_OFF_MS
         return
-      case 'task_submitted':
-      case 'task_unreachable':
-      case 'task_reachable':
       case 'swap_in_decided':
         if (task.placement !== null) task.placement.isEager = data['eager'] === true
         return
+      case 'task_submitted':
+      case 'task_unreachable':
+      case 'task_reachable':
       case 'swap_decided':
       case 'growth_refused':
       case 'reserve_breached':
