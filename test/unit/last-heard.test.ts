@@ -3,28 +3,15 @@ import { expect, it } from 'vitest'
 import { createMemoryStore } from '../../controller/adapters/memory-store.ts'
 import { createController } from '../../controller/controller.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
-import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
 import { apiClient } from '../support/api-client.ts'
 import type { ApiWorld } from '../support/api-world.ts'
+import { HELLO } from '../support/hello.ts'
 
-const ID = nodeIdFromName('alpha')
-const HELLO = {
-  op: 'hello',
-  node_id: ID,
-  name: 'alpha',
-  address: '',
-  gpus: [{ index: 0, model: 'm', physical_mib: 4000, foreign_mib: 0 }],
-  host_swap_mib: 4000,
-  signals_wanted: true,
-  device: 'process',
-  allow_exec: true,
-  tasks: [],
-  finished_unacked: [],
-}
+const ID = HELLO.node_id
 const LATER_MS = 10_000
 
 it.each([

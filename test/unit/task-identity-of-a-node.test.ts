@@ -6,26 +6,13 @@ import { createController, type Controller } from '../../controller/controller.t
 import { DEFAULT_CONFIG } from '../../controller/domain/config.ts'
 import type { Hello } from '../../protocol/messages.ts'
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts'
-import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { nodeSubject } from '../../protocol/subjects.ts'
 import { createSeededRandom } from '../../simulator/seeded-random.ts'
 import { SimBus } from '../../simulator/sim-bus.ts'
 import { VirtualClock } from '../../simulator/virtual-clock.ts'
+import { HELLO } from '../support/hello.ts'
 
-const ID = nodeIdFromName('alpha')
-const HELLO: Hello = {
-  op: 'hello',
-  node_id: ID,
-  name: 'alpha',
-  address: '',
-  gpus: [{ index: 0, model: 'm', physical_mib: 4000, foreign_mib: 0 }],
-  host_swap_mib: 4000,
-  signals_wanted: true,
-  device: 'process',
-  allow_exec: true,
-  tasks: [],
-  finished_unacked: [],
-}
+const ID = HELLO.node_id
 
 it('from a server that says nothing of it to one that does, and back', async () => {
   const store = createMemoryStore()
