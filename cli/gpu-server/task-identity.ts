@@ -103,7 +103,7 @@ export function checkFolders(folders: readonly string[], identity: TaskIdentity)
   }
 }
 
-/** The first folder on the way to `path`, and `path` itself, that a user of tasks cannot enter; null when there is none. */
+/** The first folder on the way to `path`, and `path` itself, that a user of tasks cannot enter, or null. */
 export function closedFolderOf(path: string, user: { readonly uid: number; readonly gid: number } | null = null): string | null {
   return parentsOf(path).find((each) => !isOpenTo(each, user)) ?? null
 }

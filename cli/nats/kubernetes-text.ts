@@ -10,7 +10,7 @@ export interface KubernetesNode {
 /** A node is named as a DNS subdomain (Kubernetes, "Object names and IDs"); of the limit our own prefix takes a part. */
 const NODE_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,198}[a-z0-9])?$/
 
-/** The name, where it is none of a node; undefined where it is. */
+/** Returns the name of a party that is not a node, else undefined. */
 export function whyNoKubernetesName(name: string): string | undefined {
   return NODE_NAME.test(name) ? undefined : name
 }

@@ -34,7 +34,7 @@ const RETRY_MS = 500
 const MAX_DELIVERIES = 5
 /** A job that this worker may not do waits so long for another. */
 const GIVE_BACK_MS = 2_000
-/** Until somebody has started a sweep on this broker there is no queue. */
+/** The first sweep on a broker creates its queue. */
 const NO_QUEUE_MS = 2_000
 
 export async function simWorker({ nats, jobs }: SimWorkerOptions): Promise<number> {
@@ -140,7 +140,7 @@ async function work(bench: Bench, maker: Maker, delivery: Delivery): Promise<voi
   }
 }
 
-/** Whatever lies in the queue, the worker goes on. What the broker does not take now it gives out again. */
+/** No message ends the worker. The broker delivers again what it does not accept now. */
 async function noJob({ stream }: Bench, delivery: Delivery, why: string): Promise<void> {
   process.stderr.write(`worker: ${delivery.subject}: a message that is no job (${why}): moved to headroom.sweep.dead\n`)
   await putAway(stream, delivery, why).catch(async (error: unknown) => {

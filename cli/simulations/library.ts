@@ -11,7 +11,7 @@ import type { UploadedFile, UploadsRoom } from './uploads-room.ts'
 import type { ScenarioReader } from './scenario-reader.ts'
 
 const SUFFIX = '.scenario.yaml'
-/** Beside a scenario that somebody stored: who. */
+/** Suffix of the file that names the owner of an uploaded scenario. */
 const FACTS = '.facts.json'
 const TRACE = /\.trace\.jsonl(?:\.gz)?$/
 

@@ -21,7 +21,7 @@ export const DEFAULT_UPLOAD_LIMITS: UploadLimits = {
   minFreePercent: 5,
 }
 
-/** null: nobody has to say who they are. */
+/** null: the controller has no tokens. */
 export type Owner = string | null
 
 export interface UploadedFile {

@@ -19,7 +19,7 @@ export function writeCursorParts(parts: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url')
 }
 
-/** Empty when the text is none of ours. */
+/** Empty when the text is not a cursor. */
 export function readCursorParts(cursor: string): readonly unknown[] {
   try {
     const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))

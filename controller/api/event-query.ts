@@ -9,7 +9,7 @@ import type { EventQueryBody } from './schema/event.ts'
 
 const DEFAULT_LIMIT = 50
 
-/** @throws ApiProblem when a kind or a time is none, or a task or a node has no such name. */
+/** @throws ApiProblem when a kind or a time is invalid, or a task or a node is unknown. */
 export async function eventQueryOf(query: EventQueryBody, views: Views): Promise<EventQuery> {
   const { after = 0, before = null, order = 'oldest', since, until, kind, limit = DEFAULT_LIMIT } = query
   return {

@@ -44,7 +44,7 @@ export interface SortedNodes {
   cursorAfter(node: Node): string
 }
 
-/** @throws ApiProblem when the cursor is none of ours, or belongs to another order. */
+/** @throws ApiProblem when the cursor is invalid, or belongs to another order. */
 export function sortedNodes(views: Views, filter: Pick<NodeQuery, 'status' | 'group' | 'q'>, page: NodePageRequest): SortedNodes {
   const { sort } = page
   const order = page.order ?? (sort === 'registered' || sort === 'name' ? 'asc' : 'desc')

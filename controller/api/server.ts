@@ -104,7 +104,7 @@ export interface ApiOptions {
   readonly uiDir?: string
   /** What the fleet is made of, as /summary and /version say it. */
   readonly fleet?: 'simulated' | 'live'
-  /** Of the message broker, without credentials; left out: there is none. */
+  /** Addresses of the message broker, without credentials. Left out without a broker. */
   readonly brokerUrls?: readonly string[]
   /** No timer is set then, and request ids are counted instead of drawn. */
   readonly inVirtualTime?: boolean

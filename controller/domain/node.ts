@@ -70,7 +70,7 @@ export interface AutoCordon {
   readonly failedTrials: number
   /** The next task that fits is the trial. */
   readonly isTrialOpen: boolean
-  /** The attempt that is the trial; null: there is none. */
+  /** The attempt that is the trial, or null. */
   readonly trial: { readonly taskId: string; readonly attempt: number } | null
 }
 

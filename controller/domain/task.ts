@@ -121,7 +121,7 @@ export interface QueueEntry {
   readonly isCollector: boolean
 }
 
-/** Pending, it may stand in the queue: nobody holds it, and it does not wait for another start. */
+/** Returns true if a pending task may be in the queue: it is not on hold and not paused. */
 export function mayQueue({ isHeld, trouble }: Pick<Task, 'isHeld' | 'trouble'>): boolean {
   return !isHeld && trouble.pause === null
 }

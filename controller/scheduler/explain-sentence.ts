@@ -80,7 +80,7 @@ export function sentenceOfPending(reason: WaitReason, tally: Tally, facts: Pendi
   }
 }
 
-/** At most so many nodes are quoted. */
+/** Maximum number of nodes that are quoted. */
 const MAX_QUOTED = 5
 
 /** The nodes' own words. */

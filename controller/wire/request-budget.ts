@@ -14,7 +14,7 @@ export class RequestBudget {
     this.#left = perSecond * BURST_SECONDS
   }
 
-  /** Takes one; false: there is none. */
+  /** Takes one request; returns false if none is left. */
   take(now: Instant): boolean {
     if (this.#perSecond === 0) return true
     const refilled = this.#at === null ? 0 : ((now - this.#at) / 1000) * this.#perSecond

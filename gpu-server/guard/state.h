@@ -32,7 +32,7 @@ extern struct guard guard;
 /* 0, or the pid of a process that does not stop. */
 pid_t suspend_task(void);
 void kill_task(void);
-/* The grace is over, or there is none. */
+/* The grace is over, or the stop has no grace. */
 void end_task(void);
 /* SIGTERM to every process, SIGKILL to what is left after `grace` ms. A later call can only bring the end nearer. */
 void stop_task(int64_t grace);

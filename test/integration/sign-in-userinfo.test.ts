@@ -81,7 +81,7 @@ describe('at a provider whose ID tokens hold no claims beside the subject', () =
     expect((await get('/api/v1/auth/session', { cookie })).json()).toMatchObject({ caller: { name: 'ann@example.org', role: 'admin' } })
   })
 
-  test('what UserInfo says counts like the ID token: an unverified address and a foreign group let nobody in', async () => {
+  test('what UserInfo says counts like the ID token: an unverified address or a foreign group is refused', async () => {
     expect((await signIn('eve')).location).toBe('/?sign_in_failed=no_role')
     expect((await signIn('bob')).location).toBe('/?sign_in_failed=no_role')
   })
@@ -115,7 +115,7 @@ describe('UserInfo', () => {
     return begun.finish(id, back.searchParams)
   }
 
-  test('of another subject than the ID token lets nobody in', async () => {
+  test('of another subject than the ID token is refused', async () => {
     const result = await outcome({ sub: 'u1' }, { sub: 'u2', email: 'ann@example.org', groups: ['gpu-admins'] })
     expect(result).toMatchObject({ ok: false, failure: 'denied', why: expect.stringContaining('UserInfo') })
   })

@@ -29,9 +29,9 @@ const NO_GPU = 15
 
 export interface RefusalPlan {
   readonly seed: number
-  /** Of 1000 starts so many are refused. */
+  /** Refused starts of 1000. */
   readonly permille: number
-  /** Of 1000 refusals so many name a cause. */
+  /** Refusals of 1000 that name a cause. */
   readonly causePermille: number
   /** The controller does not hear how many attempts a server holds. */
   readonly areLimitsHidden: boolean

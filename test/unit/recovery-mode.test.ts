@@ -165,7 +165,7 @@ it('A node that comes back after the recovery has its unknown attempts quarantin
 
 it('A result that a node still holds completes a task that the store has as pending', async () => {
   const world = await afterRestore(async (before) => {
-    // The end is told to nobody: the controller is gone when it happens.
+    // No controller hears of the end: it is gone when the attempt ends.
     await before.stopController()
     const [on = ''] = before.runsOn('waiting')
     before.servers.get(on)?.endTasks()

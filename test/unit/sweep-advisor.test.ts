@@ -190,7 +190,7 @@ describe('the advisor', () => {
     )
   })
 
-  it('sees no knee inside the spread of the seeds, nor in a rise that nobody would notice', () => {
+  it('sees no knee inside the spread of the seeds, nor in a rise too small to notice', () => {
     // From 31 to 31.6, while the seeds differ by 2.
     const flat = [[0, 31], [50, 31.5], [100, 31.55], [150, 31.6]] as const // prettier-ignore
     const spread = flat.flatMap(([percent, utilization]) =>

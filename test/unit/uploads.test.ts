@@ -30,7 +30,7 @@ describe('Room for uploads', () => {
     expect(room.whyNot(usage, 0.6 * MIB)).toBe('Your uploads may take 2 MiB together. Delete one first (GET /usage says what they take).')
   })
 
-  it('is bounded in all, whoever the owners are', async () => {
+  it('is bounded over all owners together', async () => {
     const room = roomWith(Array.from({ length: 9 }, (_, i) => ({ owner: `u${i}`, bytes: MIB })))
     const usage = await room.usageOf('new')
     expect(room.whyNot(usage, MIB)).toBeNull()

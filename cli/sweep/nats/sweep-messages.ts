@@ -19,7 +19,7 @@ export interface BuildIdentity {
   readonly commit: string | null
 }
 
-/** What lies in the work queue. */
+/** A message of the work queue. */
 export interface JobMessage extends BuildIdentity {
   readonly format: number
   readonly sweep: string

@@ -13,7 +13,7 @@ const MAX_RANDOM_EPOCHS = 1_000_000_000
 export interface Recovery extends RecoveryRecord {
   /** No epoch above this one is known. */
   readonly highestEpoch: number
-  /** Text of the mark that the store does not reach, and need not reach any more; null: there is none. */
+  /** Text of the mark that the store does not reach, and need not reach any more, or null. */
   readonly supersedes: string | null
 }
 

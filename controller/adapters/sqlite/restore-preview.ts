@@ -13,9 +13,9 @@ export const MAX_NAMED_TASKS = 20
 
 export interface RestorePreview {
   readonly backup: StorePosition
-  /** null: there is none, or it cannot be read. */
+  /** null: missing or unreadable. */
   readonly store: StorePosition | null
-  /** Why the store that is there cannot be read; null: it can, or there is none. */
+  /** Why the existing store cannot be read; null: it can, or no store exists. */
   readonly unreadable: string | null
   readonly mark: FileMark | null
   /** Events that the store or the mark has and the backup does not. */

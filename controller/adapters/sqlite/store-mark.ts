@@ -38,7 +38,7 @@ export function encodeSlot({ generation, at, mark }: MarkSlot): Buffer {
   return Buffer.from(`${`${json} ${sumOf(json)}`.padEnd(TEXT_BYTES - 1)}\n`)
 }
 
-/** @returns null: there is none, or it is not as it was written. */
+/** Returns null when the mark is missing or damaged. */
 export function decodeSlot(bytes: Buffer): MarkSlot | null {
   const text = bytes.toString('latin1', 0, TEXT_BYTES).trimEnd()
   const json = text.slice(0, -SUM_DIGITS - 1)

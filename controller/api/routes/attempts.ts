@@ -85,7 +85,7 @@ const stopAttempt = operation(
   ['not_found', 'conflict', 'store_failed'],
 )
 
-/** Servers are asked for so many records at most. */
+/** Maximum number of records requested from servers. */
 const MAX_RECORDS = 100
 
 /** GET /recovery, POST /recovery/finish, GET /attempts, POST /attempts/{task_id}/{attempt}/adopt and …/stop. */

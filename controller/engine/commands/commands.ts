@@ -136,7 +136,7 @@ export interface Commands {
   drainNode(nodeId: string, moveAfterMs: DurationMs | null, by: string, answer: AnswerTo<Node>): void
   /** A node that is gone for good, with nothing placed on it; else `conflict`. It may register again. */
   forgetNode(nodeId: string, by: string, answer: AnswerTo<null>): void
-  /** Ends the recovery although nodes have not spoken. Harmless when there is none. */
+  /** Ends the recovery although nodes have not been heard. Without a recovery it does nothing. */
   finishRecovery(by: string, answer: AnswerTo<null>): void
   /** An attempt in quarantine becomes a task. The owner is the one that the administrator names, not the one that the node tells. */
   adoptAttempt(adoption: Adoption, by: string, answer: AnswerTo<Task>): void

@@ -64,7 +64,7 @@ export function noteUnstarted(c: Cluster, { node, task, attempt }: LivePlacement
   c.recorder.dirtyNode(node)
 }
 
-/** It takes tasks again, whoever says so. */
+/** The node takes tasks again, by an operator or by a trial. */
 export function endAutoCordon(c: Cluster, node: LiveNode, because: string, now: Instant): void {
   node.hostRefusals = []
   node.isCordonDenied = false

@@ -38,7 +38,7 @@ export function setBrokerAway(c: Cluster, isAway: boolean, now: Instant): boolea
   return true
 }
 
-/** Raises the alarm once an absence has lasted as long as silence that makes a node suspect: a restart of the broker is none. */
+/** Raises the alarm once an absence has lasted as long as silence that makes a node suspect: a restart of the broker is too short for it. */
 export function watchBrokerAbsence(c: Cluster, now: Instant): void {
   const { broker } = c
   if (!broker.isAway || broker.isAlarmed || now - (broker.since ?? now) < suspectAfterMs(c.policy)) return

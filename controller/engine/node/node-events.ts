@@ -61,7 +61,7 @@ export function applyNodeEvent(c: Cluster, nodeId: string, event: NodeEvent, now
   }
 }
 
-/** It never ran, and nobody has told it to end. */
+/** It never ran, and no stop was ordered. */
 function isRefusedStart(
   { stopping }: LivePlacement,
   event: FinishedEvent,

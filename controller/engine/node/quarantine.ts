@@ -91,7 +91,7 @@ function endOf({ outcome, exit_code: exitCode, detail: reason }: FinishedEvent):
   }
 }
 
-/** A later attempt of the task runs in quarantine: the task goes on with that one. False: there is none. */
+/** A later attempt of the task runs in quarantine: the task goes on with that one. Returns false if no such attempt exists. */
 export function supersede(c: Cluster, placement: LivePlacement, now: Instant): boolean {
   const { task } = placement
   for (const node of c.nodes.values()) {

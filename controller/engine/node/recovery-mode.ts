@@ -9,7 +9,7 @@ import type { Cluster } from '../cluster.ts'
 export function beginRecovery(c: Cluster, { reason, sinceWallMs }: RecoveryRecord, nodes: readonly NodeRecord[], now: Instant): void {
   c.recovery = { reason, since: sinceWallMs, awaited: new Set(nodes.map(({ id }) => id)) }
   emit(c, { alarm: 'RECOVERY', isOn: true, by: null }, now)
-  // Without nodes there is nobody to wait for.
+  // Without nodes the recovery waits for nothing.
   endRecoveryWhenAllHaveSpoken(c, now)
 }
 
@@ -18,7 +18,7 @@ export function endRecoveryWhenAllHaveSpoken(c: Cluster, now: Instant): void {
   if (c.recovery?.awaited.size === 0) endRecovery(c, null, now)
 }
 
-/** @param by who ended it; null: nobody had to */
+/** @param by the administrator who ended it; null: it ended by itself */
 export function endRecovery(c: Cluster, by: string | null, now: Instant): void {
   emit(c, { alarm: null, isOn: false, by }, now)
   c.recovery = null

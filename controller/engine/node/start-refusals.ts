@@ -14,7 +14,7 @@ import { noteHostRefusal } from './auto-cordon.ts'
 import { doubled } from './doubled.ts'
 import { planNextTry, tellPause } from './start-tries.ts'
 
-/** Refused so many times because of the task itself, it waits. */
+/** Number of refusals because of the task itself after which it waits. */
 const REFUSALS_TO_WAIT = 3
 const FIRST_WAIT_MS: DurationMs = 10 * 60_000
 const MAX_WAIT_MS: DurationMs = 6 * 3_600_000

@@ -38,7 +38,7 @@ export function tryAgain(c: Cluster, task: LiveTask, because: string, isForgiven
   else lookAgain(c, task)
 }
 
-/** A node joined or takes tasks again: whoever waits because all have refused it may be started there. */
+/** A node joined or takes tasks again: tasks that every node refused may start there. */
 export function tryRefusedAgain(c: Cluster, because: string, now: Instant): void {
   for (const task of [...c.startTimers.keys()]) if (task.trouble.pause?.reason === 'START_REFUSED') tryAgain(c, task, because, false, now)
 }
