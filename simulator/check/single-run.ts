@@ -1,15 +1,24 @@
 /**
  * `single_run`: no two attempts of one task alive at once, on whatever server. Where things break one that is frozen may still be there; it does
- * not run, and never will again before the controller has answered its server.
+ * not run, and never will again before the controller has answered its server. An attempt whose node an operator has declared fenced counts
+ * as ended: whether it is, the operator answers for.
  */
 import type { AlwaysRule, RuleContext } from './always-rule.ts'
 
 export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule {
   const { faults } = observed
-  const aliveOn = (taskId: string): readonly string[] =>
+  /** By task: names of nodes that an operator declared fenced when requeuing it. */
+  const fenced = new Map<string, Set<string>>()
+  const isFenced = (taskId: string, node: string): boolean => fenced.get(taskId)?.has(node) === true
+  const livesOn = (taskId: string): readonly string[] =>
     faults?.runsOn(taskId) ?? observed.nodes.filter((node) => observed.attemptsOn(node.id).has(taskId)).map((node) => node.name)
+  const aliveOn = (taskId: string): readonly string[] => livesOn(taskId).filter((node) => !isFenced(taskId, node))
   return {
-    before({ kind, taskId, nodeId }) {
+    before({ kind, taskId, nodeId, data }) {
+      if (kind === 'task_returned' && taskId !== null && String(data['reason']).endsWith('fenced')) {
+        const name = observed.nodes.find(({ id }) => id === nodeId)?.name ?? ''
+        fenced.set(taskId, new Set(fenced.get(taskId)).add(name))
+      }
       if (kind !== 'task_placed' || taskId === null) return
       const placement = shadow.tasks.get(taskId)?.placement ?? null
       if (placement !== null)
@@ -26,7 +35,9 @@ export function singleRun({ shadow, observed, report }: RuleContext): AlwaysRule
       }
     },
     afterEveryStep() {
-      for (const { taskId, nodes } of faults?.takeDoubles() ?? []) report(`it runs on ${nodes.join(' and ')} at once`, { taskId })
+      for (const { taskId, nodes } of faults?.takeDoubles() ?? []) {
+        if (nodes.filter((node) => !isFenced(taskId, node)).length > 1) report(`it runs on ${nodes.join(' and ')} at once`, { taskId })
+      }
     },
   }
 }

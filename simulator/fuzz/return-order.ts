@@ -134,8 +134,9 @@ function isKeptOut({ spec }: LiveTask, { task, askedAt }: Served, { policy }: Cl
   return isLater && now - askedAt >= policy.reservationAfterMs
 }
 
-function takesTasks({ status, isCordoned, autoCordon, drain }: LiveNode): boolean {
-  return status === 'up' && !isCordoned && autoCordon === null && drain === null
+function takesTasks(node: LiveNode): boolean {
+  const { status, isCordoned, autoCordon, drain, attemptCount, maxAttempts } = node
+  return status === 'up' && !isCordoned && autoCordon === null && drain === null && attemptCount < maxAttempts
 }
 
 /** Above C all swappable tasks of the GPU must find room in the host's memory at once. */
