@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type Locator, type Page } from 'playwright-core'
 
 export const CHROMIUM =
   ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path)) ?? null
@@ -64,6 +64,23 @@ export async function watched(page: Page): Promise<WatchedPage> {
     `addEventListener('securitypolicyviolation', (event) => console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))`,
   )
   return { page, faults }
+}
+
+/**
+ * The open dialog, once it has taken the focus. It does so some milliseconds after it appears: a key that is pressed earlier goes to
+ * the button that receives the focus, which is the one that changes nothing.
+ */
+export async function focusedDialog(page: Page): Promise<Locator> {
+  const dialog = page.getByRole('alertdialog')
+  await dialog.locator(':focus').waitFor()
+  return dialog
+}
+
+/** Presses the button of the open dialog by keyboard, and waits until the dialog has closed. */
+export async function confirmByKey(page: Page, name: string): Promise<void> {
+  const dialog = await focusedDialog(page)
+  await dialog.getByRole('button', { name, exact: true }).press('Enter')
+  await dialog.waitFor({ state: 'detached' })
 }
 
 /** Findings of axe that are serious or critical, one line each. @param rules only these; left out: all. */

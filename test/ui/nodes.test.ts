@@ -1,7 +1,7 @@
 /** The list of nodes and the page of one, before a controller with a simulated fleet. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
-import { accessibilityFaults, CHROMIUM, type WatchedPage } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, confirmByKey, type WatchedPage } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { ganttScript } from '../support/gantt-in-page.ts'
@@ -68,7 +68,7 @@ describe.skipIf(CHROMIUM === null)('nodes', { timeout: 90_000 }, () => {
     expect(await overrideOf(node.node_id)).toBe(null)
     expect(await accessibilityFaults(page)).toEqual([])
     await page.getByRole('button', { name: 'Apply…' }).press('Enter')
-    await page.getByRole('alertdialog').getByRole('button', { name: 'Apply' }).press('Enter')
+    await confirmByKey(page, 'Apply')
     await page.getByText('Applied: override 75 %').waitFor()
     expect(await overrideOf(node.node_id)).toBe(75)
     expect(faults).toEqual([])

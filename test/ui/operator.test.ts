@@ -1,11 +1,10 @@
 /** What an operator asks, from the dashboard to the answer: which node is in trouble, how to empty it, who was swapped out and why, why a task waits. */
-import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import type { DecisionBody, DecisionPage } from '../../controller/api/schema/decision.ts'
 import type { EventBody, EventPage } from '../../controller/api/schema/event.ts'
 import type { NodeBody, NodePage } from '../../controller/api/schema/node.ts'
 import type { TaskBody } from '../../controller/api/schema/task.ts'
-import { accessibilityFaults, CHROMIUM, faultsInEveryLook, type WatchedPage } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, confirmByKey, faultsInEveryLook, focusedDialog, type WatchedPage } from '../support/browser.ts'
 import { temporaryFolder } from '../support/headroom-command.ts'
 import { servedPage } from '../support/served-page.ts'
 import { getJson, putJson } from '../support/served.ts'
@@ -18,12 +17,6 @@ async function open(path: string): Promise<WatchedPage> {
   const watchedPage = await ui.browser.page({ width: 1280 })
   await watchedPage.page.goto(`${ui.url}${path}`)
   return watchedPage
-}
-
-async function confirm(page: Page, name: string): Promise<void> {
-  const dialog = page.getByRole('alertdialog')
-  await dialog.getByRole('button', { name, exact: true }).press('Enter')
-  await dialog.waitFor({ state: 'detached' })
 }
 
 /** Submits a task that waits for as long as the test runs: the only node of its group is cordoned. Tasks of the fleet start at any moment. */
@@ -137,7 +130,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     await page.getByRole('heading', { level: 1, name: at.name }).waitFor()
 
     await page.getByRole('button', { name: 'Drain', exact: true }).press('Enter')
-    const dialog = page.getByRole('alertdialog')
+    const dialog = await focusedDialog(page)
     await dialog.getByRole('checkbox').press('Space')
     await dialog.getByLabel('after so many seconds').fill('-1')
     await dialog.getByRole('button', { name: 'Drain', exact: true }).press('Enter')
@@ -145,7 +138,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
     expect((await getJson<NodeBody>(`${api}/nodes/${home}`)).drain).toBeNull()
     expect(await accessibilityFaults(page)).toEqual([])
     await dialog.getByLabel('after so many seconds').fill('0')
-    await confirm(page, 'Drain')
+    await confirmByKey(page, 'Drain')
     await expect.poll(async () => (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain?.moves_at).toBeTruthy()
     // What may move has moved, or waits for another node; the page says how many are left.
     await expect.poll(async () => (await taskNow()).placement?.node_id).not.toBe(home)
@@ -157,7 +150,7 @@ describe.skipIf(CHROMIUM === null)('an operator', { timeout: 90_000 }, () => {
       .waitFor()
     expect(await faultsInEveryLook(page)).toEqual([])
     await page.getByRole('button', { name: 'Uncordon', exact: true }).press('Enter')
-    await confirm(page, 'Uncordon')
+    await confirmByKey(page, 'Uncordon')
     await expect.poll(async () => (await getJson<NodeBody>(`${api}/nodes/${home}`)).drain).toBeNull()
     await page.getByRole('button', { name: 'Cordon', exact: true }).waitFor()
     expect((await node()).cordoned).toBe(false)

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NodePage } from '../../controller/api/schema/node.ts'
 import type { TaskBody } from '../../controller/api/schema/task.ts'
-import { accessibilityFaults, CHROMIUM, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
+import { accessibilityFaults, CHROMIUM, confirmByKey, MAPPED_HOST, TestBrowser } from '../support/browser.ts'
 import { headroom, temporaryFolder } from '../support/headroom-command.ts'
 import { serve, type Served } from '../support/served.ts'
 
@@ -80,7 +80,7 @@ describe.skipIf(CHROMIUM === null)('before a controller with tokens', { timeout:
     const task = await submitted('cancelled-by-name')
     const page = await signedIn('operator', `/tasks/${task.id}`)
     await page.getByRole('button', { name: 'Cancel task' }).press('Enter')
-    await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel task' }).press('Enter')
+    await confirmByKey(page, 'Cancel task')
     await expect.poll(async () => (await ask<TaskBody>('GET', `/tasks/${task.id}`)).state).toBe('cancelled')
     await page.goto(`${new URL(page.url()).origin}/events?task=${task.id}&kind=task_finished`)
     const row = page.locator('tbody tr').first()
