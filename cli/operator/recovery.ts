@@ -23,11 +23,12 @@ export async function recoveryFinish({ output, ...server }: VerbOptions): Promis
 }
 
 function fieldsOf(status: Recovery): readonly Field[] {
-  const { recovery, nodes_ahead: ahead } = status
+  const { recovery, store, nodes_ahead: ahead } = status
   return [
     ['placements', status.placements_paused === null ? 'go on' : `paused: ${status.placements_paused}`],
     ['recovery', recovery === null ? 'none' : `${recovery.reason} ${recovery.since}, ${recovery.nodes_awaited.length} nodes awaited`],
     ['awaited', [...(recovery?.nodes_awaited ?? []), ...status.nodes_awaited_since_start]],
+    ['store', `epoch ${store.epoch}, event ${store.event_seq}`],
     ['ahead', `${ahead.length} of ${status.nodes_heard} nodes that were heard`],
     ['', ahead.map((node) => `${node.name ?? node.node_id}: ${node.reason}, epoch ${node.epoch}, event ${node.event_seq}`)],
     ['result unknown', status.result_unknown],

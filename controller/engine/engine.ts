@@ -18,7 +18,7 @@ import { Cluster } from './cluster.ts'
 import { isSettled, runCycle } from './cycle.ts'
 import { EngineCommands } from './commands/engine-commands.ts'
 import type { EngineOptions } from './engine-options.ts'
-import type { BehindReason, MarkVerdict, NodeMark } from './epoch-history.ts'
+import type { BehindReason, MarkVerdict, NodeMark, OwnMark } from './epoch-history.ts'
 import { processIdFrom } from './process-id.ts'
 import { messageOf } from './message-of.ts'
 import { settlePause } from './node/after-pause.ts'
@@ -105,6 +105,11 @@ export class Engine {
   /** Id of this controller process: another one after each start. */
   get process(): string {
     return this.#process
+  }
+
+  /** Against which marks of nodes are judged. */
+  get ownMark(): OwnMark {
+    return { epoch: this.#epoch, controller: this.#process, lastEventSeq: this.cluster.recorder.nextEventSeq - 1 }
   }
 
   /** Sequence number of the last event that is durable. */
@@ -218,8 +223,7 @@ export class Engine {
 
   /** Does the store have all that the sender of this message has heard of? */
   judge(mark: NodeMark): MarkVerdict {
-    const { history, recorder } = this.cluster
-    return history.judge(mark, { epoch: this.#epoch, controller: this.#process, lastEventSeq: recorder.nextEventSeq - 1 })
+    return this.cluster.history.judge(mark, this.ownMark)
   }
 
   /** A node has heard of more than the store has: it is not answered, and gets no command. */

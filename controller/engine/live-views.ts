@@ -14,6 +14,7 @@ import { aheadNodes } from './node/contacts.ts'
 import { absentFrom } from './node/node-registry.ts'
 import { pauseOf } from './node/placement-pause.ts'
 import type { Cluster } from './cluster.ts'
+import type { OwnMark } from './epoch-history.ts'
 import type { Engine } from './engine.ts'
 import { explainFully } from './explain/explain-fully.ts'
 import { explainTask } from './explain/explain-task.ts'
@@ -45,7 +46,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads, ar
     swapJain: () => c.fairness.jain(),
     lastEventSeq: () => c.recorder.nextEventSeq - 1,
     alarms: () => alarmsOf(c, clock.now()),
-    recovery: () => recoveryOf(c),
+    recovery: () => recoveryOf(c, engine.ownMark),
     explain: (task) => explainTask(c, task as LiveTask, clock.now()),
     explainFully: (task) => explainFully(c, task as LiveTask, clock.now()),
     planConfig: (change) => planConfig(c, change, clock.now()),
@@ -67,7 +68,7 @@ export function createViews(engine: Engine, clock: Clock, stored: StoreReads, ar
   }
 }
 
-function recoveryOf(c: Cluster): RecoveryView {
+function recoveryOf(c: Cluster, ownMark: OwnMark): RecoveryView {
   const resultUnknown: Task[] = []
   for (const node of c.nodes.values()) {
     if (node.deferred === null || !node.deferred.isAfterLoss) continue
@@ -77,6 +78,7 @@ function recoveryOf(c: Cluster): RecoveryView {
     pause: pauseOf(c),
     recovery: c.recovery,
     awaitedSinceStart: [...(c.startWait?.awaited ?? [])],
+    ownMark,
     aheadNodes: aheadNodes(c),
     contacts: c.contacts.size,
     resultUnknown,

@@ -9,6 +9,7 @@ import type { WaitExplanation } from '../scheduler/explain.ts'
 import type { StoreReads } from '../ports/store.ts'
 import type { ActivityRuns, ClusterImage } from '../ports/twin.ts'
 import type { Alarm } from './alarms.ts'
+import type { OwnMark } from './epoch-history.ts'
 import type { AheadNode } from './node/contacts.ts'
 import type { PauseReason, Recovery } from './node/placement-pause.ts'
 import type { Answer, NodeConfigChange, TaskRequest } from './commands/commands.ts'
@@ -68,6 +69,7 @@ export interface RecoveryView {
   readonly recovery: Recovery | null
   /** Nodes that were up before the start, and have not spoken. */
   readonly awaitedSinceStart: readonly string[]
+  readonly ownMark: OwnMark
   readonly aheadNodes: readonly (readonly [nodeId: string, ahead: AheadNode])[]
   readonly contacts: number
   /** Tasks that their node does not know: they end when placements go on. */

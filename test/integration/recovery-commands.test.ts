@@ -1,56 +1,26 @@
 /** `GET /recovery`, `/attempts` and the commands for them, before production controllers and servers whose store was set back. */
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createApi } from '../../controller/api/server.ts'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { AttemptListBody, RecoveryBody } from '../../controller/api/schema/attempt.ts'
+import type { EventPage } from '../../controller/api/schema/event.ts'
 import { nodeIdFromName } from '../../protocol/node-id.ts'
 import { headroom, type Ended } from '../support/headroom-command.ts'
-import { restored, SetBackWorld } from '../support/set-back-world.ts'
+import { ServedSetBack } from '../support/served-set-back.ts'
+import type { SetBackWorld } from '../support/set-back-world.ts'
 
-const NAMES = ['n1', 'n2', 'n3']
-
-/** The restored backup knows `before` only; `later` and `other` run unknown to it. */
-async function restoredWorld(silent: readonly string[]): Promise<SetBackWorld> {
-  const world = await SetBackWorld.of(NAMES)
-  world.submit({ id: 'before', vramMib: 1_000 })
-  await world.pass(10_000)
-  const backup = await world.stored()
-  for (const id of ['later', 'other']) world.submit({ id, vramMib: 1_000 })
-  await world.pass(10_000)
-  for (const name of silent) world.stopServer(name)
-  await world.setBack(restored(backup))
-  await world.pass(13_000)
-  return world
-}
+const LATER = ['later', 'other'].map((id) => ({ id, vramMib: 1_000 }))
 
 describe('after a restore', { timeout: 60_000 }, () => {
+  let served: ServedSetBack
   let world: SetBackWorld
-  let app: ReturnType<typeof createApi>
   let url = ''
-  let isOver = false
-  let pumping: Promise<void> = Promise.resolve()
 
+  /** The restored backup knows `before` only; `later` and `other` run unknown to it. */
   const open = async (silent: readonly string[] = []): Promise<void> => {
-    world = await restoredWorld(silent)
-    const { commands, views, logs } = world.controller
-    app = createApi({ commands, views, logs, version: '0.0.0-test', inVirtualTime: true })
-    url = await app.listen({ host: '127.0.0.1', port: 0 })
-    isOver = false
-    pumping = (async () => {
-      while (!isOver) {
-        await world.pass(20)
-        await wait(2)
-      }
-    })()
+    served = await ServedSetBack.restored({ silent, later: LATER })
+    ;({ world, url } = served)
   }
-  beforeEach(() => {
-    isOver = true
-  })
-  afterEach(async () => {
-    isOver = true
-    await pumping
-    await app.close()
-  })
+  afterEach(() => served.end())
   const run = (...args: readonly string[]): Promise<Ended> => headroom(args, { env: { VENDOR_CONTROLLER_URL: url } })
   const get = async <T>(path: string): Promise<T> => (await (await fetch(`${url}/api/v1${path}`)).json()) as T
   const nodeOf = (id: string): string => world.runsOn(id)[0] ?? ''
@@ -111,19 +81,14 @@ describe('after a restore', { timeout: 60_000 }, () => {
 
   it('GET /recovery names nodes that are ahead of a store that was set back without a restore', async () => {
     await open()
-    isOver = true
-    await pumping
-    await app.close()
-    const stored = await world.stored()
-    world.submit({ id: 'lost', vramMib: 100 })
-    await world.pass(10_000)
-    await world.setBack(stored)
-    await world.pass(13_000)
-    const { commands, views, logs } = world.controller
-    app = createApi({ commands, views, logs, version: '0.0.0-test', inVirtualTime: true })
-    url = await app.listen({ host: '127.0.0.1', port: 0 })
-    const { placements_paused, nodes_ahead } = await get<RecoveryBody>('/recovery')
+    await served.loseLatestEvents()
+    const { placements_paused, store, nodes_ahead } = await get<RecoveryBody>('/recovery')
     expect([placements_paused, nodes_ahead.length > 0]).toEqual(['STORE_BEHIND', true])
-    expect((await run('recovery', 'status')).stdout).toMatch(/^ahead +\d of 3 nodes that were heard$/m)
+    const { epoch, process: controller } = world.controller.engine
+    expect(store).toMatchObject({ epoch, controller })
+    expect(store.event_seq).toBe((await get<EventPage>('/events?limit=1')).last_seq)
+    const { stdout } = await run('recovery', 'status')
+    expect(stdout).toMatch(/^ahead +\d of 3 nodes that were heard$/m)
+    expect(stdout).toMatch(new RegExp(`^store +epoch ${epoch}, event \\d+$`, 'm'))
   })
 })

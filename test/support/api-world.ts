@@ -196,7 +196,10 @@ export class FakeController implements ApiWorld {
   readonly views: Views = {
     alarms: () => [],
     stoppingCount: () => 0,
-    recovery: () => ({ pause: null, recovery: null, awaitedSinceStart: [], aheadNodes: [], contacts: 0, resultUnknown: [] }),
+    recovery: () => ({
+      ...{ pause: null, recovery: null, awaitedSinceStart: [], aheadNodes: [], contacts: 0, resultUnknown: [] },
+      ownMark: { epoch: 1, controller: 'fake', lastEventSeq: this.#seq },
+    }),
     activityRuns: () => ({ wantingMs: [], idleMs: [] }),
     image: () => ({ at: this.now, config: this.config.fields, nodes: [], groups: [...this.groups.values()], tasks: [] }),
     now: () => this.now,

@@ -186,13 +186,14 @@ function presentAttempt(node: Node, one: QuarantinedAttempt, record: AttemptReco
 }
 
 function presentRecovery(views: Views): RecoveryBody {
-  const { pause, recovery, awaitedSinceStart, aheadNodes, contacts, resultUnknown } = views.recovery()
+  const { pause, recovery, awaitedSinceStart, ownMark, aheadNodes, contacts, resultUnknown } = views.recovery()
   return {
     placements_paused: pause,
     recovery:
       recovery === null ? null : { reason: recovery.reason, since: presentInstant(recovery.since), nodes_awaited: [...recovery.awaited] },
     nodes_awaited_since_start: awaitedSinceStart,
     nodes_heard: contacts,
+    store: { epoch: ownMark.epoch, controller: ownMark.controller, event_seq: ownMark.lastEventSeq },
     nodes_ahead: aheadNodes.map(([node_id, { name, reason, epoch, controller, eventSeq, since }]) => ({
       ...{ node_id, name, reason, epoch, controller },
       event_seq: eventSeq,

@@ -82,6 +82,14 @@ export const RecoverySchema = Type.Object({
     description: 'Ids of nodes that were up before the start and have not spoken; at most 15 s',
   }),
   nodes_heard: count('Nodes that were heard since the start'),
+  store: Type.Object(
+    {
+      epoch: count('Of this controller: each start, restore and accepted loss raises it'),
+      controller: Type.String({ description: 'Process of this controller' }),
+      event_seq: count('The last event'),
+    },
+    { description: 'The mark of the store, with which the marks of nodes are compared' },
+  ),
   nodes_ahead: list(AheadNodeSchema, { description: 'Nodes that have heard of more than the store has: STORE_BEHIND' }),
   result_unknown: list(Type.String(), { description: 'Ids of tasks that their node no longer has: they end as lost, result_unknown' }),
   quarantined_attempts: count('GET /attempts lists them'),
